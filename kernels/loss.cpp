@@ -1,0 +1,332 @@
+// Loss, derivative and curvature of every row in one blocked pass, with sums over rows in fixed point:
+// integers add up to the same total in every order, so threads, shards and shuffles never show.
+#include "loss.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "fastmath.h"
+
+namespace cardboost {
+
+namespace {
+
+struct Block {
+    double z[kBlock], loss[kBlock], v[kBlock], h[kBlock], d[kBlock];
+};
+
+template <LossKind K>
+CARDBOOST_INLINE void evaluate(const double* F, const double* D, double step, double smallest, int64_t n,
+                               Block& out) {
+    if (D)
+        for (int64_t i = 0; i < n; ++i) out.z[i] = F[i] + step * D[i];
+    else
+        std::copy(F, F + n, out.z);
+    for (int64_t i = 0; i < n; ++i) {
+        const double z = out.z[i];
+        if constexpr (K == LossKind::exponential) {
+            const double e = exp_poly(smallest - z);
+            out.loss[i] = e;
+            out.v[i] = e;
+            out.h[i] = e;
+        } else {
+            const double e = exp_poly(z < 0.0 ? z : -z);
+            const double inverse = 1.0 / (1.0 + e);
+            out.loss[i] = log1p_poly(e) - (z < 0.0 ? z : 0.0);
+            out.v[i] = z < 0.0 ? inverse : e * inverse;
+            out.h[i] = e * inverse * inverse;
+        }
+    }
+}
+
+template <bool Quick>
+CARDBOOST_INLINE int64_t fix(double x) {
+    return Quick ? fix_quick(x) : fix_any(x);
+}
+
+// sum of count * round(factor * value * scale)
+template <bool Quick>
+CARDBOOST_INLINE int64_t fixed_sum(const double* value, const int64_t* count, const double* factor,
+                                   double scale, int64_t n) {
+    int64_t sum = 0;
+    if (count && factor)
+        for (int64_t i = 0; i < n; ++i) sum += count[i] * fix<Quick>(value[i] * factor[i] * scale);
+    else if (count)
+        for (int64_t i = 0; i < n; ++i) sum += count[i] * fix<Quick>(value[i] * scale);
+    else if (factor)
+        for (int64_t i = 0; i < n; ++i) sum += fix<Quick>(value[i] * factor[i] * scale);
+    else
+        for (int64_t i = 0; i < n; ++i) sum += fix<Quick>(value[i] * scale);
+    return sum;
+}
+
+CARDBOOST_INLINE int64_t fixed_sum_any(bool quick, const double* value, const int64_t* count,
+                                       const double* factor, double scale, int64_t n) {
+    return quick ? fixed_sum<true>(value, count, factor, scale, n)
+                 : fixed_sum<false>(value, count, factor, scale, n);
+}
+
+struct Scales {
+    double loss, v, h, slope, bend;
+    bool quick_loss, quick_v, quick_h, quick_slope, quick_bend;
+};
+struct Sums {
+    int64_t loss = 0, v = 0, h = 0, slope = 0, bend = 0;
+};
+
+template <LossKind K>
+CARDBOOST_INLINE void block_pass(const double* F, const double* D, double step, double smallest, int64_t n,
+                                 const int64_t* count, const double* factor, const Scales& scale, Block& block,
+                                 double* v, double* h, Sums& sums) {
+    evaluate<K>(F, D, step, smallest, n, block);
+    sums.loss += fixed_sum_any(scale.quick_loss, block.loss, count, factor, scale.loss, n);
+    sums.v += fixed_sum_any(scale.quick_v, block.v, count, factor, scale.v, n);
+    sums.h += fixed_sum_any(scale.quick_h, block.h, count, factor, scale.h, n);
+    if (v) std::copy(block.v, block.v + n, v);
+    if (h) std::copy(block.h, block.h + n, h);
+    if (D) {
+        for (int64_t i = 0; i < n; ++i) block.d[i] = -block.v[i] * D[i];
+        sums.slope += fixed_sum_any(scale.quick_slope, block.d, count, factor, scale.slope, n);
+        for (int64_t i = 0; i < n; ++i) block.d[i] = block.h[i] * D[i] * D[i];
+        sums.bend += fixed_sum_any(scale.quick_bend, block.d, count, factor, scale.bend, n);
+    }
+}
+
+CARDBOOST_CLONES
+void block_logistic(const double* F, const double* D, double step, double smallest, int64_t n,
+                    const int64_t* count, const double* factor, const Scales& scale, Block& block, double* v,
+                    double* h, Sums& sums) {
+    block_pass<LossKind::logistic>(F, D, step, smallest, n, count, factor, scale, block, v, h, sums);
+}
+
+CARDBOOST_CLONES
+void block_exponential(const double* F, const double* D, double step, double smallest, int64_t n,
+                       const int64_t* count, const double* factor, const Scales& scale, Block& block, double* v,
+                       double* h, Sums& sums) {
+    block_pass<LossKind::exponential>(F, D, step, smallest, n, count, factor, scale, block, v, h, sums);
+}
+
+struct Extremes {
+    double smallest = std::numeric_limits<double>::infinity();
+    double largest_d = 0.0;
+};
+
+// Minima in eight lanes, so that they vectorise; a minimum is the same in every order.
+CARDBOOST_CLONES
+void block_extremes(const double* F, const double* D, double step, int64_t n, Extremes& out) {
+    constexpr int kLanes = 8;
+    double low[kLanes], high[kLanes];
+    for (int k = 0; k < kLanes; ++k) {
+        low[k] = out.smallest;
+        high[k] = out.largest_d;
+    }
+    auto take = [&](int k, int64_t i) {
+        const double d = D ? D[i] : 0.0;
+        const double z = D ? F[i] + step * d : F[i];
+        const double a = std::fabs(d);
+        low[k] = z < low[k] ? z : low[k];
+        high[k] = a > high[k] ? a : high[k];
+    };
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+        for (int k = 0; k < kLanes; ++k) take(k, i + k);
+    for (; i < n; ++i) take(0, i);
+    for (int k = 0; k < kLanes; ++k) {
+        out.smallest = std::min(out.smallest, low[k]);
+        out.largest_d = std::max(out.largest_d, high[k]);
+    }
+}
+
+Extremes extremes(const double* F, const double* D, double step, int64_t rows, int threads) {
+    Extremes all;
+    const int64_t blocks = (rows + kBlock - 1) / kBlock;
+#pragma omp parallel num_threads(threads)
+    {
+        Extremes own;
+#pragma omp for schedule(static)
+        for (int64_t b = 0; b < blocks; ++b) {
+            const int64_t begin = b * kBlock, n = std::min(kBlock, rows - begin);
+            block_extremes(F + begin, D ? D + begin : nullptr, step, n, own);
+        }
+#pragma omp critical
+        {
+            all.smallest = std::min(all.smallest, own.smallest);
+            all.largest_d = std::max(all.largest_d, own.largest_d);
+        }
+    }
+    return all;
+}
+
+// A value that is at most `largest` for each row: its scale and whether the quick rounding holds.
+void set_scale(double largest, const RowWeights& w, double& scale, bool& quick) {
+    scale = fixed_scale(largest * w.total_weight, w.total_count);
+    quick = largest * w.largest_factor * scale < kQuickLimit;
+}
+
+Sums sum_blocks(LossKind kind, const double* F, const double* D, double step, double smallest, int64_t rows,
+                const RowWeights& w, const Scales& scale, int threads, double* v, double* h) {
+    Sums all;
+    const int64_t blocks = (rows + kBlock - 1) / kBlock;
+#pragma omp parallel num_threads(threads)
+    {
+        Sums own;
+        Block block;
+#pragma omp for schedule(static)
+        for (int64_t b = 0; b < blocks; ++b) {
+            const int64_t begin = b * kBlock, n = std::min(kBlock, rows - begin);
+            auto pass = kind == LossKind::logistic ? block_logistic : block_exponential;
+            pass(F + begin, D ? D + begin : nullptr, step, smallest, n, w.count ? w.count + begin : nullptr,
+                 w.factor ? w.factor + begin : nullptr, scale, block, v ? v + begin : nullptr,
+                 h ? h + begin : nullptr, own);
+        }
+#pragma omp critical
+        {
+            all.loss += own.loss;
+            all.v += own.v;
+            all.h += own.h;
+            all.slope += own.slope;
+            all.bend += own.bend;
+        }
+    }
+    return all;
+}
+
+// -v ln v - (1 - v) ln(1 - v) and its exponential counterpart at theta * v
+template <LossKind K>
+CARDBOOST_INLINE void dual_block(const double* F, double theta, double log_theta, int64_t n, double* out) {
+    const bool whole = theta == 1.0;
+    for (int64_t i = 0; i < n; ++i) {
+        const double z = F[i];
+        if constexpr (K == LossKind::exponential) {
+            const double v = theta * exp_poly(-z);
+            out[i] = v > 0.0 ? v - v * (log_theta - z) : 0.0;
+        } else {
+            const double e = exp_poly(z < 0.0 ? z : -z);
+            const double soft = log1p_poly(e);  // ln(1 + e^-|z|)
+            const double v = theta * (z < 0.0 ? 1.0 : e) / (1.0 + e);
+            const double log_v = log_theta - (soft + (z < 0.0 ? 0.0 : z));
+            const double rest = whole ? -(soft - (z < 0.0 ? z : 0.0)) : log_one_minus(v);
+            out[i] = -v * log_v - (1.0 - v) * rest;
+        }
+    }
+}
+
+CARDBOOST_CLONES
+void dual_logistic(const double* F, double theta, double log_theta, int64_t n, double* out) {
+    dual_block<LossKind::logistic>(F, theta, log_theta, n, out);
+}
+
+CARDBOOST_CLONES
+void dual_exponential(const double* F, double theta, double log_theta, int64_t n, double* out) {
+    dual_block<LossKind::exponential>(F, theta, log_theta, n, out);
+}
+
+}  // namespace
+
+double fixed_scale(double total, double total_count) {
+    if (!(total > 0.0)) return 1.0;
+    const double room = (4611686018427387904.0 - 0.5 * total_count) / total;  // 2^62
+    return std::ldexp(1.0, std::max(-1000, std::min(1000, std::ilogb(room))));
+}
+
+LossSums loss_pass(LossKind kind, const double* F, const double* D, double step, int64_t rows,
+                   const RowWeights& w, int threads, double* v, double* h) {
+    threads = usable_threads(threads);
+    const Extremes range = extremes(F, D, step, rows, threads);
+    const bool logistic = kind == LossKind::logistic;
+    const double smallest = range.smallest;
+    double largest_loss = logistic ? 0.7 + std::max(0.0, -smallest) : 1.0;
+    double largest_v = 1.0, largest_h = logistic ? 0.25 : 1.0;
+    Scales scale{};
+    set_scale(largest_loss, w, scale.loss, scale.quick_loss);
+    set_scale(largest_v, w, scale.v, scale.quick_v);
+    set_scale(largest_h, w, scale.h, scale.quick_h);
+    const double d = range.largest_d;
+    set_scale(d > 0.0 ? d : 1.0, w, scale.slope, scale.quick_slope);
+    set_scale(d > 0.0 ? largest_h * d * d : 1.0, w, scale.bend, scale.quick_bend);
+    Sums sums = sum_blocks(kind, F, D, step, smallest, rows, w, scale, threads, v, h);
+    // Where the sum is far below what was allowed for, a second pass spends the idle bits.
+    const int64_t small = int64_t{1} << 46;
+    if (sums.loss < small || sums.v < small || sums.h < small) {
+        // first sum as an upper bound: half a unit per rounding
+        const double slack = 0.5 * w.total_count + 1.0;
+        auto refine = [&](int64_t sum, double largest, double& at, bool& quick) {
+            const double total = (static_cast<double>(sum) + slack) / at;
+            at = std::max(at, fixed_scale(total, w.total_count));
+            quick = largest * w.largest_factor * at < kQuickLimit;
+        };
+        refine(sums.loss, largest_loss, scale.loss, scale.quick_loss);
+        refine(sums.v, largest_v, scale.v, scale.quick_v);
+        refine(sums.h, largest_h, scale.h, scale.quick_h);
+        sums = sum_blocks(kind, F, D, step, smallest, rows, w, scale, threads, nullptr, nullptr);
+    }
+    LossSums out;
+    out.shift = logistic ? 0.0 : -smallest;
+    out.loss = static_cast<double>(sums.loss) / scale.loss;
+    out.derivative = static_cast<double>(sums.v) / scale.v;
+    out.curvature = static_cast<double>(sums.h) / scale.h;
+    out.slope = static_cast<double>(sums.slope) / scale.slope;
+    out.bend = static_cast<double>(sums.bend) / scale.bend;
+    return out;
+}
+
+double dual_pass(LossKind kind, const double* F, double theta, int64_t rows, const RowWeights& w, int threads) {
+    threads = usable_threads(threads);
+    const Extremes range = extremes(F, nullptr, 0.0, rows, threads);
+    double largest = 0.7;  // ln 2 for the logistic loss
+    if (kind == LossKind::exponential) {
+        const double v = theta * std::exp(-range.smallest);
+        largest = std::max(1.0, std::fabs(v - v * std::log(v)));
+    }
+    double scale;
+    bool quick;
+    set_scale(largest, w, scale, quick);
+    const double log_theta = theta == 1.0 ? 0.0 : std::log(theta);
+    int64_t sum = 0;
+    const int64_t blocks = (rows + kBlock - 1) / kBlock;
+#pragma omp parallel for schedule(static) num_threads(threads) reduction(+ : sum)
+    for (int64_t b = 0; b < blocks; ++b) {
+        double value[kBlock];
+        const int64_t begin = b * kBlock, n = std::min(kBlock, rows - begin);
+        (kind == LossKind::logistic ? dual_logistic : dual_exponential)(F + begin, theta, log_theta, n, value);
+        sum += fixed_sum_any(quick, value, w.count ? w.count + begin : nullptr,
+                             w.factor ? w.factor + begin : nullptr, scale, n);
+    }
+    return static_cast<double>(sum) / scale;
+}
+
+namespace {
+
+template <bool Quick>
+CARDBOOST_INLINE void quantise_rows(const double* value, const int8_t* sign, const RowWeights& w, double scale,
+                                    Range r, int width, int64_t* q) {
+    for (int64_t i = r.begin; i < r.end; ++i) {
+        double x = value[i];
+        if (w.factor) x *= w.factor[i];
+        int64_t k = fix<Quick>(x * scale);
+        if (w.count) k *= w.count[i];
+        q[i * width] = sign && sign[i] < 0 ? -k : k;
+    }
+}
+
+CARDBOOST_CLONES
+void quantise_range(bool quick, const double* value, const int8_t* sign, const RowWeights& w, double scale,
+                    Range r, int width, int64_t* q) {
+    if (quick)
+        quantise_rows<true>(value, sign, w, scale, r, width, q);
+    else
+        quantise_rows<false>(value, sign, w, scale, r, width, q);
+}
+
+}  // namespace
+
+void quantise(const double* value, const int8_t* sign, int64_t rows, const RowWeights& w, double scale,
+              double largest_value, int width, int threads, int64_t* q) {
+    threads = usable_threads(threads);
+    const bool quick = largest_value * w.largest_factor * scale < kQuickLimit;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int t = 0; t < threads; ++t)
+        quantise_range(quick, value, sign, w, scale, split(rows, t, threads), width, q);
+}
+
+}  // namespace cardboost

@@ -1,0 +1,479 @@
+// The door between Python and the kernels: checks every shape and range, releases the GIL, and hands flat
+// arrays on. Nothing here computes.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+
+#include <optional>
+#include <stdexcept>
+
+#include "binning.h"
+#include "decimals.h"
+#include "dense.h"
+#include "histogram.h"
+#include "loss.h"
+#include "margins.h"
+#include "predict.h"
+#include "quadratic.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace cardboost {
+
+static bool forked = false;
+
+int usable_threads(int requested) {
+#ifdef _OPENMP
+    if (forked || omp_in_parallel()) return 1;
+    return requested < 1 ? 1 : requested;
+#else
+    (void)requested;
+    return 1;
+#endif
+}
+
+// The limit that the OpenMP runtime is under now (environment, joblib's workers, threadpoolctl).
+int max_threads() {
+#ifdef _OPENMP
+    return forked ? 1 : omp_get_max_threads();
+#else
+    return 1;
+#endif
+}
+
+namespace {
+
+template <class T, size_t N>
+using In = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+template <class T, size_t N>
+using InOut = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+template <class T, size_t N>
+using Maybe = std::optional<In<T, N>>;
+template <class T>
+using Out = nb::ndarray<nb::numpy, T>;
+
+void require(bool holds, const char* message) {
+    if (!holds) throw std::invalid_argument(message);
+}
+
+template <class T>
+Out<T> make(std::initializer_list<size_t> shape) {
+    size_t size = 1;
+    for (size_t n : shape) size *= n;
+    T* data = new T[size ? size : 1];
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    return Out<T>(data, shape, owner);
+}
+
+std::vector<Column> read_columns(const nb::list& list, int64_t* rows) {
+    std::vector<Column> columns;
+    int64_t n = -1;
+    for (nb::handle item : list) {
+        auto array = nb::cast<nb::ndarray<nb::ro, nb::ndim<1>, nb::device::cpu>>(item);
+        require(n < 0 || n == static_cast<int64_t>(array.shape(0)), "columns differ in length");
+        n = static_cast<int64_t>(array.shape(0));
+        const auto type = array.dtype();
+        const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
+        Kind kind;
+        if (code == nb::dlpack::dtype_code::Float && type.bits == 64) kind = Kind::f64;
+        else if (code == nb::dlpack::dtype_code::Float && type.bits == 32) kind = Kind::f32;
+        else if (code == nb::dlpack::dtype_code::Int && type.bits == 64) kind = Kind::i64;
+        else if (code == nb::dlpack::dtype_code::Int && type.bits == 32) kind = Kind::i32;
+        else if (code == nb::dlpack::dtype_code::Int && type.bits == 16) kind = Kind::i16;
+        else if (code == nb::dlpack::dtype_code::Int && type.bits == 8) kind = Kind::i8;
+        else if (code == nb::dlpack::dtype_code::UInt && type.bits == 64) kind = Kind::u64;
+        else if (code == nb::dlpack::dtype_code::UInt && type.bits == 32) kind = Kind::u32;
+        else if (code == nb::dlpack::dtype_code::UInt && type.bits == 16) kind = Kind::u16;
+        else if (type.bits == 8) kind = Kind::u8;
+        else throw std::invalid_argument("a column has a number type that the kernels do not read");
+        columns.push_back({static_cast<const char*>(array.data()), array.stride(0) * (type.bits / 8), kind});
+    }
+    *rows = n < 0 ? 0 : n;
+    return columns;
+}
+
+// Row weights as they arrive from Python: a count and a factor per row, either may be absent.
+RowWeights row_weights(const Maybe<int64_t, 1>& count, const Maybe<double, 1>& factor, size_t rows) {
+    require(!count || count->shape(0) == rows, "counts and rows differ in length");
+    require(!factor || factor->shape(0) == rows, "factors and rows differ in length");
+    RowWeights w{count ? count->data() : nullptr, factor ? factor->data() : nullptr, 0.0, 0.0, 1.0};
+    return w;
+}
+
+struct Totals {
+    double count, weight, largest_factor;
+};
+using TotalsTuple = std::tuple<double, double, double>;
+
+RowWeights row_weights(const Maybe<int64_t, 1>& count, const Maybe<double, 1>& factor,
+                       const TotalsTuple& totals, size_t rows) {
+    RowWeights w = row_weights(count, factor, rows);
+    w.total_count = std::get<0>(totals);
+    w.total_weight = std::get<1>(totals);
+    w.largest_factor = std::get<2>(totals);
+    return w;
+}
+
+LossKind loss_kind(int code) {
+    require(code == 0 || code == 1, "unknown loss code");
+    return static_cast<LossKind>(code);
+}
+
+void check_features(const In<int32_t, 1>& features, size_t n_features) {
+    for (size_t k = 0; k < features.shape(0); ++k)
+        require(features.data()[k] >= 0 && static_cast<size_t>(features.data()[k]) < n_features,
+                "a feature index is out of range");
+}
+
+auto py_bin_columns(const nb::list& list, Maybe<int64_t, 1> weights, int max_bins, int threads) {
+    int64_t rows;
+    const auto columns = read_columns(list, &rows);
+    require(max_bins >= 2 && max_bins <= 255, "max_bins must be between 2 and 255");
+    require(!weights || static_cast<int64_t>(weights->shape(0)) == rows, "weights and rows differ in length");
+    const size_t n = columns.size();
+    auto bins = make<uint8_t>({n, static_cast<size_t>(rows)});
+    auto cuts = make<double>({n, static_cast<size_t>(kBins)});
+    auto n_cuts = make<int32_t>({n});
+    auto missing = make<int64_t>({n});
+    int64_t first_infinite = -1;
+    {
+        nb::gil_scoped_release release;
+        bin_columns(columns, weights ? weights->data() : nullptr, rows, max_bins, threads, bins.data(), cuts.data(),
+                    n_cuts.data(), missing.data(), &first_infinite);
+    }
+    return std::make_tuple(bins, cuts, n_cuts, missing, first_infinite);
+}
+
+auto py_apply_cuts(const nb::list& list, In<double, 1> cuts, In<int64_t, 1> offsets, int threads) {
+    int64_t rows;
+    const auto columns = read_columns(list, &rows);
+    require(offsets.shape(0) == columns.size() + 1, "offsets must have one entry more than columns");
+    require(offsets.data()[0] == 0, "offsets must start at 0");
+    for (size_t j = 0; j < columns.size(); ++j) {
+        const int64_t n = offsets.data()[j + 1] - offsets.data()[j];
+        require(n >= 0 && n <= 254, "a feature has more than 254 cuts");
+    }
+    require(offsets.data()[columns.size()] == static_cast<int64_t>(cuts.shape(0)), "offsets do not end at the cuts");
+    auto bins = make<uint8_t>({columns.size(), static_cast<size_t>(rows)});
+    {
+        nb::gil_scoped_release release;
+        apply_cuts(columns, rows, cuts.data(), offsets.data(), threads, bins.data());
+    }
+    return bins;
+}
+
+auto py_digest_rows(const nb::list& list, In<uint8_t, 1> positive, Maybe<int64_t, 1> count,
+                    Maybe<double, 1> weight, int threads) {
+    int64_t rows;
+    const auto columns = read_columns(list, &rows);
+    require(columns.empty() || static_cast<int64_t>(positive.shape(0)) == rows, "labels and rows differ in length");
+    rows = static_cast<int64_t>(positive.shape(0));
+    row_weights(count, weight, static_cast<size_t>(rows));
+    uint64_t lanes[2];
+    {
+        nb::gil_scoped_release release;
+        digest_rows(columns, rows, positive.data(), count ? count->data() : nullptr, weight ? weight->data() : nullptr,
+                    threads, lanes);
+    }
+    return std::make_tuple(lanes[0], lanes[1]);
+}
+
+auto py_histograms(In<uint8_t, 2> bins, In<int32_t, 1> features, In<int64_t, 2> q, int threads) {
+    const size_t rows = bins.shape(1), width = q.shape(1);
+    require(q.shape(0) == rows, "row weights and bins differ in length");
+    require(width == 1 || width == 2 || width == 4, "row weights must have 1, 2 or 4 lanes");
+    check_features(features, bins.shape(0));
+    auto out = make<int64_t>({features.shape(0), static_cast<size_t>(kBins), width});
+    {
+        nb::gil_scoped_release release;
+        histograms(bins.data(), rows, features.data(), static_cast<int>(features.shape(0)), q.data(),
+                   static_cast<int>(width), threads, out.data());
+    }
+    return out;
+}
+
+auto py_search(In<int64_t, 3> hist, In<int32_t, 1> n_bins, In<uint8_t, 1> has_missing, In<uint8_t, 2> mask,
+               double edge_unit, double curvature_unit, double l1, double l2, bool gain, bool intercept) {
+    const size_t n = hist.shape(0);
+    require(hist.shape(1) == kBins && hist.shape(2) == 2, "histograms must have shape (features, 256, 2)");
+    require(n_bins.shape(0) == n && has_missing.shape(0) == n && mask.shape(0) == n && mask.shape(1) == kBins,
+            "search: arrays differ in length");
+    for (size_t f = 0; f < n; ++f)
+        require(n_bins.data()[f] >= 0 && n_bins.data()[f] <= 255, "a feature has more than 255 bins");
+    auto score = make<double>({n}), edge = make<double>({n});
+    auto cut = make<int32_t>({n});
+    auto polarity = make<int8_t>({n});
+    auto missing_left = make<uint8_t>({n});
+    double largest;
+    {
+        nb::gil_scoped_release release;
+        search(hist.data(), static_cast<int>(n), n_bins.data(), has_missing.data(), mask.data(),
+               {edge_unit, curvature_unit, l1, l2, gain, intercept}, score.data(), edge.data(), cut.data(),
+               polarity.data(), missing_left.data(), &largest);
+    }
+    return std::make_tuple(score, edge, cut, polarity, missing_left, largest);
+}
+
+auto py_margins(In<uint8_t, 2> bins, In<int32_t, 1> features, In<double, 2> tables, double base,
+                Maybe<int8_t, 1> sign, int threads) {
+    const size_t rows = bins.shape(1);
+    require(tables.shape(0) == features.shape(0) && tables.shape(1) == kBins, "tables must have shape (features, 256)");
+    require(!sign || sign->shape(0) == rows, "signs and bins differ in length");
+    check_features(features, bins.shape(0));
+    auto out = make<double>({rows});
+    {
+        nb::gil_scoped_release release;
+        margins(bins.data(), rows, features.data(), static_cast<int>(features.shape(0)), tables.data(), base,
+                sign ? sign->data() : nullptr, threads, out.data());
+    }
+    return out;
+}
+
+auto py_signed_weights(In<uint8_t, 2> bins, In<int32_t, 1> features, In<int8_t, 2> signs, In<int64_t, 1> q,
+                       int width, int threads) {
+    const size_t rows = bins.shape(1), n = features.shape(0);
+    require(q.shape(0) == rows, "row weights and bins differ in length");
+    require(signs.shape(0) == n && signs.shape(1) == kBins, "signs must have shape (features, 256)");
+    require((width == 1 || width == 2 || width == 4) && n <= static_cast<size_t>(width), "too many lanes");
+    check_features(features, bins.shape(0));
+    auto out = make<int64_t>({rows, static_cast<size_t>(width)});
+    {
+        nb::gil_scoped_release release;
+        signed_weights(bins.data(), rows, features.data(), signs.data(), static_cast<int>(n), q.data(), width,
+                       threads, out.data());
+    }
+    return out;
+}
+
+auto py_loss_pass(int loss, In<double, 1> F, Maybe<double, 1> D, double step, Maybe<int64_t, 1> count,
+                  Maybe<double, 1> factor, TotalsTuple totals, std::optional<InOut<double, 2>> rows_out,
+                  int threads) {
+    const size_t rows = F.shape(0);
+    require(!D || D->shape(0) == rows, "margins and direction differ in length");
+    const RowWeights w = row_weights(count, factor, totals, rows);
+    const LossKind kind = loss_kind(loss);
+    require(!rows_out || (rows_out->shape(0) == 2 && rows_out->shape(1) == rows), "rows_out must have shape (2, rows)");
+    double* v = rows_out ? rows_out->data() : nullptr;
+    LossSums sums;
+    {
+        nb::gil_scoped_release release;
+        sums = loss_pass(kind, F.data(), D ? D->data() : nullptr, step, rows, w, threads, v, v ? v + rows : nullptr);
+    }
+    return std::make_tuple(sums.shift, sums.loss, sums.derivative, sums.curvature, sums.slope, sums.bend);
+}
+
+double py_dual_pass(int loss, In<double, 1> F, double theta, Maybe<int64_t, 1> count, Maybe<double, 1> factor,
+                    TotalsTuple totals, int threads) {
+    const RowWeights w = row_weights(count, factor, totals, F.shape(0));
+    const LossKind kind = loss_kind(loss);
+    require(theta > 0.0 && theta <= 1.0, "theta must be in (0, 1]");
+    nb::gil_scoped_release release;
+    return dual_pass(kind, F.data(), theta, F.shape(0), w, threads);
+}
+
+auto py_quantise(In<double, 2> values, Maybe<int8_t, 1> sign, Maybe<int64_t, 1> count, Maybe<double, 1> factor,
+                 double largest_factor, In<double, 1> scales, In<double, 1> largest, In<uint8_t, 1> use_sign,
+                 int threads) {
+    const size_t width = values.shape(0), rows = values.shape(1);
+    require(scales.shape(0) == width && largest.shape(0) == width && use_sign.shape(0) == width,
+            "quantise: one scale per lane");
+    require(!sign || sign->shape(0) == rows, "signs and values differ in length");
+    RowWeights w = row_weights(count, factor, rows);
+    w.largest_factor = largest_factor;
+    auto out = make<int64_t>({rows, width});
+    {
+        nb::gil_scoped_release release;
+        for (size_t c = 0; c < width; ++c)
+            quantise(values.data() + c * rows, sign && use_sign.data()[c] ? sign->data() : nullptr, rows, w,
+                     scales.data()[c], largest.data()[c], static_cast<int>(width), threads, out.data() + c);
+    }
+    return out;
+}
+
+void check_columns(const In<int32_t, 1>& columns, size_t n) { check_features(columns, n); }
+
+auto py_dense_margins(nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu> a, In<int32_t, 1> columns,
+                      In<double, 1> weights, int threads) {
+    const bool small = a.dtype() == nb::dtype<int8_t>();
+    require(small || a.dtype() == nb::dtype<double>(), "columns must be int8 or float64");
+    require(weights.shape(0) == columns.shape(0), "one weight per column");
+    check_columns(columns, a.shape(0));
+    auto out = make<double>({a.shape(1)});
+    {
+        nb::gil_scoped_release release;
+        dense_margins(small ? static_cast<const int8_t*>(a.data()) : nullptr,
+                      small ? nullptr : static_cast<const double*>(a.data()), a.shape(1), columns.data(),
+                      static_cast<int>(columns.shape(0)), weights.data(), threads, out.data());
+    }
+    return out;
+}
+
+auto py_dense_edges(In<int8_t, 2> a, bool signs, In<int32_t, 1> columns, In<int64_t, 1> q, int threads) {
+    require(q.shape(0) == a.shape(1), "row weights and columns differ in length");
+    check_columns(columns, a.shape(0));
+    auto out = make<int64_t>({columns.shape(0)});
+    {
+        nb::gil_scoped_release release;
+        dense_edges(a.data(), signs, a.shape(1), columns.data(), static_cast<int>(columns.shape(0)), q.data(), threads,
+                    out.data());
+    }
+    return out;
+}
+
+auto py_dense_edges_real(In<double, 2> a, In<int32_t, 1> columns, In<double, 1> value, Maybe<int64_t, 1> count,
+                         double scale, bool quick, int threads) {
+    require(value.shape(0) == a.shape(1), "row weights and columns differ in length");
+    require(!count || count->shape(0) == a.shape(1), "counts and columns differ in length");
+    check_columns(columns, a.shape(0));
+    auto out = make<int64_t>({columns.shape(0)});
+    {
+        nb::gil_scoped_release release;
+        dense_edges_real(a.data(), a.shape(1), columns.data(), static_cast<int>(columns.shape(0)), value.data(),
+                         count ? count->data() : nullptr, scale, quick, threads, out.data());
+    }
+    return out;
+}
+
+auto py_dense_gram(In<int8_t, 2> a, bool signs, In<int32_t, 1> left, In<int32_t, 1> columns, In<int64_t, 1> q,
+                   int threads) {
+    require(q.shape(0) == a.shape(1), "row weights and columns differ in length");
+    check_columns(left, a.shape(0));
+    check_columns(columns, a.shape(0));
+    auto out = make<int64_t>({left.shape(0), columns.shape(0)});
+    {
+        nb::gil_scoped_release release;
+        dense_gram(a.data(), signs, a.shape(1), left.data(), static_cast<int>(left.shape(0)), columns.data(),
+                   static_cast<int>(columns.shape(0)), q.data(), threads, out.data());
+    }
+    return out;
+}
+
+auto py_dense_gram_real(In<double, 2> a, In<int32_t, 1> left, In<int32_t, 1> columns, In<double, 1> value,
+                        Maybe<int64_t, 1> count, double scale, bool quick, int threads) {
+    require(value.shape(0) == a.shape(1), "row weights and columns differ in length");
+    require(!count || count->shape(0) == a.shape(1), "counts and columns differ in length");
+    check_columns(left, a.shape(0));
+    check_columns(columns, a.shape(0));
+    auto out = make<int64_t>({left.shape(0), columns.shape(0)});
+    {
+        nb::gil_scoped_release release;
+        dense_gram_real(a.data(), a.shape(1), left.data(), static_cast<int>(left.shape(0)), columns.data(),
+                        static_cast<int>(columns.shape(0)), value.data(), count ? count->data() : nullptr, scale,
+                        quick, threads, out.data());
+    }
+    return out;
+}
+
+auto py_minimise_quadratic(In<double, 2> q, In<double, 1> gradient, In<double, 1> x0, In<double, 1> slope,
+                           In<double, 1> knee, In<double, 1> curve, In<double, 1> upper, double tolerance,
+                           int max_iterations) {
+    const size_t n = gradient.shape(0);
+    require(q.shape(0) == n && q.shape(1) == n && x0.shape(0) == n && slope.shape(0) == n && knee.shape(0) == n &&
+                curve.shape(0) == n && upper.shape(0) == n,
+            "minimise_quadratic: sizes differ");
+    auto x = make<double>({n});
+    int iterations = 0;
+    double drop;
+    {
+        nb::gil_scoped_release release;
+        drop = minimise_quadratic(static_cast<int>(n), q.data(), gradient.data(), x0.data(), slope.data(), knee.data(),
+                                  curve.data(), upper.data(), tolerance, max_iterations, x.data(), &iterations);
+    }
+    return std::make_tuple(x, drop, iterations);
+}
+
+auto py_score_supports(In<double, 2> q, In<double, 1> gradient, In<double, 1> x0, In<double, 1> slope,
+                       In<double, 1> curve, In<double, 1> upper, In<int32_t, 1> members, In<int64_t, 1> offsets,
+                       double tolerance, int threads) {
+    const size_t n = gradient.shape(0);
+    require(q.shape(0) == n && q.shape(1) == n && x0.shape(0) == n && slope.shape(0) == n && curve.shape(0) == n &&
+                upper.shape(0) == n,
+            "score_supports: sizes differ");
+    require(offsets.shape(0) >= 1 && offsets.data()[0] == 0, "score_supports: offsets must start at 0");
+    const size_t candidates = offsets.shape(0) - 1;
+    for (size_t c = 0; c < candidates; ++c)
+        require(offsets.data()[c] <= offsets.data()[c + 1], "score_supports: offsets must ascend");
+    require(offsets.data()[candidates] == static_cast<int64_t>(members.shape(0)),
+            "score_supports: offsets do not end at the members");
+    check_features(members, n);
+    auto drop = make<double>({candidates});
+    {
+        nb::gil_scoped_release release;
+        score_supports(static_cast<int>(n), q.data(), gradient.data(), x0.data(), slope.data(), curve.data(),
+                       upper.data(), members.data(), offsets.data(), static_cast<int64_t>(candidates), tolerance,
+                       threads, drop.data());
+    }
+    return drop;
+}
+
+auto py_predict_steps(const nb::list& list, size_t rows, In<double, 1> cuts, In<int64_t, 1> offsets,
+                      In<double, 1> levels, In<double, 1> missing, double base, bool with_contributions,
+                      int threads) {
+    int64_t found;
+    const auto columns = read_columns(list, &found);
+    require(columns.empty() || static_cast<size_t>(found) == rows, "columns and rows differ in length");
+    const size_t n = columns.size();
+    require(offsets.shape(0) == n + 1 && missing.shape(0) == n, "predict: arrays differ in length");
+    require(offsets.data()[0] == 0 && offsets.data()[n] == static_cast<int64_t>(cuts.shape(0)) &&
+                levels.shape(0) == cuts.shape(0) + n,
+            "predict: offsets do not fit the cuts");
+    for (size_t k = 0; k < n; ++k) require(offsets.data()[k] <= offsets.data()[k + 1], "predict: offsets must ascend");
+    auto score = make<double>({rows});
+    auto contributions = make<double>({with_contributions ? n : 0, rows});
+    int64_t first_infinite;
+    {
+        nb::gil_scoped_release release;
+        first_infinite = predict_steps(columns, rows, cuts.data(), offsets.data(), levels.data(), missing.data(), base,
+                                       threads, score.data(), with_contributions ? contributions.data() : nullptr);
+    }
+    return std::make_tuple(score, contributions, first_infinite);
+}
+
+}  // namespace
+}  // namespace cardboost
+
+NB_MODULE(_kernels, m) {
+    using namespace cardboost;
+#if defined(__unix__) || defined(__APPLE__)
+    pthread_atfork(nullptr, nullptr, [] { forked = true; });
+#endif
+    m.def("bin_columns", &py_bin_columns, "columns"_a, "weights"_a.none(), "max_bins"_a, "threads"_a);
+    m.def("apply_cuts", &py_apply_cuts, "columns"_a, "cuts"_a, "offsets"_a, "threads"_a);
+    m.def("digest_rows", &py_digest_rows, "columns"_a, "positive"_a, "count"_a.none(), "weight"_a.none(), "threads"_a);
+    m.def("histograms", &py_histograms, "bins"_a, "features"_a, "q"_a, "threads"_a);
+    m.def("search", &py_search, "hist"_a, "n_bins"_a, "has_missing"_a, "mask"_a, "edge_unit"_a, "curvature_unit"_a,
+          "l1"_a, "l2"_a, "gain"_a, "intercept"_a);
+    m.def("margins", &py_margins, "bins"_a, "features"_a, "tables"_a, "base"_a, "sign"_a.none(), "threads"_a);
+    m.def("signed_weights", &py_signed_weights, "bins"_a, "features"_a, "signs"_a, "q"_a, "width"_a, "threads"_a);
+    m.def("loss_pass", &py_loss_pass, "loss"_a, "F"_a, "D"_a.none(), "step"_a, "count"_a.none(), "factor"_a.none(),
+          "totals"_a, "rows_out"_a.none(), "threads"_a);
+    m.def("dual_pass", &py_dual_pass, "loss"_a, "F"_a, "theta"_a, "count"_a.none(), "factor"_a.none(), "totals"_a,
+          "threads"_a);
+    m.def("quantise", &py_quantise, "values"_a, "sign"_a.none(), "count"_a.none(), "factor"_a.none(),
+          "largest_factor"_a, "scales"_a, "largest"_a, "use_sign"_a, "threads"_a);
+    m.def("dense_margins", &py_dense_margins, "a"_a, "columns"_a, "weights"_a, "threads"_a);
+    m.def("dense_edges", &py_dense_edges, "a"_a, "signs"_a, "columns"_a, "q"_a, "threads"_a);
+    m.def("dense_edges_real", &py_dense_edges_real, "a"_a, "columns"_a, "value"_a, "count"_a.none(), "scale"_a,
+          "quick"_a, "threads"_a);
+    m.def("dense_gram", &py_dense_gram, "a"_a, "signs"_a, "left"_a, "columns"_a, "q"_a, "threads"_a);
+    m.def("dense_gram_real", &py_dense_gram_real, "a"_a, "left"_a, "columns"_a, "value"_a, "count"_a.none(), "scale"_a,
+          "quick"_a, "threads"_a);
+    m.def("minimise_quadratic", &py_minimise_quadratic, "q"_a, "gradient"_a, "x0"_a, "slope"_a, "knee"_a, "curve"_a,
+          "upper"_a, "tolerance"_a, "max_iterations"_a);
+    m.def("score_supports", &py_score_supports, "q"_a, "gradient"_a, "x0"_a, "slope"_a, "curve"_a, "upper"_a,
+          "members"_a, "offsets"_a, "tolerance"_a, "threads"_a);
+    m.def("predict_steps", &py_predict_steps, "columns"_a, "rows"_a, "cuts"_a, "offsets"_a, "levels"_a, "missing"_a,
+          "base"_a, "with_contributions"_a, "threads"_a);
+    m.def("simplest_decimal", [](double x, double y) { return simplest_decimal(x, y); }, "x"_a, "y"_a);
+    m.def("max_threads", &max_threads);
+    m.def("fixed_scale", &fixed_scale, "total"_a, "total_count"_a);
+}

@@ -1,0 +1,145 @@
+"""The one loop: ask the dictionary for columns, make all weights optimal, pass the row weights back.
+
+    row weights u  ->  best unseen columns and a bound on all others  ->  pool  ->  master  ->  u ...
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+
+from cardboost.certificate.bounds import dual_bound
+from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary
+from cardboost.master.newton import Master
+from cardboost.master.problem import MasterSolution, Prices
+
+STATUS = {
+    "optimal": "the duality gap over the whole dictionary is within tol",
+    "column limit": "the limit on columns was reached",
+    "exhausted": "no unseen column has an edge above its price",
+    "time limit": "time_limit was reached",
+    "stopped": "the callback asked to stop",
+}
+
+
+@dataclass(frozen=True)
+class TraceRecord:
+    """The state after one round."""
+
+    n_columns: int
+    n_terms: int
+    objective: float
+    lower_bound: float
+    edge: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Trace(Sequence[TraceRecord]):
+    """What happened, round by round, and why it ended."""
+
+    records: tuple[TraceRecord, ...]
+    status: str
+
+    @property
+    def message(self) -> str:
+        return STATUS[self.status]
+
+    @overload
+    def __getitem__(self, k: int) -> TraceRecord: ...
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[TraceRecord]: ...
+    def __getitem__(self, k):
+        return self.records[k]
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[TraceRecord]:
+        return iter(self.records)
+
+
+@dataclass(frozen=True)
+class StopRule:
+    """When to stop: so many columns, so small a gap, so late an hour."""
+
+    max_columns: int
+    tol: float = 0.0
+    deadline: float = math.inf  # on time.perf_counter()
+    bounds: bool = True  # whether to compute a bound in every round (needed for tol > 0)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How much is done per round. ``columns(n)``: how many to add when the pool has n."""
+
+    columns: Callable[[int], int] = lambda n: 1
+    newton_steps: int = 1
+    final_tol: float = 1e-6
+
+
+ONE_AT_A_TIME = Pace(newton_steps=50)
+
+
+def generate(
+    dictionary: Dictionary,
+    master: Master,
+    stop: StopRule,
+    *,
+    criterion: Criterion = "edge",
+    l1: float = 0.0,
+    l2: float = 0.0,
+    unseen: Prices | None = None,
+    pace: Pace = ONE_AT_A_TIME,
+    callback: Callable[[TraceRecord], object] | None = None,
+    started: float | None = None,
+) -> tuple[ColumnPool, MasterSolution, Trace]:
+    """Grow ``master``'s pool until a stop rule holds. ``unseen`` are the prices of a column not in the pool."""
+    started = time.perf_counter() if started is None else started
+    pool = master.pool
+    start_columns = pool.n_columns
+    records: list[TraceRecord] = []
+    status = "column limit"
+    if start_columns:
+        master.solve(tol=1e-12, max_iter=50)
+    while True:
+        made = pool.n_columns - start_columns
+        wanted = min(pace.columns(made), stop.max_columns - made)
+        proposals = dictionary.best_columns(master.point, max(wanted, 1), pool, criterion, l1, l2)
+        bound = -math.inf
+        if stop.bounds and unseen is not None:
+            edges = pool.edges(master.point)
+            bound = dual_bound(master.point, edges, master.prices, None, proposals.bound, unseen)[0]
+        objective = master.objective
+        record = TraceRecord(
+            made,
+            int(np.count_nonzero(master.weights[pool.n_free :])),
+            objective,
+            bound,
+            proposals.bound,
+            time.perf_counter() - started,
+        )
+        records.append(record)
+        if callback is not None and callback(record):
+            status = "stopped"
+        elif stop.tol > 0 and objective - bound <= stop.tol * max(abs(objective), 1e-300):
+            status = "optimal"
+        elif wanted <= 0:
+            status = "column limit"
+        elif len(proposals) == 0 or (proposals.bound <= l1 and stop.bounds):
+            status = "exhausted"
+        elif time.perf_counter() >= stop.deadline:
+            status = "time limit"
+        else:
+            pool.append(proposals.atoms)
+            master.extend()
+            master.solve(tol=None, max_iter=pace.newton_steps)
+            continue
+        break
+    solution = master.solve(tol=pace.final_tol, max_iter=200)
+    return pool, solution, Trace(tuple(records), status)

@@ -1,0 +1,84 @@
+"""Choosing few columns of a pool: the problem, and what a selector returns.
+
+    min  sum s_i loss(F_i) + sum nu_j w_j + mu_j w_j^2 / 2 + lambda_j [w_j > 0],    0 <= w_j <= M_j,
+    with at most ``max_terms`` charged columns in use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.dictionary.base import ColumnPool
+from cardboost.master.newton import Master
+from cardboost.master.problem import Prices
+from cardboost.risk import EmpiricalRisk
+
+Array = NDArray[np.float64]
+Support = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A part of the search space with the weights whose row weights bound it."""
+
+    weights: Array
+    theta: float
+    bound: float
+    forced_in: tuple[int, ...] = ()
+    forced_out: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class CardinalityProblem:
+    """Columns, loss, prices and the limit on charged columns."""
+
+    pool: ColumnPool
+    risk: EmpiricalRisk
+    prices: Prices
+    max_terms: int | None
+
+    def objective(self, risk_value: float, weights: Array) -> float:
+        return risk_value + self.prices.cost(weights)
+
+    def with_box(self, max_weight: float) -> CardinalityProblem:
+        """The same with no charged weight above ``max_weight``."""
+        p = self.prices
+        box = np.where(p.charged, np.minimum(p.max_weight, max_weight), p.max_weight)
+        return replace(self, prices=replace(p, max_weight=box))
+
+    def refit_prices(self, support: Support) -> Prices:
+        """Convex prices under which only these charged columns (and the free ones) may be used."""
+        p = self.prices
+        allowed = ~p.charged
+        allowed[support] = True
+        return replace(p.convex(), max_weight=np.where(allowed, p.max_weight, 0.0))
+
+    def master(self) -> Master:
+        return Master(self.pool, self.risk, lambda pool: self.prices.convex())
+
+
+@dataclass(frozen=True, eq=False)
+class CardinalitySolution:
+    """The columns chosen, their weights, and the proof of how good they can be."""
+
+    support: Support
+    weights: Array
+    objective: float
+    lower_bound: float
+    status: str
+    leaves: tuple[Leaf, ...]
+    work: int
+
+
+class Selector(Protocol):
+    """Anything that chooses columns. ``accepts`` says in a sentence why a problem cannot be taken."""
+
+    def accepts(self, problem: CardinalityProblem) -> str | None: ...
+
+    def select(
+        self, problem: CardinalityProblem, start: Array | None, budget: int | None, seed: int
+    ) -> CardinalitySolution: ...

@@ -1,0 +1,155 @@
+"""The convex relaxation of a cardinality problem and the bound it proves.
+
+A limit of k columns enters through its multiplier tau, which raises the price of using a column; for every
+row weights met on the way the bound with "the k largest terms" holds, and the best one is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.cardinality.merge import merge_rows
+from cardboost.cardinality.problem import CardinalityProblem, Leaf
+from cardboost.certificate.bounds import dual_bound
+from cardboost.dictionary.base import Dictionary, Proposals
+from cardboost.master.newton import Master
+from cardboost.master.problem import PriceRule, Prices
+
+Array = NDArray[np.float64]
+
+_TOL = 1e-7
+_PATIENCE = 6  # rounds without a better bound before giving up
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """The best leaf found for the root, the relaxed weights and the multiplier of the size limit."""
+
+    leaf: Leaf
+    weights: Array
+    tau: float
+
+
+class RelaxationSolver:
+    """Solves the relaxation for a pool that may grow. With a ``dictionary`` every bound covers all of it."""
+
+    def __init__(
+        self,
+        problem: CardinalityProblem,
+        start: Array | None = None,
+        dictionary: Dictionary | None = None,
+        rule: PriceRule | None = None,
+        per_round: int = 8,
+    ) -> None:
+        self.problem = problem
+        self.dictionary, self.rule, self.per_round = dictionary, rule, per_round
+        self.tau = 0.0
+        self.best = Leaf(np.zeros(problem.pool.n_columns), 0.0, 0.0)
+        self.proposals: Proposals | None = None
+        self.master = Master(problem.pool, problem.risk, lambda pool: self._prices())
+        if start is not None:
+            self.master.move_to(np.minimum(start, self.master.prices.max_weight))
+
+    def _plain(self) -> Prices:
+        pool = self.problem.pool
+        return self.problem.prices if self.rule is None else self.rule.prices(pool.n_columns, pool.n_free)
+
+    def _prices(self) -> Prices:
+        plain = self._plain()
+        return plain.with_l0(plain.l0 + np.where(plain.charged, self.tau, 0.0))
+
+    def _solve(self, tau: float) -> float:
+        """Relaxed weights at this multiplier; returns by how much they exceed the size limit."""
+        self.tau = tau
+        self.master.reprice(lambda pool: self._prices())
+        self.master.solve(tol=_TOL, max_iter=60)
+        self._note()
+        k = self.problem.max_terms
+        if k is None:
+            return -1.0
+        p, w = self.master.prices, self.master.weights
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(p.knee > 0, np.minimum(1.0, w / np.where(p.knee > 0, p.knee, 1.0)), w > 0)
+        return float(np.sum(share[p.charged])) - k
+
+    def _note(self) -> None:
+        """Keep the bound at the present row weights if it is the best so far."""
+        point, pool = self.master.point, self.problem.pool
+        unseen_edge, unseen = -np.inf, None
+        if self.dictionary is not None and self.rule is not None:
+            self.proposals = self.dictionary.best_columns(point, self.per_round, pool, "edge", self.rule.l1, 0.0)
+            unseen_edge, unseen = self.proposals.bound, self.rule.prices(1, 0)
+        edges = pool.edges(point)
+        bound, theta = dual_bound(point, edges, self._plain(), self.problem.max_terms, unseen_edge, unseen)
+        if bound > self.best.bound:
+            self.best = Leaf(self.master.weights.copy(), theta, bound)
+
+    def solve(self, rounds: int = 14) -> None:
+        """Find the multiplier at which the relaxed weights just meet the size limit."""
+        excess = self._solve(self.tau)
+        if excess > 0:
+            low, high = self.tau, max(2 * self.tau, 1e-4)
+            while self._solve(high) > 0 and high < 1e6:
+                low, high = high, 4 * high
+        elif self.tau > 0:
+            low, high = self.tau / 4, self.tau
+            while low > 1e-12 and self._solve(low) <= 0:
+                low, high = low / 4, low
+        else:
+            low = high = 0.0
+        for _ in range(rounds):
+            if high - low <= 1e-3 * high:
+                break
+            middle = float(np.sqrt(low * high)) if low > 0 else high / 4
+            if self._solve(middle) > 0:
+                low = middle
+            else:
+                high = middle
+
+    def grow(self) -> bool:
+        """Add the columns last proposed by the dictionary; False when none could lower the bound."""
+        found = self.proposals
+        if found is None or self.rule is None or len(found) == 0 or found.bound <= self.rule.l1:
+            return False
+        self.problem.pool.append(found.atoms)
+        self.master.extend()
+        return True
+
+    def result(self) -> Relaxation:
+        n = self.problem.pool.n_columns
+        weights = np.concatenate([self.best.weights, np.zeros(n - len(self.best.weights))])
+        return Relaxation(replace(self.best, weights=weights), self.master.weights.copy(), self.tau)
+
+
+def pool_relaxation(problem: CardinalityProblem, start: Array | None = None) -> Relaxation:
+    """The root bound over the columns of the pool."""
+    solver = RelaxationSolver(merge_rows(problem), start)
+    solver.solve()
+    return solver.result()
+
+
+def dictionary_relaxation(
+    problem: CardinalityProblem,
+    dictionary: Dictionary,
+    rule: PriceRule,
+    start: Array,
+    rounds: int,
+    late: Callable[[], bool] = lambda: False,
+) -> Relaxation:
+    """The root bound over the whole dictionary: columns are added to ``problem.pool`` while that helps."""
+    solver = RelaxationSolver(problem, start, dictionary, rule)
+    solver.solve()
+    stale = 0
+    for _ in range(rounds):
+        before = solver.best.bound
+        if late() or stale >= _PATIENCE or not solver.grow():
+            break
+        excess = solver._solve(solver.tau)
+        if stale or abs(excess) > 0.1 * (problem.max_terms or 1):
+            solver.solve(rounds=3)
+        stale = stale + 1 if solver.best.bound <= before + 1e-4 * abs(before) else 0
+    return solver.result()

@@ -1,0 +1,75 @@
+"""The binned table: one byte per value, column by column, and the cuts between the bins.
+
+Cuts are exact weighted quantiles and the simplest decimals in their gaps; bin ``b`` holds the values above
+``b`` cuts, so "left of cut e" is "value <= e". Bin 255 holds missing values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost import _kernels
+from cardboost.data.table import Table
+from cardboost.data.weights import RowWeights
+
+MISSING = 255
+MAX_BINS = 255
+
+
+@dataclass(frozen=True)
+class BinnedMatrix:
+    """``bins[j, i]`` is the bin of row i in feature j."""
+
+    bins: NDArray[np.uint8]
+    cuts: tuple[NDArray[np.float64], ...]
+    n_missing: NDArray[np.int64]
+
+    @property
+    def n_rows(self) -> int:
+        return self.bins.shape[1]
+
+    @property
+    def n_features(self) -> int:
+        return self.bins.shape[0]
+
+    @property
+    def n_bins(self) -> NDArray[np.int32]:
+        """Bins of values that are not missing."""
+        return np.array([len(cuts) + 1 for cuts in self.cuts], dtype=np.int32)
+
+
+def bin_table(table: Table, weights: RowWeights, max_bins: int, threads: int) -> BinnedMatrix:
+    """Find the cuts of every column and bin it."""
+    if not isinstance(max_bins, (int, np.integer)) or isinstance(max_bins, bool) or not 2 <= max_bins <= MAX_BINS:
+        raise ValueError(f"max_bins must be a whole number from 2 to {MAX_BINS}; got {max_bins!r}.")
+    bins, cuts, n_cuts, missing, infinite = _kernels.bin_columns(
+        list(table.columns), _quantile_weights(weights, threads), int(max_bins), threads
+    )
+    if infinite >= 0:
+        raise ValueError(
+            f"X contains infinity in {table.label(infinite)}: only finite numbers and missing values (NaN) are accepted."
+        )
+    return BinnedMatrix(bins, tuple(cuts[j, : n_cuts[j]].copy() for j in range(len(n_cuts))), missing)
+
+
+def _quantile_weights(weights: RowWeights, threads: int) -> NDArray[np.int64] | None:
+    """Whole numbers in proportion to the raw weights; none when all rows weigh the same."""
+    if weights.factor is None:
+        return weights.count
+    scale = _kernels.fixed_scale(weights.total, weights.total_count)
+    one = np.ones((1, weights.n_rows))
+    lanes = _kernels.quantise(
+        one, None, weights.count, weights.factor, weights.largest_factor,
+        np.array([scale]), np.ones(1), np.zeros(1, np.uint8), threads,
+    )  # fmt: skip
+    return lanes[:, 0].copy()
+
+
+def apply_cuts(table: Table, cuts: tuple[NDArray[np.float64], ...], threads: int) -> NDArray[np.uint8]:
+    """Bins of another table under known cuts."""
+    offsets = np.concatenate([[0], np.cumsum([len(own) for own in cuts])]).astype(np.int64)
+    flat = np.concatenate(cuts) if cuts else np.empty(0)
+    return _kernels.apply_cuts(list(table.columns), flat.astype(np.float64), offsets, threads)

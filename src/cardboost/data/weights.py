@@ -1,0 +1,76 @@
+"""Row weights as ``count * factor``.
+
+Counts multiply after rounding to fixed point, so weight 2 gives the same bits as the row twice; factors
+carry everything that is not a whole number. Totals are independent of the order of the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_COUNT_LIMIT = 2.0**53
+
+
+@dataclass(frozen=True)
+class RowWeights:
+    """Positive weights of the rows that take part; ``None`` stands for all ones."""
+
+    n_rows: int
+    count: NDArray[np.int64] | None
+    factor: NDArray[np.float64] | None
+    total_count: float
+    total: float
+    largest_factor: float
+
+    @classmethod
+    def make(cls, n_rows: int, weights: NDArray[np.float64] | None, factor: NDArray[np.float64] | None = None):
+        """From positive raw ``weights`` and an optional further ``factor`` per row (class weights)."""
+        count = None
+        if weights is not None:
+            count = _as_counts(weights)
+            if count is None:
+                factor = weights if factor is None else weights * factor
+            elif (count == 1).all():
+                count = None
+        if factor is not None:
+            # a power of two leaves the bits of every weight alone and keeps 1e300 harmless
+            exponent = -int(np.frexp(factor.max())[1])
+            factor = np.ldexp(factor, exponent)
+            if (factor == factor[0]).all():
+                factor = None
+        total_count = float(n_rows) if count is None else float(count.sum())
+        if factor is None:
+            total, largest = total_count, 1.0
+        else:
+            products = factor if count is None else factor * count
+            total, largest = math.fsum(products.tolist()), float(factor.max())
+        return cls(n_rows, count, factor, total_count, total, largest)
+
+    @property
+    def totals(self) -> tuple[float, float, float]:
+        return (self.total_count, self.total, self.largest_factor)
+
+    @property
+    def normalised(self) -> NDArray[np.float64]:
+        """``s``: the weights divided by their sum."""
+        weights = np.ones(self.n_rows) if self.count is None else self.count.astype(np.float64)
+        if self.factor is not None:
+            weights = weights * self.factor
+        return weights / self.total
+
+
+def _as_counts(weights: NDArray[np.float64]) -> NDArray[np.int64] | None:
+    """Whole multiples of the smallest weight, when all are."""
+    for unit in (1.0, float(weights.min())):
+        with np.errstate(over="ignore"):
+            ratio = weights / unit
+        if not (ratio < _COUNT_LIMIT).all():
+            continue
+        rounded = np.rint(ratio)
+        if (rounded * unit == weights).all() and (rounded >= 1).all() and math.fsum(rounded) < _COUNT_LIMIT:
+            return rounded.astype(np.int64)
+    return None

@@ -1,0 +1,92 @@
+"""What a dictionary of weak learners and a pool of columns must be able to do.
+
+A *dictionary* is every weak learner that could be used; it answers one question: which columns are best at
+these row weights, and how large can the edge of any other be? A *pool* is the columns generated so far.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.risk import RiskPoint
+
+Array = NDArray[np.float64]
+Criterion = Literal["edge", "gain"]
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """The best unseen columns, their edges, and a bound on the edge of every unseen column."""
+
+    atoms: Any
+    edges: Array
+    bound: float
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+
+class ColumnPool(ABC):
+    """Columns generated so far, in order. Weights are a vector over them."""
+
+    @property
+    @abstractmethod
+    def n_columns(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def n_free(self) -> int:
+        """Leading columns that are free of charge: the two of the intercept, or none."""
+
+    @abstractmethod
+    def append(self, atoms: Any) -> None: ...
+
+    @abstractmethod
+    def margins(self, weights: Array) -> Array:
+        """``F_i = sum_j w_j a_ij``."""
+
+    @abstractmethod
+    def edges(self, point: RiskPoint) -> Array:
+        """``c_j = sum_i u_i a_ij``."""
+
+    @abstractmethod
+    def gram(self, point: RiskPoint, left: NDArray[np.intp] | None = None) -> Array:
+        """``sum_i s_i loss''(F_i) a_ij a_ik`` for j in ``left`` (default: all) and every k."""
+
+    @abstractmethod
+    def dense(self) -> NDArray[Any]:
+        """The columns as they are, one per row of the result's transpose: shape (rows, columns)."""
+
+    @abstractmethod
+    def subset(self, columns: NDArray[np.intp]) -> ColumnPool:
+        """A pool of some of the columns."""
+
+    #: whether a whole Gram matrix costs little more than a pass over the rows
+    cheap_gram: bool = False
+
+
+class Dictionary(ABC):
+    """All weak learners of one kind. ``exact`` says whether the bound covers every one of them."""
+
+    exact: bool
+
+    @abstractmethod
+    def pool(self) -> ColumnPool:
+        """An empty pool (with the intercept's columns, if there is one)."""
+
+    @abstractmethod
+    def best_columns(
+        self,
+        point: RiskPoint,
+        k: int,
+        exclude: ColumnPool,
+        criterion: Criterion = "edge",
+        l1: float = 0.0,
+        l2: float = 0.0,
+    ) -> Proposals:
+        """The k best columns that are not in ``exclude``."""

@@ -1,0 +1,144 @@
+"""Columns that are given as such: a matrix with y multiplied in, int8 where its entries allow, else float64.
+
+Serves the solvers on plain matrices and stores the outputs of learners that are not stumps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost import _kernels
+from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary, Proposals
+from cardboost.risk import RiskPoint
+
+Array = NDArray[np.float64]
+_QUICK = 2.0**51
+
+
+class ColumnStore:
+    """Columns one after the other, as int8 when every entry is -1, 0 or 1, else as float64; growing."""
+
+    def __init__(self, columns: NDArray[Any], threads: int = 1) -> None:
+        self.threads = threads
+        self.values = _compact(np.asarray(columns))
+        self.signs = self.values.dtype == np.int8 and not (self.values == 0).any()
+        self.largest = 1.0 if self.values.dtype == np.int8 else float(np.abs(self.values).max(initial=0.0))
+
+    def __len__(self) -> int:
+        return self.values.shape[0]
+
+    def append(self, columns: NDArray[Any]) -> None:
+        """More columns, each a row of ``columns``."""
+        if columns.dtype != self.values.dtype:
+            self.values = self.values.astype(np.float64)
+        self.__init__(np.concatenate([self.values, columns]), self.threads)  # type: ignore[misc]
+
+    def margins(self, which: NDArray[np.int32], weights: Array) -> Array:
+        return _kernels.dense_margins(self.values, which, weights, self.threads)
+
+    def edges(self, which: NDArray[np.int32], point: RiskPoint) -> Array:
+        if self.values.dtype == np.int8:
+            lane = point.fixed.edge_lane
+            return _kernels.dense_edges(self.values, self.signs, which, lane, self.threads) * point.fixed.edge_unit
+        value, count, scale, unit = self._real(point, 0, self.largest)
+        quick = scale * self.largest * float(value.max(initial=0.0)) < _QUICK
+        return _kernels.dense_edges_real(self.values, which, value, count, scale, quick, self.threads) * unit
+
+    def gram(self, left: NDArray[np.int32], which: NDArray[np.int32], point: RiskPoint) -> Array:
+        if self.values.dtype == np.int8:
+            lane = point.fixed.curvature_lane
+            sums = _kernels.dense_gram(self.values, self.signs, left, which, lane, self.threads)
+            return sums * point.fixed.curvature_unit
+        value, count, scale, unit = self._real(point, 1, self.largest**2)
+        quick = scale * self.largest**2 * float(value.max(initial=0.0)) < _QUICK
+        return _kernels.dense_gram_real(self.values, left, which, value, count, scale, quick, self.threads) * unit
+
+    def _real(self, point: RiskPoint, lane: int, largest: float):
+        """Row weights for real columns: products are rounded, so the scale leaves room for the entries."""
+        w = point.risk.weights
+        value = point.rows[lane] if w.factor is None else point.rows[lane] * w.factor
+        total = (point.derivative_sum, point.curvature_sum)[lane]
+        scale = _kernels.fixed_scale(total * max(largest, 1e-300) * (1 + 1e-9), w.total_count)
+        return value, w.count, scale, point.factor / scale / w.total
+
+
+class MatrixDictionary(Dictionary):
+    """Every column of a given matrix; the search looks at all of them."""
+
+    exact = True
+
+    def __init__(self, columns: NDArray[Any], threads: int = 1) -> None:
+        self.store = ColumnStore(columns, threads)
+
+    def pool(self) -> MatrixPool:
+        return MatrixPool(self.store)
+
+    def best_columns(
+        self,
+        point: RiskPoint,
+        k: int,
+        exclude: ColumnPool,
+        criterion: Criterion = "edge",
+        l1: float | Array = 0.0,
+        l2: float | Array = 0.0,
+    ) -> Proposals:
+        """The columns whose edge exceeds their price ``l1`` most."""
+        assert isinstance(exclude, MatrixPool)
+        unseen = np.ones(len(self.store), dtype=bool)
+        unseen[exclude.which] = False
+        candidates = np.flatnonzero(unseen).astype(np.int32)
+        edges = self.store.edges(candidates, point)
+        excess = edges - (l1[candidates] if isinstance(l1, np.ndarray) else l1)
+        bound = float(excess.max(initial=-np.inf))
+        best = np.argsort(-excess, kind="stable")[:k]
+        return Proposals(candidates[best], edges[best], bound)
+
+
+class MatrixPool(ColumnPool):
+    """Some of the columns of a store."""
+
+    cheap_gram = True
+
+    def __init__(self, store: ColumnStore, which: NDArray[np.int32] | None = None) -> None:
+        self.store = store
+        self.which = np.empty(0, dtype=np.int32) if which is None else np.asarray(which, dtype=np.int32)
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.which)
+
+    @property
+    def n_free(self) -> int:
+        return 0
+
+    def append(self, atoms: NDArray[np.int32]) -> None:
+        self.which = np.concatenate([self.which, np.asarray(atoms, dtype=np.int32)])
+
+    def subset(self, columns: NDArray[np.intp]) -> MatrixPool:
+        return MatrixPool(self.store, self.which[columns])
+
+    def margins(self, weights: Array) -> Array:
+        used = np.flatnonzero(weights)
+        return self.store.margins(self.which[used], np.ascontiguousarray(weights[used]))
+
+    def edges(self, point: RiskPoint) -> Array:
+        return self.store.edges(self.which, point)
+
+    def gram(self, point: RiskPoint, left: NDArray[np.intp] | None = None) -> Array:
+        return self.store.gram(self.which if left is None else self.which[left], self.which, point)
+
+    def dense(self) -> NDArray[Any]:
+        return self.store.values[self.which].T
+
+
+def _compact(columns: NDArray[Any]) -> NDArray[Any]:
+    """int8 where every entry is -1, 0 or 1."""
+    if columns.dtype != np.int8:
+        small = columns.astype(np.int8)
+        columns = small if np.array_equal(small, columns) else columns.astype(np.float64)
+    if columns.dtype == np.int8 and columns.size and max(columns.max(), -int(columns.min())) > 1:
+        columns = columns.astype(np.float64)
+    return np.ascontiguousarray(columns)

@@ -1,0 +1,290 @@
+"""All decision stumps on a binned table: feature, cut, polarity and a side for missing values.
+
+The matrix of all stumps is never built. Stumps on a feature share its column of bins, so their margins add
+up to one lookup table per feature, and the edges of all of them are prefix sums of one histogram.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost import _kernels
+from cardboost.data.binning import MISSING, BinnedMatrix
+from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary, Proposals
+from cardboost.risk import RiskPoint
+
+Array = NDArray[np.float64]
+CONSTANT = -1  # the "feature" of the intercept's two columns
+
+
+@dataclass(frozen=True)
+class Stumps:
+    """Stumps as arrays: +polarity where the bin is at most ``cut`` (or missing, if ``missing_left``)."""
+
+    feature: NDArray[np.int32]
+    cut: NDArray[np.int32]
+    polarity: NDArray[np.int8]
+    missing_left: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.feature)
+
+    def __getitem__(self, which) -> Stumps:
+        return Stumps(self.feature[which], self.cut[which], self.polarity[which], self.missing_left[which])
+
+    def __add__(self, other: Stumps) -> Stumps:
+        return Stumps(
+            np.concatenate([self.feature, other.feature]),
+            np.concatenate([self.cut, other.cut]),
+            np.concatenate([self.polarity, other.polarity]),
+            np.concatenate([self.missing_left, other.missing_left]),
+        )
+
+    @classmethod
+    def make(cls, feature, cut, polarity, missing_left) -> Stumps:
+        return cls(
+            np.asarray(feature, dtype=np.int32),
+            np.asarray(cut, dtype=np.int32),
+            np.asarray(polarity, dtype=np.int8),
+            np.asarray(missing_left, dtype=bool),
+        )
+
+    def signs(self) -> NDArray[np.int8]:
+        """Value of every stump in every bin: shape (stumps, 256)."""
+        left = np.arange(256)[None, :] <= self.cut[:, None]
+        left[:, MISSING] = self.missing_left
+        left |= (self.feature == CONSTANT)[:, None]
+        return np.where(left, self.polarity[:, None], -self.polarity[:, None]).astype(np.int8)
+
+
+class StumpDictionary(Dictionary):
+    """Searches all stumps exactly: one histogram pass over the table and a prefix sum."""
+
+    exact = True
+
+    def __init__(
+        self, matrix: BinnedMatrix, sign: NDArray[np.int8], threads: int = 1, intercept: bool = True
+    ) -> None:
+        self.matrix = matrix
+        self.sign = sign
+        self.threads = threads
+        self.intercept = intercept
+        self.has_missing = (matrix.n_missing > 0).astype(np.uint8)
+        self.n_bins = matrix.n_bins
+        self.features = np.arange(matrix.n_features, dtype=np.int32)
+        self.plus_digest, self.constant = self._digests()
+        self._recent: tuple[RiskPoint, NDArray[np.int64]] | None = None
+
+    def _digests(self) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
+        """For every stump a number that is equal for equal columns, and which stumps are constant.
+
+        Rows get random integers; a stump's number is the sum over the rows where it is +1 (modulo 2^64).
+        Shape (features, 256, 4); the last axis is missing right/left times polarity +/-.
+        """
+        m = self.matrix.n_rows
+        words = np.random.default_rng(20_26).integers(-(2**62), 2**62, size=(m, 2), dtype=np.int64)
+        words[:, 1] = 1
+        hist = _kernels.histograms(self.matrix.bins, self.features, words, self.threads).view(np.uint64)
+        left = np.cumsum(hist[:, :MISSING], axis=1, dtype=np.uint64)
+        left = np.concatenate([left, np.zeros_like(left[:, :1])], axis=1)
+        missing = hist[:, MISSING][:, None, :]
+        total = hist.sum(axis=1, dtype=np.uint64)[:, None, :]
+        sides = np.stack([left, total - left, left + missing, total - left - missing], axis=2)
+        rows = sides[..., 1]
+        degenerate = (rows == 0) | (rows == m)
+        bits = np.array([1, 2, 4, 8], dtype=np.uint8)
+        mask = np.where(degenerate, bits, 0).sum(axis=2).astype(np.uint8)
+        mask[:, MISSING] = 15
+        return sides[..., 0].copy(), mask
+
+    def pool(self) -> StumpPool:
+        return StumpPool(self)
+
+    def histogram(self, point: RiskPoint) -> NDArray[np.int64]:
+        """Edge and curvature sums of every bin of every feature; the latest one is remembered."""
+        if self._recent is None or self._recent[0] is not point:
+            hist = _kernels.histograms(self.matrix.bins, self.features, point.fixed.lanes, self.threads)
+            self._recent = (point, hist)
+        return self._recent[1]
+
+    def remembers(self, point: RiskPoint) -> bool:
+        return self._recent is not None and self._recent[0] is point
+
+    def best_columns(
+        self,
+        point: RiskPoint,
+        k: int,
+        exclude: ColumnPool,
+        criterion: Criterion = "edge",
+        l1: float = 0.0,
+        l2: float = 0.0,
+    ) -> Proposals:
+        """The best stumps, spread over features: the best of each of the k best features.
+
+        Neighbouring cuts of a feature are nearly the same column, so more than one of a feature is proposed
+        only when k is larger than the number of features that have any.
+        """
+        assert isinstance(exclude, StumpPool)
+        hist = self.histogram(point)
+        mask = exclude.mask
+        found: list[Stumps] = []
+        edges: list[Array] = []
+        bound, left = -np.inf, k
+        while left > 0:
+            score, edge, cut, polarity, missing_left, largest = _kernels.search(
+                hist, self.n_bins, self.has_missing, mask, point.fixed.edge_unit, point.fixed.curvature_unit,
+                l1, l2, criterion == "gain", self.intercept,
+            )  # fmt: skip
+            if not found:
+                bound = largest
+            order = np.argsort(-score, kind="stable")
+            order = order[np.isfinite(score[order])][:left]
+            if len(order) == 0:
+                break
+            chosen = Stumps.make(order, cut[order], polarity[order], missing_left[order])
+            chosen, order = self._distinct(chosen, order)
+            found.append(chosen)
+            edges.append(edge[order])
+            left -= len(order)
+            if left > 0:
+                mask = mask.copy() if mask is exclude.mask else mask
+                self.forbid(chosen, mask)
+        atoms = found[0] if found else Stumps.make([], [], [], [])
+        for more in found[1:]:
+            atoms = atoms + more
+        return Proposals(atoms, np.concatenate(edges) if edges else np.empty(0), float(bound))
+
+    def digest_of(self, stumps: Stumps) -> NDArray[np.uint64]:
+        side = 2 * stumps.missing_left.astype(np.intp) + (stumps.polarity < 0)
+        return self.plus_digest[stumps.feature, stumps.cut, side]
+
+    def forbid(self, stumps: Stumps, mask: NDArray[np.uint8]) -> None:
+        """Mark every stump that is the same column as one of these."""
+        flat, marks = self.plus_digest.reshape(-1), mask.reshape(-1)
+        for digest in self.digest_of(stumps):
+            same = np.flatnonzero(flat == digest)
+            marks[same // 4] |= (1 << (same % 4)).astype(np.uint8)
+
+    def _distinct(self, stumps: Stumps, order: NDArray[np.intp]) -> tuple[Stumps, NDArray[np.intp]]:
+        _, first = np.unique(self.digest_of(stumps), return_index=True)
+        keep = np.sort(first)
+        return stumps[keep], order[keep]
+
+
+class StumpPool(ColumnPool):
+    """The stumps generated so far, behind the intercept's two constant columns if there is an intercept."""
+
+    def __init__(self, dictionary: StumpDictionary) -> None:
+        self.dictionary = dictionary
+        self.stumps = Stumps.make([], [], [], [])
+        self.mask = dictionary.constant.copy()
+        self.signs = np.empty((0, 256), dtype=np.int8)
+        if dictionary.intercept:
+            self.stumps = Stumps.make([CONSTANT, CONSTANT], [MISSING, MISSING], [1, -1], [True, True])
+            self.signs = self.stumps.signs()
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.stumps)
+
+    @property
+    def n_free(self) -> int:
+        return 2 if self.dictionary.intercept else 0
+
+    def append(self, atoms: Stumps) -> None:
+        self.stumps = self.stumps + atoms
+        self.signs = np.concatenate([self.signs, atoms.signs()])
+        self.dictionary.forbid(atoms, self.mask)
+
+    def subset(self, columns: NDArray[np.intp]) -> StumpPool:
+        """A pool of these columns only (they must include the intercept's)."""
+        pool = StumpPool(self.dictionary)
+        pool.append(self.stumps[columns[columns >= self.n_free]])
+        return pool
+
+    def tables(self, weights: Array) -> tuple[NDArray[np.int32], Array, float]:
+        """Features in use, their lookup tables over bins, and the intercept."""
+        base = float(weights[0] - weights[1]) if self.n_free else 0.0
+        used = np.flatnonzero(weights)
+        used = used[used >= self.n_free]
+        if len(used) == 0:
+            return np.empty(0, np.int32), np.empty((0, 256)), base
+        feature = self.stumps.feature[used]
+        order = np.argsort(feature, kind="stable")
+        used, feature = used[order], feature[order]
+        starts = np.flatnonzero(np.r_[True, feature[1:] != feature[:-1]])
+        tables = np.add.reduceat(self.signs[used] * weights[used, None], starts, axis=0)
+        return feature[starts], np.ascontiguousarray(tables), base
+
+    def margins(self, weights: Array) -> Array:
+        features, tables, base = self.tables(weights)
+        d = self.dictionary
+        return _kernels.margins(d.matrix.bins, features, tables, base, d.sign, d.threads)
+
+    def edges(self, point: RiskPoint) -> Array:
+        d = self.dictionary
+        features, slot = self._features()
+        if d.remembers(point):
+            hist = d.histogram(point)[features][:, :, :1]
+        else:
+            lane = point.fixed.edge_lane.reshape(-1, 1)
+            hist = _kernels.histograms(d.matrix.bins, features, lane, d.threads)
+        total = hist[0].sum(axis=0) if len(features) else np.array([point.fixed.lanes[:, 0].sum()])
+        return self._signed_sums(hist, slot, total)[:, 0] * point.fixed.edge_unit
+
+    def gram(self, point: RiskPoint, left: NDArray[np.intp] | None = None) -> Array:
+        d = self.dictionary
+        left = np.arange(self.n_columns) if left is None else left
+        features, slot = self._features()
+        lane = point.fixed.curvature_lane
+        out = np.empty((len(left), self.n_columns))
+        constant = self.stumps.feature[left] == CONSTANT
+        stumps = np.flatnonzero(~constant)
+        for start in range(0, len(stumps), 4):
+            rows = stumps[start : start + 4]
+            columns = left[rows]
+            lanes = _kernels.signed_weights(
+                d.matrix.bins, self.stumps.feature[columns], self.signs[columns], lane, 4, d.threads
+            )
+            hist = _kernels.histograms(d.matrix.bins, features, lanes, d.threads)
+            sums = self._signed_sums(hist, slot, hist[0].sum(axis=0))
+            out[rows] = sums[:, : len(rows)].T
+        if constant.any():
+            if len(features):
+                hist = _kernels.histograms(d.matrix.bins, features, lane.reshape(-1, 1), d.threads)
+            else:
+                hist = np.empty((0, 256, 1), np.int64)
+            with_one = self._signed_sums(hist, slot, np.array([lane.sum()]))[:, 0]
+            out[constant] = self.stumps.polarity[left[constant]][:, None] * with_one
+        return out * point.fixed.curvature_unit
+
+    def _features(self) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+        """Distinct features of the pool and, for every stump column, which of them it uses."""
+        return np.unique(self.stumps.feature[self.n_free :], return_inverse=True)
+
+    def _signed_sums(
+        self, hist: NDArray[np.int64], slot: NDArray[np.intp], total: NDArray[np.int64]
+    ) -> Array:
+        """Sums of +-weights for every column from the histograms of its feature: shape (columns, lanes)."""
+        out = np.empty((self.n_columns, len(total)))
+        if self.n_free:
+            out[0], out[1] = total, -total
+        if len(slot):
+            own = self.stumps[self.n_free :]
+            left = np.cumsum(hist[:, :MISSING], axis=1)[slot, np.minimum(own.cut, MISSING - 1)]
+            left = left + np.where(own.missing_left[:, None], hist[slot, MISSING], 0)
+            out[self.n_free :] = own.polarity[:, None] * (2 * left - total)
+        return out
+
+    def dense(self) -> NDArray[np.int8]:
+        bins = self.dictionary.matrix.bins
+        out = np.empty((self.dictionary.matrix.n_rows, self.n_columns), dtype=np.int8, order="F")
+        for j, feature in enumerate(self.stumps.feature):
+            if feature == CONSTANT:
+                out[:, j] = self.stumps.polarity[j]
+            else:
+                out[:, j] = self.signs[j][bins[feature]]
+        return out * self.dictionary.sign[:, None]

@@ -1,0 +1,112 @@
+"""Margin losses with derivative, curvature, conjugate and probability (docs/mathematics.md, "Losses").
+
+Plain NumPy, one class per loss. The kernels hold their own copies of these formulas, known by ``code``; the
+tests hold the two together.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, xlogy
+
+Array = NDArray[np.float64]
+
+
+class Loss(ABC):
+    """A convex, decreasing function of the margin ``F = y f(x)``."""
+
+    name: ClassVar[str]
+    code: ClassVar[int]
+
+    @abstractmethod
+    def rows(self, F: ArrayLike) -> Array:
+        """The loss of every row."""
+
+    def value(self, F: ArrayLike, s: ArrayLike | None = None) -> float:
+        """The mean loss, or the sum weighted by ``s``."""
+        rows = self.rows(F)
+        return float(np.mean(rows) if s is None else np.dot(np.asarray(s, dtype=np.float64), rows))
+
+    @abstractmethod
+    def derivative(self, F: ArrayLike) -> Array: ...
+
+    @abstractmethod
+    def curvature(self, F: ArrayLike) -> Array: ...
+
+    @abstractmethod
+    def conjugate(self, v: ArrayLike) -> Array:
+        """``max over z of -v z - loss(z)``: the conjugate at ``-v``; infinite outside its domain."""
+
+    def dual(self, v: ArrayLike) -> Array:
+        """What a row with dual weight ``v`` adds to the lower bound."""
+        return -self.conjugate(v)
+
+    @abstractmethod
+    def probability(self, f: ArrayLike) -> Array:
+        """Probability of the positive class at score ``f``."""
+
+
+class Exponential(Loss):
+    """``exp(-F)``, the loss of AdaBoost."""
+
+    name = "exponential"
+    code = 0
+
+    def rows(self, F: ArrayLike) -> Array:
+        return np.exp(-np.asarray(F, dtype=np.float64))
+
+    def derivative(self, F: ArrayLike) -> Array:
+        return -self.rows(F)
+
+    def curvature(self, F: ArrayLike) -> Array:
+        return self.rows(F)
+
+    def conjugate(self, v: ArrayLike) -> Array:
+        v = np.asarray(v, dtype=np.float64)
+        return np.where(v < 0, np.inf, xlogy(v, np.maximum(v, 0)) - v)
+
+    def probability(self, f: ArrayLike) -> Array:
+        return expit(2.0 * np.asarray(f, dtype=np.float64))
+
+
+class Logistic(Loss):
+    """``ln(1 + exp(-F))``."""
+
+    name = "logistic"
+    code = 1
+
+    def rows(self, F: ArrayLike) -> Array:
+        return np.logaddexp(0.0, -np.asarray(F, dtype=np.float64))
+
+    def derivative(self, F: ArrayLike) -> Array:
+        return -expit(-np.asarray(F, dtype=np.float64))
+
+    def curvature(self, F: ArrayLike) -> Array:
+        F = np.asarray(F, dtype=np.float64)
+        return expit(F) * expit(-F)
+
+    def conjugate(self, v: ArrayLike) -> Array:
+        v = np.asarray(v, dtype=np.float64)
+        inside = (v >= 0) & (v <= 1)
+        clipped = np.clip(v, 0.0, 1.0)
+        return np.where(inside, xlogy(clipped, clipped) + xlogy(1 - clipped, 1 - clipped), np.inf)
+
+    def probability(self, f: ArrayLike) -> Array:
+        return expit(np.asarray(f, dtype=np.float64))
+
+
+LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Exponential(), Logistic())}
+
+
+def get_loss(name: str | Loss) -> Loss:
+    """The loss of that name; a clear error otherwise."""
+    if isinstance(name, Loss):
+        return name
+    if not isinstance(name, str) or name not in LOSSES:
+        accepted = ", ".join(repr(known) for known in sorted(LOSSES))
+        raise ValueError(f"loss must be one of {accepted}; got {name!r}.")
+    return LOSSES[name]

@@ -1,0 +1,108 @@
+"""The convex problem over a pool, and what it costs to use a weight.
+
+    min  sum s_i loss(F_i) + sum nu_j w_j + mu_j w_j^2 / 2 + lambda_j [w_j > 0],    0 <= w_j <= M_j
+
+With lambda > 0 the master solves the convex relaxation: the price of a column is linear up to a knee
+omega = min(sqrt(2 lambda / mu), M) and quadratic beyond it (docs/mathematics.md, "Relaxation").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Prices:
+    """nu, mu, lambda and M of every column of a pool. ``charged`` columns count towards ``max_terms``."""
+
+    l1: Array
+    l2: Array
+    l0: Array
+    max_weight: Array
+    charged: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.l1)
+
+    def __getitem__(self, which) -> Prices:
+        return Prices(
+            self.l1[which], self.l2[which], self.l0[which], self.max_weight[which], self.charged[which]
+        )
+
+    @cached_property
+    def knee(self) -> Array:
+        """omega: where using a column outright becomes no dearer than a share of it."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            free = np.sqrt(2.0 * self.l0 / self.l2)
+        free = np.where(self.l0 > 0, np.where(self.l2 > 0, free, np.inf), 0.0)
+        return np.minimum(free, self.max_weight)
+
+    @cached_property
+    def slope(self) -> Array:
+        """Price per unit of weight up to the knee."""
+        knee = self.knee
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where((self.l0 > 0) & (knee > 0), self.l0 / np.where(knee > 0, knee, 1.0), 0.0)
+        finite_knee = np.where(np.isfinite(knee), knee, 0.0)
+        return self.l1 + share + self.l2 * finite_knee * 0.5
+
+    def relaxed_cost(self, w: Array) -> float:
+        """The convex price of the weights: equal to the true one where l0 = 0."""
+        over = np.maximum(0.0, w - np.where(np.isfinite(self.knee), self.knee, np.inf))
+        return float(np.sum(self.slope * w + 0.5 * self.l2 * over * over))
+
+    def cost(self, w: Array) -> float:
+        """The true price of the weights."""
+        return float(np.sum(self.l1 * w + 0.5 * self.l2 * w * w + np.where(w > 0, self.l0, 0.0)))
+
+    def with_l0(self, l0: Array) -> Prices:
+        return replace(self, l0=l0)
+
+    def convex(self) -> Prices:
+        """The same without the price of using a column."""
+        return replace(self, l0=np.zeros_like(self.l0))
+
+
+@dataclass(frozen=True)
+class PriceRule:
+    """One price for every column of a dictionary, and the intercept's box."""
+
+    l1: float
+    l2: float
+    l0: float = 0.0
+    max_weight: float = np.inf
+    intercept_box: float = 30.0
+
+    def prices(self, n_columns: int, n_free: int) -> Prices:
+        def column(value: float, free: float) -> Array:
+            out = np.full(n_columns, float(value))
+            out[:n_free] = free
+            return out
+
+        charged = np.ones(n_columns, dtype=bool)
+        charged[:n_free] = False
+        return Prices(
+            column(self.l1, 0.0),
+            column(self.l2, 0.0),
+            column(self.l0, 0.0),
+            column(self.max_weight, self.intercept_box),
+            charged,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MasterSolution:
+    """Weights over the pool with the bound that proves them."""
+
+    weights: Array
+    objective: float
+    lower_bound: float
+    gap: float
+    status: str
+    n_iter: int
