@@ -68,28 +68,33 @@ def simplest_decimals(x: float, y: float) -> tuple[tuple[str, int], set[float]]:
     return ("digits", fewest_digits(x, y)), set()
 
 
+def digits_of(e: float) -> int:
+    """Significant decimal digits of a number as it prints."""
+    return len(Decimal(repr(e)).normalize().as_tuple().digits)
+
+
 def fewest_digits(x: float, y: float) -> int:
     """The fewest significant decimal digits of any float64 in [x, y), for a gap without zero."""
     for digits in range(1, 18):
         for start in (x, y):
-            grid = Decimal(10) ** (Decimal(start).adjusted() + 1 - digits)
-            nearest = round(Fraction(start) / Fraction(grid))
-            if any(x <= float((nearest + n) * Fraction(grid)) < y for n in (-1, 0, 1)):
+            grid = Fraction(10) ** (Decimal(start).adjusted() + 1 - digits)
+            nearest = round(Fraction(start) / grid)
+            around = [float((nearest + n) * grid) for n in (-1, 0, 1)]
+            if any(x <= e < y and digits_of(e) <= digits for e in around):
                 return digits
     return 17
 
 
-def simplicity(e: float) -> tuple[tuple[str, int], int]:
-    """The class of one number, in the terms of ``simplest_decimals``, and its significant digits."""
-    digits = len(Decimal(repr(e)).normalize().as_tuple().digits)
+def simplicity(e: float) -> tuple[str, int]:
+    """The class of one number, in the terms of ``simplest_decimals``."""
     if e == 0:
-        return ("zero", 0), digits
+        return "zero", 0
     if not exact_in_float32(e):
-        return ("digits", digits), digits
+        return "digits", digits_of(e)
     value = Fraction(e)
     if value.denominator > 1:
-        return ("places", value.denominator.bit_length() - 1), digits
-    return ("zeros", max(k for k in range(40) if value % 10**k == 0)), digits
+        return "places", value.denominator.bit_length() - 1
+    return "zeros", max(k for k in range(40) if value % 10**k == 0)
 
 
 # ---------------------------------------------------------------- bins
@@ -261,13 +266,8 @@ def fixed_scale(total: float, total_count: float) -> float:
     """The largest power of two that keeps ``total`` and half a unit per rounding inside 62 bits."""
     if not total > 0:
         return 1.0
-    room = (Fraction(2) ** 62 - Fraction(total_count) / 2) / Fraction(total)
-    exponent = math.floor(math.log2(room)) if room > 0 else -1000
-    while Fraction(2) ** (exponent + 1) <= room:
-        exponent += 1
-    while Fraction(2) ** exponent > room:
-        exponent -= 1
-    return 2.0 ** max(-1000, min(1000, exponent))
+    room = (2.0**62 - 0.5 * total_count) / total
+    return 2.0 ** max(-1000, min(1000, math.frexp(room)[1] - 1))
 
 
 def quantise(values, sign, count, factor, scales, use_sign):

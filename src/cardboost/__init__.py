@@ -1,1 +1,32 @@
-"""tmp"""
+"""cardboost: the smallest boosted model that is accurate enough, and how far from optimal it can be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["CardBoostClassifier", "__version__", "load_model"]
+
+if TYPE_CHECKING:
+    from cardboost.estimators.classifier import CardBoostClassifier
+    from cardboost.model.io import load_model
+
+_HOME = {
+    "CardBoostClassifier": "cardboost.estimators.classifier",
+    "load_model": "cardboost.model.io",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when first used, so that ``import cardboost`` stays quick."""
+    if name in _HOME:
+        from importlib import import_module
+
+        value = getattr(import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'cardboost' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

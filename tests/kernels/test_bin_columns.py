@@ -133,7 +133,7 @@ def test_no_rows_and_no_columns():
 
 EXTREME = {
     "the smallest numbers": "np.arange(300) * 5e-324",
-    "a range wider than float64": "np.linspace(-1.7e308, 1.7e308 / 300 * 299, 300)",
+    "a range wider than float64": "1.7e308 * np.linspace(-1, 1, 300)",
     "tiny range far from zero": "1e300 + np.arange(300) * 1e285",
     "one enormous value": "np.r_[np.arange(300.0), 1.7e308]",
 }
@@ -145,7 +145,7 @@ def test_extreme_columns(values):
     script = (
         "import numpy as np\n"
         "from cardboost import _kernels\n"
-        f"with np.errstate(over='ignore'): values = np.ascontiguousarray({values})\n"
+        f"values = {values}\n"
         "bins, cuts, n_cuts, missing, infinite = _kernels.bin_columns([values], None, 255, 1)\n"
         "own = cuts[0, : n_cuts[0]]\n"
         "assert infinite == -1 and (np.diff(own) > 0).all()\n"

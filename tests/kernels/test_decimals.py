@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from reference import simplest_decimals, simplicity
+from reference import digits_of, simplest_decimals, simplicity
 
 from cardboost import _kernels
+
+FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 numbers = st.one_of(
     st.floats(-1e4, 1e4),
@@ -42,22 +44,42 @@ def gaps(draw, values=numbers):
 
 @given(gaps())
 @settings(max_examples=300)
-@example((5.0, 1e300))
-@example((-1e300, -5.0))
-@example((1e38, 1e39))
 @example((0.1, math.nextafter(0.1, 1)))
 @example((2.0**24, 2.0**24 + 1))
 @example((5e-324, 1e-323))
 def test_as_simple_as_can_be(gap):
-    x, y = gap
+    assume(max(abs(gap[0]), abs(gap[1])) <= 8e9)
+    check_simplicity(*gap)
+
+
+@given(gaps(st.floats(-FLOAT32_MAX, FLOAT32_MAX)))
+@example((-7e10, -1e9))
+def test_as_simple_as_can_be_far_from_zero(gap):
+    """Where 5^k times a small number passes float32's 24 bits."""
+    assume(min(abs(gap[0]), abs(gap[1])) <= FLOAT32_MAX)
+    check_simplicity(*gap)
+
+
+@pytest.mark.parametrize("gap", [(5.0, 1e300), (-1e300, -5.0), (1e38, 1e39), (0.1, 1e39)])
+def test_gaps_that_end_beyond_float32(gap):
+    check_simplicity(*gap)
+
+
+@given(gaps(st.floats(1e39, 1e300)))
+def test_gaps_beyond_float32(gap):
+    assume(gap[0] >= 1e39)
+    check_simplicity(*gap)
+    check_simplicity(-gap[1], -gap[0])
+
+
+def check_simplicity(x, y):
     e = _kernels.simplest_decimal(x, y)
     assert x <= e < y
     best, _ = simplest_decimals(x, y)
-    own, digits = simplicity(e)
     if best[0] == "digits":
-        assert digits == best[1]
+        assert digits_of(e) == best[1]
     else:
-        assert own == best
+        assert simplicity(e) == best
 
 
 @given(gaps(st.one_of(st.integers(-(2**24), 2**24).map(float), st.floats(-(2.0**24), 2.0**24))))

@@ -81,9 +81,7 @@ def dual_bound(
     return (bound, theta) if bound > 0.0 else (0.0, 0.0)
 
 
-def _unseen_theta(
-    c: Array, prices: Prices, max_terms: int | None, edge: float, unseen: Prices
-) -> float:
+def _unseen_theta(c: Array, prices: Prices, max_terms: int | None, edge: float, unseen: Prices) -> float:
     """How far u must shrink so that a column of this edge contributes nothing (or is finite, with max_terms)."""
     l1, l2, l0, box = (float(x[0]) for x in (unseen.l1, unseen.l2, unseen.l0, unseen.max_weight))
     if edge <= l1:

@@ -34,7 +34,7 @@ def render_card(
         raise ValueError(f"width must be at least {MIN_WIDTH}; got {width}.")
     blocks = [_header(ensemble, title, width), *_features(ensemble, width), _reading(ensemble, width)]
     if certificate_lines:
-        blocks.append(["Certificate", *(part for line in certificate_lines for part in _wrapped(line, 2, width))])
+        blocks.append(["Certificate", *_paragraph(certificate_lines, width)])
     return "\n".join(line.rstrip() for block in blocks for line in [*block, ""])
 
 
@@ -52,7 +52,8 @@ def _header(ensemble: Ensemble, title: str | None, width: int) -> list[str]:
 def _features(ensemble: Ensemble, width: int) -> list[list[str]]:
     """The intercept and one block per feature, with the values of the whole card in one column."""
     steps = sorted(ensemble.step_functions(), key=lambda step: (-step.spread, step.feature))
-    points = _Points([ensemble.intercept, *(level for step in steps for level in (*step.levels, step.missing))])
+    values = [level for step in steps for level in (*step.levels, step.missing)]
+    points = _Points([ensemble.intercept, *values])
     tables = [_rows(step) for step in steps]
     room = width - _INDENT - 2 - points.width
     room_with_bars = room - 2 - (2 * _SHORTEST_BAR + 1)
@@ -82,12 +83,12 @@ def _rows(step: StepFunction) -> list[_Row]:
     ends = [*(k for k in range(len(step.cuts)) if step.levels[k] != step.levels[k + 1]), len(step.cuts)]
     lower = ["", *(_number(step.cuts[k]) for k in ends[:-1])]
     upper = [*(_number(step.cuts[k]) for k in ends[:-1]), ""]
-    inner = max((len(text) for text in lower[:-1]), default=0)  # the last interval has no second bound to align
+    aligned = max(len(text) for text in lower[:-1]) if len(lower) > 1 else 0  # the last has no second bound
     rows = []
     noted = False
     for above, up_to, end in zip(lower, upper, ends, strict=True):
         if above and up_to:
-            text = f">  {above + ',':<{inner + 1}} <= {up_to}"
+            text = f">  {above + ',':<{aligned + 1}} <= {up_to}"
         else:
             text = f">  {above}" if above else f"<= {up_to}" if up_to else "any value"
         level = step.levels[end]
@@ -118,13 +119,14 @@ def _reading(ensemble: Ensemble, width: int) -> list[str]:
     lowest = ensemble.intercept + sum(min(*step.levels, step.missing) for step in steps)
     highest = ensemble.intercept + sum(max(*step.levels, step.missing) for step in steps)
     points = _Points([lowest, highest])
+    span = f"scores run from {points.show(lowest).strip()} to {points.show(highest).strip()}"
     sentences = [
         "score = intercept + the value of one line per feature",
         f"score above 0 means class {positive}, otherwise class {negative}",
         f"probability of {positive} = {formula}",
-        f"scores run from {points.show(lowest).strip()} to {points.show(highest).strip()}",
+        span if steps else f"every score is {points.show(lowest).strip()}",
     ]
-    lines = ["How to read this card", *(part for text in sentences for part in _wrapped(text, 2, width))]
+    lines = ["How to read this card", *_paragraph(sentences, width)]
 
     reach = min(max(abs(lowest), abs(highest)) * factor, 4.0)
     step_size = next(s for s in (0.05, 0.1, 0.2, 0.5, 1.0) if 4 * s >= reach) / factor
@@ -134,17 +136,17 @@ def _reading(ensemble: Ensemble, width: int) -> list[str]:
     probabilities = get_loss(ensemble.loss).probability(scores)
     lines += [
         "",
-        "  score      " + "".join(f"{score + 0.0:>+7.{decimals}f}" if score else f"{0:>7}" for score in scores),
+        "  score      " + "".join(f"{s:>+7.{decimals}f}" if s else f"{0:>7}" for s in scores),
         "  probability" + "".join(f"{100 * p:>6.1f}%" for p in probabilities),
     ]
     return lines
 
 
-# ------------------------------------------------------------------------------------------------ pieces of text
+# ------------------------------------------------------------------------------------------------ text
 
 
 class _Points:
-    """Numbers with a sign in one format for all of them: three decimals, or as many as the largest one needs."""
+    """Numbers with a sign, all in one format: three decimals, or as many as the largest one needs."""
 
     def __init__(self, values: Sequence[float]) -> None:
         largest = max((abs(value) for value in values), default=0.0)
@@ -184,6 +186,10 @@ def _label(label: object) -> str:
 def _printable(text: str) -> str:
     """Line breaks and other characters without a shape, as escapes: a name stays on its line."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _paragraph(sentences: Sequence[str], width: int) -> list[str]:
+    return [part for sentence in sentences for part in _wrapped(sentence, 2, width)]
 
 
 def _wrapped(text: str, indent: int, width: int) -> list[str]:

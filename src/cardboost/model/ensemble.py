@@ -51,7 +51,9 @@ def _number(field: str, value: Any, expected: str) -> float:
 
 @dataclass(frozen=True)
 class Term:
-    """A weighted stump: +polarity * weight where x <= cut (or x is missing and ``missing_left``), else minus that.
+    """A weighted stump: +polarity * weight on the left of the cut, -polarity * weight on its right.
+
+    Left is x <= cut, and where x is missing if ``missing_left``.
 
     A cut at infinity has every value on the left: such a term tells missing from not missing.
     """
@@ -135,7 +137,10 @@ class _FlatSteps:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """A finished binary classifier. A positive score means ``classes[1]``; a score of exactly 0, ``classes[0]``."""
+    """A finished binary classifier.
+
+    A positive score means ``classes[1]``, any other (exactly 0 too) ``classes[0]``.
+    """
 
     loss: str
     intercept: float
@@ -185,7 +190,7 @@ class Ensemble:
         return self._steps
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; ``cardboost.model.io.from_dict`` is the way back. A cut at infinity is None."""
+        """Plain data for JSON, a cut at infinity as None; ``model.io.from_dict`` is the way back."""
         return {
             "loss": self.loss,
             "intercept": self.intercept,
@@ -252,9 +257,10 @@ class Ensemble:
         )
         if infinite >= 0:
             feature = flat.features[infinite]
-            label = table.label(feature) if self.feature_names is None else f"column {self.feature_name(feature)!r}"
+            named = self.feature_names is not None
+            label = f"column {self.feature_name(feature)!r}" if named else table.label(feature)
             raise ValueError(
-                f"X contains infinity in {label}; values must be finite numbers, or NaN where they are missing."
+                f"X contains infinity in {label}; values must be finite, or NaN where they are missing."
             )
         return score, contributions
 
@@ -280,7 +286,7 @@ class Ensemble:
 
 
 def _add_up(terms: Sequence[Term], name: str) -> StepFunction:
-    """The step function of one feature's terms; every level adds the terms in their order, starting from 0."""
+    """The step function of one feature's terms; every level adds the terms in their order, from 0."""
     cuts = sorted({term.cut for term in terms if not math.isinf(term.cut)})
     position = {cut: k for k, cut in enumerate(cuts)}
     levels = np.zeros(len(cuts) + 1)

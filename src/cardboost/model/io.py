@@ -1,10 +1,11 @@
 """Model files: versioned JSON, written atomically, and refused when anything is wrong with them.
 
-    {"format": "cardboost-model", "version": 1, "ensemble": {...}, "certificate": {...}|null, "training": {...}|null}
+    {"format": "cardboost-model", "version": 1,
+     "ensemble": {...}, "certificate": {...} or null, "training": {...} or null}
 
-Numbers round-trip exactly: floats are written with the shortest decimals that give the same bits back. NaN and
-infinity do not occur (a cut at infinity is null). What a certificate claims is left to its checker: here it is
-an object or null. Every fault is reported with its JSON path.
+Numbers round-trip exactly: floats are written with the shortest decimals that give the same bits back. NaN
+and infinity do not occur (a cut at infinity is null). What a certificate claims is left to its checker: here
+it is an object or null. Every fault is reported with its JSON path.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ class Model:
     def predict(self, X: Any, threads: int = 1) -> NDArray[Any]:
         return self.ensemble.predict(X, threads)
 
-    def card(self, *, title: str | None = None, certificate_lines: Sequence[str] = (), width: int = 78) -> str:
+    def card(
+        self, *, title: str | None = None, certificate_lines: Sequence[str] = (), width: int = 78
+    ) -> str:
         return render_card(self.ensemble, title=title, certificate_lines=certificate_lines, width=width)
 
 
@@ -110,7 +113,7 @@ def _model(document: Any) -> Model:
         found = f"found {_kind(version)}" if "version" in document else "it is missing"
         raise ValueError(f"version: expected an integer from 1 to {VERSION}, {found}")
     if version > VERSION:
-        raise ValueError(f"version: this is version {version}, but only versions up to {VERSION} are known here")
+        raise ValueError(f"version: expected at most {VERSION}, found {version}: a newer cardboost wrote it")
     fields = _fields(document, _MODEL_KEYS, "")
     with _under("ensemble"):
         ensemble = from_dict(fields["ensemble"])
@@ -273,7 +276,7 @@ def model_bytes(
     try:
         text = _layout(document, 0) + "\n"
     except RecursionError:
-        raise ValueError("the model cannot be saved: its certificate or training record nests too deeply") from None
+        raise ValueError("the model cannot be saved: certificate or training nests too deeply") from None
     except (TypeError, ValueError) as error:
         raise ValueError(f"the model cannot be saved as JSON: {error}") from None
     data = text.encode("utf-8", "backslashreplace")  # a lone surrogate becomes its JSON escape

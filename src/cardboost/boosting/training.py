@@ -1,0 +1,303 @@
+"""From a table to a certified ensemble: generate columns, choose some, prove how good the choice is.
+
+This is "generate, then select once". Without a limit on terms and without a price per term there is nothing
+to choose: the convex solution is the model, and its gap over the whole dictionary is the certificate.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.boosting.column_generation import Pace, StopRule, Trace, TraceRecord, generate
+from cardboost.cardinality.polish import polish
+from cardboost.cardinality.problem import CardinalityProblem, Leaf
+from cardboost.cardinality.relaxation import dictionary_relaxation, pool_relaxation
+from cardboost.certificate.bounds import dual_bound
+from cardboost.certificate.certificate import FORMAT, VERSION, Certificate, finish_bound, sealed, sparse
+from cardboost.data.binning import BinnedMatrix
+from cardboost.data.weights import RowWeights
+from cardboost.dictionary.base import Criterion
+from cardboost.dictionary.stumps import StumpDictionary, StumpPool
+from cardboost.losses import Loss
+from cardboost.master.newton import Master
+from cardboost.master.problem import PriceRule
+from cardboost.model.ensemble import Ensemble, Term
+from cardboost.risk import EmpiricalRisk
+
+Array = NDArray[np.float64]
+
+#: log-odds beyond which an intercept means nothing; the free columns need a box for the bound to be finite
+INTERCEPT_BOX = {"logistic": 30.0, "exponential": 15.0}
+_OPTIMAL = 1e-4
+_CUTS_IN_FILE = 200_000
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """What the user asked for, resolved."""
+
+    loss: Loss
+    max_terms: int | None
+    l0: float
+    l1: float
+    l2: float
+    criterion: Criterion
+    hot_start: int
+    max_iter: int
+    max_weight: float | None
+    tol: float
+    fit_intercept: bool
+    threads: int
+    deadline: float
+    started: float
+    callback: Callable[[TraceRecord], object] | None = None
+
+    @property
+    def selects(self) -> bool:
+        return self.max_terms is not None or self.l0 > 0
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What the certificate says of the data."""
+
+    n_rows: int
+    n_features: int
+    digest: str
+    class_weight: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingResult:
+    ensemble: Ensemble
+    certificate: Certificate
+    trace: Trace
+
+
+def pace_for(settings: TrainingSettings) -> Pace:
+    """One column a round for the edge criterion (the papers' loop); otherwise more as the pool grows."""
+    if settings.criterion == "edge":
+        return Pace(newton_steps=50)
+    return Pace(columns=lambda n: 1 if n < 4 else min(4, 1 + n // 8), newton_steps=1)
+
+
+def train(
+    matrix: BinnedMatrix,
+    sign: NDArray[np.int8],
+    weights: RowWeights,
+    settings: TrainingSettings,
+    facts: DataFacts,
+    feature_names: tuple[str, ...] | None,
+    classes: tuple[Any, Any],
+) -> TrainingResult:
+    """Fit a binary ensemble of stumps and its certificate."""
+    dictionary = StumpDictionary(matrix, sign, settings.threads, settings.fit_intercept)
+    risk = EmpiricalRisk(settings.loss, weights, sign, settings.threads)
+    box = np.inf if settings.max_weight is None else settings.max_weight
+    rule = PriceRule(settings.l1, settings.l2, 0.0, box, INTERCEPT_BOX[settings.loss.name])
+    pool = dictionary.pool()
+    master = Master(pool, risk, lambda own: rule.prices(own.n_columns, own.n_free))
+    limit = min(settings.hot_start, settings.max_iter) if settings.selects else settings.max_iter
+    if settings.max_terms is not None:
+        limit = min(settings.max_iter, max(limit, settings.max_terms))
+    _, solution, trace = generate(
+        dictionary, master,
+        StopRule(limit, 0.0 if settings.selects else settings.tol, settings.deadline),
+        criterion=settings.criterion, l1=settings.l1, l2=settings.l2, unseen=rule.prices(1, 0),
+        pace=pace_for(settings), callback=settings.callback, started=settings.started,
+    )  # fmt: skip
+    null = _null_model(pool, risk, rule)
+    proof = _Proof(dictionary, pool, risk, settings, facts, null)
+    if settings.selects:
+        certified, weights_found = proof.select(rule, solution.weights)
+    else:
+        weights_found = master.weights
+        certified = proof.convex(rule, master)
+    ensemble = _ensemble(pool, weights_found, matrix, settings.loss, feature_names, classes)
+    return TrainingResult(ensemble, Certificate(certified, classes[1]), trace)
+
+
+def _null_model(pool: StumpPool, risk: EmpiricalRisk, rule: PriceRule) -> tuple[float, float]:
+    """Intercept and objective of the empty model."""
+    empty = pool.subset(np.arange(pool.n_free))
+    master = Master(empty, risk, lambda own: rule.prices(own.n_columns, own.n_free))
+    if pool.n_free:
+        master.solve(tol=1e-15, max_iter=60)
+    return _intercept(master.weights, pool.n_free), master.point.value
+
+
+def _intercept(weights: Array, n_free: int) -> float:
+    return float(weights[0] - weights[1]) if n_free else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Proof:
+    """Gathers what the certificate needs."""
+
+    dictionary: StumpDictionary
+    pool: StumpPool
+    risk: EmpiricalRisk
+    settings: TrainingSettings
+    facts: DataFacts
+    null: tuple[float, float]
+
+    @property
+    def _whole_dictionary_fits(self) -> bool:
+        return sum(len(cuts) for cuts in self.dictionary.matrix.cuts) <= _CUTS_IN_FILE
+
+    def convex(self, rule: PriceRule, master: Master) -> dict[str, Any]:
+        """No choice was made: the gap over the dictionary is the proof."""
+        point, pool = master.point, self.pool
+        edges = pool.edges(point)
+        bounds = []
+        if self._whole_dictionary_fits:
+            unseen_edge = self.dictionary.best_columns(point, 1, pool, "edge").bound
+            bound, theta = dual_bound(point, edges, master.prices, None, unseen_edge, rule.prices(1, 0))
+            bounds.append(("dictionary", pool.n_columns, [Leaf(master.weights, theta, bound)]))
+        bound, theta = dual_bound(point, edges, master.prices)
+        bounds.append(("pool", pool.n_columns, [Leaf(master.weights, theta, bound)]))
+        return self._content(pool, rule, master.weights, master.objective, bounds)
+
+    def select(self, rule: PriceRule, start: Array) -> tuple[dict[str, Any], Array]:
+        """Choose columns of the pool, then bound what any choice could reach: in the pool, in the dictionary."""
+        pool, settings = self.pool, self.settings
+        rule = replace(rule, l0=settings.l0)
+        problem = CardinalityProblem(
+            pool, self.risk, rule.prices(pool.n_columns, pool.n_free), settings.max_terms
+        )
+        found, _ = polish(problem, start)
+        weights = found.weights
+        if settings.max_weight is None:
+            largest = float(np.max(weights[pool.n_free :], initial=0.0))
+            rule = replace(rule, max_weight=2.0 * largest if largest > 0 else 1.0)
+            problem = problem.with_box(rule.max_weight)
+        objective = problem.objective(self.risk.evaluate(pool.margins(weights)).value, weights)
+        root = pool_relaxation(problem, weights)
+        bounds = [("pool", pool.n_columns, [root.leaf])]
+        everything = pool
+        if self._whole_dictionary_fits:
+            everything = pool.subset(np.arange(pool.n_columns))
+            wide = replace(problem, pool=everything)
+            late = lambda: time.perf_counter() >= settings.deadline  # noqa: E731
+            outer = dictionary_relaxation(wide, self.dictionary, rule, root.weights, settings.max_iter // 4, late)
+            bounds.append(("dictionary", everything.n_columns, [outer.leaf]))
+        return self._content(everything, rule, weights, objective, bounds), weights
+
+    def _content(
+        self,
+        pool: StumpPool,
+        rule: PriceRule,
+        weights: Array,
+        objective: float,
+        bounds: list[tuple[str, int, list[Leaf]]],
+    ) -> dict[str, Any]:
+        free, settings = pool.n_free, self.settings
+        stumps = pool.stumps[free:]
+        cuts = self.dictionary.matrix.cuts
+        n = len(stumps)
+        box = None if np.isinf(rule.max_weight) else rule.max_weight
+        price = {"l1": rule.l1, "l2": rule.l2, "l0": rule.l0, "max_weight": box}
+        whole = any(scope == "dictionary" for scope, _, _ in bounds)
+        null_intercept, null_objective = self.null
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "kind": "stumps",
+            "problem": {
+                "loss": settings.loss.name,
+                "max_terms": settings.max_terms,
+                "intercept_box": rule.intercept_box if free else None,
+                "class_weight": list(self.facts.class_weight),
+            },
+            "columns": {
+                "feature": stumps.feature.tolist(),
+                "cut": [_cut(cuts, f, c) for f, c in zip(stumps.feature, stumps.cut, strict=True)],
+                "polarity": stumps.polarity.tolist(),
+                "missing_left": stumps.missing_left.tolist(),
+                "charged": [True] * n,
+                **{key: [value] * n for key, value in price.items()},
+            },
+            "unseen": price if whole else None,
+            "dictionary": {"cuts": [own.tolist() for own in cuts]} if whole else None,
+            "solution": {
+                "intercept": _intercept(weights, free),
+                "weights": sparse(weights, free),
+                "objective": objective,
+            },
+            "null": {"intercept": null_intercept, "objective": null_objective},
+            "bounds": [
+                finish_bound(
+                    {
+                        "scope": scope,
+                        "columns": columns - free,
+                        "leaves": [_leaf(leaf, free, objective) for leaf in leaves],
+                    },
+                    objective,
+                    null_objective,
+                )
+                for scope, columns, leaves in bounds
+            ],
+            "tolerance": _OPTIMAL,
+            "data": {
+                "rows": self.facts.n_rows,
+                "features": self.facts.n_features,
+                "digest": self.facts.digest,
+            },
+        }
+        gap = content["bounds"][0]["gap"]
+        content["status"] = "optimal" if gap <= _OPTIMAL * max(1.0, abs(objective)) else "feasible"
+        return sealed(content)
+
+
+def _leaf(leaf: Leaf, free: int, objective: float) -> dict[str, Any]:
+    return {
+        "forced_in": list(leaf.forced_in),
+        "forced_out": list(leaf.forced_out),
+        "theta": leaf.theta,
+        "intercept": _intercept(leaf.weights, free),
+        "weights": sparse(leaf.weights, free),
+        "bound": min(leaf.bound, objective),
+    }
+
+
+def _cut(cuts: tuple[Array, ...], feature: int, cut: int) -> float | None:
+    return float(cuts[feature][cut]) if cut < len(cuts[feature]) else None
+
+
+def _ensemble(
+    pool: StumpPool,
+    weights: Array,
+    matrix: BinnedMatrix,
+    loss: Loss,
+    feature_names: tuple[str, ...] | None,
+    classes: tuple[Any, Any],
+) -> Ensemble:
+    terms = []
+    for j in np.flatnonzero(weights):
+        if j < pool.n_free:
+            continue
+        feature, cut = int(pool.stumps.feature[j]), int(pool.stumps.cut[j])
+        at = _cut(matrix.cuts, feature, cut)
+        terms.append(
+            Term(
+                feature,
+                np.inf if at is None else at,
+                int(pool.stumps.polarity[j]),
+                bool(pool.stumps.missing_left[j]),
+                float(weights[j]),
+            )
+        )
+    return Ensemble(
+        loss=loss.name,
+        intercept=_intercept(weights, pool.n_free),
+        terms=tuple(terms),
+        feature_names=feature_names,
+        n_features=matrix.n_features,
+        classes=classes,
+    )

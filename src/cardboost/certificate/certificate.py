@@ -1,0 +1,160 @@
+"""The certificate: an objective, a lower bound on what any model of the same scope could reach, and the proof.
+
+The content is plain JSON (docs/certificate.md); :meth:`Certificate.verify` hands it to the independent
+checker, which recomputes every number from the data.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.certificate import checker
+
+FORMAT = "cardboost-certificate"
+VERSION = 1
+MAX_BYTES = 5_000_000
+
+
+@dataclass(frozen=True)
+class ScopedBound:
+    """A lower bound over the columns of the pool, or over the whole dictionary."""
+
+    scope: str
+    lower_bound: float
+    gap: float
+    relative_gap: float
+    guarantee: float
+    leaves: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What is claimed of a model and can be checked. The headline is the first bound of the file."""
+
+    content: Mapping[str, Any]
+    positive: Any = True
+
+    @property
+    def bounds(self) -> tuple[ScopedBound, ...]:
+        keys = ("scope", "lower_bound", "gap", "relative_gap", "guarantee")
+        return tuple(
+            ScopedBound(*(bound[key] for key in keys), tuple(bound["leaves"])) for bound in self.content["bounds"]
+        )
+
+    def bound(self, scope: str | None = None) -> ScopedBound:
+        """The bound of that scope (default: the headline)."""
+        for own in self.bounds:
+            if scope is None or own.scope == scope:
+                return own
+        raise ValueError(f"This certificate has no bound of scope {scope!r}.")
+
+    @property
+    def objective(self) -> float:
+        return float(self.content["solution"]["objective"])
+
+    @property
+    def null_objective(self) -> float:
+        """The objective of the empty model (intercept only)."""
+        return float(self.content["null"]["objective"])
+
+    @property
+    def lower_bound(self) -> float:
+        return self.bound().lower_bound
+
+    @property
+    def gap(self) -> float:
+        return self.bound().gap
+
+    @property
+    def relative_gap(self) -> float:
+        return self.bound().relative_gap
+
+    @property
+    def guarantee(self) -> float:
+        """At least this share of the improvement over the empty model that any model of the scope could make."""
+        return self.bound().guarantee
+
+    @property
+    def status(self) -> str:
+        return str(self.content["status"])
+
+    @property
+    def scope(self) -> str:
+        return self.bound().scope
+
+    @property
+    def leaves(self) -> tuple[Mapping[str, Any], ...]:
+        return self.bound().leaves
+
+    def to_dict(self) -> dict[str, Any]:
+        return json.loads(json.dumps(self.content))
+
+    def faults(self, X: Any, y: Any = None, sample_weight: Any = None) -> list[str]:
+        """Every claim that the data contradict, in sentences; empty when all hold."""
+        label = None
+        if y is not None:
+            label = np.asarray(y) == self.positive if self.content["kind"] == "stumps" else None
+        return checker.check(self.to_dict(), X, label, sample_weight)
+
+    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> bool:
+        """Recompute every number from the data with the independent checker."""
+        return not self.faults(X, y, sample_weight)
+
+    def lines(self) -> list[str]:
+        """The certificate in words, for cards and logs."""
+        problem = self.content["problem"]
+        k = problem["max_terms"]
+        out = [f"objective    {self.objective:.6f}   (empty model {self.null_objective:.6f}, {self.status})"]
+        for own in self.bounds:
+            n = len(self.content["columns"]["feature"]) if own.scope == "pool" else self._n_stumps()
+            within = f"the {self._pool_size()} candidate terms" if own.scope == "pool" else f"all {n:,} stumps"
+            size = "any model" if k is None else f"any {k}-term card"
+            out.append(f"lower bound  {own.lower_bound:.6f}   over {within} (scope: {own.scope})")
+            out.append(
+                f"guarantee    {100 * np.floor(own.guarantee * 1e4) / 1e4:.2f} %   of the improvement that {size} "
+                "of that scope could make"
+            )
+        return out
+
+    def _pool_size(self) -> int:
+        return next(bound["columns"] for bound in self.content["bounds"] if bound["scope"] == "pool")
+
+    def _n_stumps(self) -> int:
+        cuts = self.content["dictionary"]["cuts"]
+        return 2 * sum(len(own) for own in cuts)
+
+    def __repr__(self) -> str:
+        return (
+            f"Certificate(objective={self.objective:.6g}, lower_bound={self.lower_bound:.6g}, "
+            f"guarantee={self.guarantee:.4f}, scope={self.scope!r}, status={self.status!r})"
+        )
+
+
+def sparse(weights: NDArray[np.float64], first: int = 0) -> list[list[Any]]:
+    """Nonzero weights as [index, weight], indices counted from ``first``."""
+    return [[int(j) - first, float(weights[j])] for j in np.flatnonzero(weights) if j >= first]
+
+
+def sealed(content: dict[str, Any]) -> dict[str, Any]:
+    """The content with its own digest."""
+    return {**content, "digest": checker.content_digest(content)}
+
+
+def finish_bound(bound: dict[str, Any], objective: float, null: float) -> dict[str, Any]:
+    """Fill in what follows from the leaves."""
+    lower = min(leaf["bound"] for leaf in bound["leaves"])
+    gap = objective - lower
+    share = min(1.0, max(0.0, (null - objective) / (null - lower))) if null > lower else 1.0
+    return {
+        **bound,
+        "lower_bound": lower,
+        "gap": gap,
+        "relative_gap": gap / max(abs(objective), 1e-300),
+        "guarantee": share,
+    }

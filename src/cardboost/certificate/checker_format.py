@@ -1,0 +1,174 @@
+"""The form of a certificate file: keys, types, finite numbers, indices in range. Part of the checker.
+
+Imports the standard library only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+# fmt: off
+PRICES = {"l1": "amount", "l2": "amount", "l0": "amount", "max_weight": ("maybe", "amount")}
+_COLUMNS: dict[str, Any] = {"feature": ("list", "count"), "charged": ("list", "flag")}
+_COLUMNS |= {k: ("list", v) for k, v in PRICES.items()}
+_STUMPS = {"cut": ("list", ("maybe", "number")), "missing_left": ("list", "flag"),
+           "polarity": ("list", (1, -1))}
+_MODEL = {"intercept": "number", "weights": ("list", ("pair", "count", "number"))}
+_LEAF = _MODEL | {"forced_in": ("list", "count"), "forced_out": ("list", "count"),
+                  "theta": "number", "bound": "number"}
+_BOUND = {"scope": ("pool", "dictionary"), "columns": "count", "lower_bound": "number",
+          "gap": "number", "relative_gap": "number", "guarantee": "number", "leaves": ("list", _LEAF)}
+_CERTIFICATE: dict[str, Any] = {
+    "format": ("cardboost-certificate",), "version": (1,), "kind": ("stumps", "matrix"),
+    "problem": {"loss": ("logistic", "exponential"), "max_terms": ("maybe", "count"),
+                "intercept_box": ("maybe", "amount"), "class_weight": ("pair", "positive", "positive")},
+    "columns": _COLUMNS,  # stumps have more
+    "unseen": ("maybe", PRICES), "dictionary": ("maybe", {"cuts": ("list", ("list", "number"))}),
+    "solution": _MODEL | {"objective": "number"}, "null": {"intercept": "number", "objective": "number"},
+    "bounds": ("list", _BOUND), "status": ("optimal", "feasible"), "tolerance": "amount",
+    "data": {"rows": "count", "features": "count", "digest": "text"}, "digest": "text",
+}
+# fmt: on
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) if isinstance(value, float) else abs(value) < 2**1000
+
+
+_ATOMS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "number": ("a finite number", _is_number),
+    "positive": ("a finite number > 0", lambda v: _is_number(v) and v > 0),
+    "amount": ("a finite number >= 0", lambda v: _is_number(v) and v >= 0),
+    "count": ("an integer >= 0", lambda v: isinstance(v, int) and not isinstance(v, bool) and 0 <= v < 2**53),
+    "flag": ("true or false", lambda v: isinstance(v, bool)),
+    "text": ("a string", lambda v: isinstance(v, str)),
+}
+
+
+def _shape_faults(value: Any, spec: Any, path: str) -> Iterator[str]:
+    """Compare a JSON value with its specification: an atom, a dict, a list, a pair, maybe null, choices."""
+    if isinstance(spec, str):
+        wanted, holds = _ATOMS[spec]
+        if not holds(value):
+            yield f"{path}: expected {wanted}, found {value!r:.60}"
+    elif isinstance(spec, dict):
+        if not isinstance(value, dict):
+            yield f"{path or 'certificate'}: expected an object, found {value!r:.60}"
+            return
+        prefix = f"{path}." if path else ""
+        for key in spec.keys() - value.keys():
+            yield f"{prefix}{key}: missing"
+        for key in value.keys() - spec.keys():
+            yield f"{prefix}{key}: not part of the format"
+        for key in spec.keys() & value.keys():
+            yield from _shape_faults(value[key], spec[key], prefix + key)
+    elif spec[0] == "maybe":
+        if value is not None:
+            yield from _shape_faults(value, spec[1], path)
+    elif spec[0] in ("list", "pair"):
+        if not isinstance(value, list) or (spec[0] == "pair" and len(value) != len(spec) - 1):
+            yield f"{path}: expected a {spec[0]}, found {value!r:.60}"
+            return
+        for i, item in enumerate(value):
+            yield from _shape_faults(item, spec[1] if spec[0] == "list" else spec[i + 1], f"{path}[{i}]")
+    elif not any(type(value) is type(choice) and value == choice for choice in spec):
+        yield f"{path}: expected one of {', '.join(map(str, spec))}, found {value!r:.60}"
+
+
+def _order_faults(indices: list[int], size: int, path: str) -> Iterator[str]:
+    if any(b <= a for a, b in pairwise(indices)):
+        yield f"{path}: column indices must be strictly increasing"
+    if any(j >= size for j in indices):
+        yield f"{path}: column index {max(indices)} is outside the pool of {size} columns"
+
+
+def _pool_faults(certificate: dict[str, Any]) -> Iterator[str]:
+    """The pool fits the number of features, and the dictionary when there is one."""
+    columns, features = certificate["columns"], certificate["data"]["features"]
+    size = len(columns["feature"])
+    for key, values in columns.items():
+        if len(values) != size:
+            yield f"columns.{key}: {len(values)} entries, but columns.feature has {size}"
+    for j, feature in enumerate(columns["feature"]):
+        if feature >= features:
+            yield f"columns.feature[{j}]: {feature} is outside the {features} features of the data"
+    scopes = [bound["scope"] for bound in certificate["bounds"]]
+    if not scopes or len(set(scopes)) < len(scopes):
+        yield "bounds: expected one bound, or one per scope"
+    for key in ("unseen", "dictionary"):
+        if (certificate[key] is not None) != ("dictionary" in scopes):
+            yield f"{key}: must be present exactly when a bound has the scope dictionary"
+    if certificate["kind"] == "matrix" and "dictionary" in scopes:
+        yield "bounds: a matrix has no dictionary"
+    if certificate["kind"] == "matrix" and certificate["problem"]["intercept_box"] is not None:
+        yield "problem.intercept_box: must be null for a matrix"
+    if certificate["kind"] == "matrix" and certificate["problem"]["class_weight"] != [1.0, 1.0]:
+        yield "problem.class_weight: must be [1, 1] for a matrix, which has no labels"
+
+
+def _dictionary_faults(certificate: dict[str, Any]) -> Iterator[str]:
+    """The cuts are sorted and hold those of the pool."""
+    columns, lists = certificate["columns"], certificate["dictionary"]["cuts"]
+    if len(lists) != certificate["data"]["features"]:
+        yield f"dictionary.cuts: {len(lists)} lists for {certificate['data']['features']} features"
+        return
+    for f, cuts in enumerate(lists):
+        if any(b <= a for a, b in pairwise(cuts)):
+            yield f"dictionary.cuts[{f}]: cuts must be strictly increasing"
+    known = [{None, *cuts} for cuts in lists]
+    for j, (feature, cut) in enumerate(zip(columns["feature"], columns["cut"], strict=True)):
+        if cut not in known[feature]:
+            yield f"columns.cut[{j}]: {cut!r} is not among dictionary.cuts[{feature}]"
+
+
+def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
+    """The solution and the leaves name columns of the pool; a leaf is a cube with usable row weights."""
+    size, boxed = len(certificate["columns"]["feature"]), certificate["problem"]["intercept_box"] is not None
+    yield from _order_faults([j for j, _ in certificate["solution"]["weights"]], size, "solution.weights")
+    last = max((j for j, _ in certificate["solution"]["weights"]), default=-1)
+    for b, bound in enumerate(certificate["bounds"]):
+        covered = bound["columns"]
+        if covered > size or (bound["scope"] == "dictionary" and covered != size):
+            yield f"bounds[{b}].columns: {covered} of the pool's {size} columns"
+        if last >= covered:
+            yield f"bounds[{b}].columns: the solution uses column {last}, which is not covered"
+        if not bound["leaves"]:
+            yield f"bounds[{b}].leaves: empty"
+        for i, leaf in enumerate(bound["leaves"]):
+            path = f"bounds[{b}].leaves[{i}]"
+            yield from _order_faults([j for j, _ in leaf["weights"]], size, f"{path}.weights")
+            yield from _order_faults(leaf["forced_in"], covered, f"{path}.forced_in")
+            yield from _order_faults(leaf["forced_out"], covered, f"{path}.forced_out")
+            if set(leaf["forced_in"]) & set(leaf["forced_out"]):
+                yield f"{path}.forced_out: a column is forced in and out"
+            if not 0 <= leaf["theta"] <= 1:
+                yield f"{path}.theta: {leaf['theta']!r} is outside [0, 1]"
+            if not boxed and leaf["intercept"] != 0:
+                yield f"{path}.intercept: must be 0 without an intercept"
+
+
+def structure_faults(certificate: Any) -> list[str]:
+    """Faults of form, each starting with a JSON path; nothing else can be checked while there are any."""
+    kind = certificate.get("kind") if isinstance(certificate, dict) else None
+    columns = _COLUMNS if kind == "matrix" else _COLUMNS | _STUMPS
+    faults = list(_shape_faults(certificate, {**_CERTIFICATE, "columns": columns}, ""))
+    if faults:
+        return sorted(faults)
+    unusable = list(_pool_faults(certificate))
+    if not unusable and certificate["dictionary"] is not None:
+        unusable += _dictionary_faults(certificate)
+    return unusable + list(_leaf_faults(certificate))
+
+
+def content_digest(certificate: dict[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of everything except the digest itself."""
+    content = {key: value for key, value in certificate.items() if key != "digest"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,226 @@
+"""Bad shapes, types, indices and ranges are refused at the door, in every kernel, with a Python exception."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cardboost import _kernels
+
+ROWS = 10
+BINS = np.zeros((3, ROWS), dtype=np.uint8)
+FEATURES = np.array([0, 2], dtype=np.int32)
+Q = np.zeros((ROWS, 2), dtype=np.int64)
+F = np.zeros(ROWS)
+TOTALS = (10.0, 10.0, 1.0)
+COLUMNS = [np.arange(10.0), np.arange(10)]
+A8 = np.ones((3, ROWS), dtype=np.int8)
+A64 = np.ones((3, ROWS))
+SIGNS = np.ones((2, 256), dtype=np.int8)
+V2 = np.zeros(2)
+OFFSETS = np.array([0, 1, 2])
+
+#: a call that is right, as keyword arguments
+RIGHT = {
+    "bin_columns": {"columns": COLUMNS, "weights": None, "max_bins": 255, "threads": 1},
+    "apply_cuts": {"columns": COLUMNS, "cuts": V2, "offsets": OFFSETS, "threads": 1},
+    "digest_rows": {
+        "columns": COLUMNS, "positive": np.zeros(ROWS, np.uint8), "count": None, "weight": None, "threads": 1,
+    },
+    "histograms": {"bins": BINS, "features": FEATURES, "q": Q, "threads": 1},
+    "search": {
+        "hist": np.zeros((2, 256, 2), np.int64), "n_bins": np.array([3, 255], np.int32),
+        "has_missing": np.zeros(2, np.uint8), "mask": np.zeros((2, 256), np.uint8), "edge_unit": 1.0,
+        "curvature_unit": 1.0, "l1": 0.0, "l2": 0.0, "gain": True, "intercept": True,
+    },
+    "margins": {
+        "bins": BINS, "features": FEATURES, "tables": np.zeros((2, 256)), "base": 0.0, "sign": None, "threads": 1,
+    },
+    "signed_weights": {
+        "bins": BINS, "features": FEATURES, "signs": SIGNS, "q": Q[:, 0].copy(), "width": 2, "threads": 1,
+    },
+    "loss_pass": {
+        "loss": 1, "F": F, "D": None, "step": 0.0, "count": None, "factor": None, "totals": TOTALS,
+        "rows_out": None, "threads": 1,
+    },
+    "dual_pass": {
+        "loss": 1, "F": F, "theta": 1.0, "count": None, "factor": None, "totals": TOTALS, "threads": 1,
+    },
+    "quantise": {
+        "values": np.zeros((2, ROWS)), "sign": None, "count": None, "factor": None, "largest_factor": 1.0,
+        "scales": V2, "largest": V2, "use_sign": np.zeros(2, np.uint8), "threads": 1,
+    },
+    "dense_margins": {"a": A8, "columns": FEATURES, "weights": V2, "threads": 1},
+    "dense_edges": {"a": A8, "signs": True, "columns": FEATURES, "q": Q[:, 0].copy(), "threads": 1},
+    "dense_edges_real": {
+        "a": A64, "columns": FEATURES, "value": F, "count": None, "scale": 1.0, "quick": True, "threads": 1,
+    },
+    "dense_gram": {
+        "a": A8, "signs": True, "left": FEATURES, "columns": FEATURES, "q": Q[:, 0].copy(), "threads": 1,
+    },
+    "dense_gram_real": {
+        "a": A64, "left": FEATURES, "columns": FEATURES, "value": F, "count": None, "scale": 1.0, "quick": True,
+        "threads": 1,
+    },
+    "minimise_quadratic": {
+        "q": np.eye(2), "gradient": V2, "x0": V2, "slope": V2, "knee": V2, "curve": V2, "upper": V2,
+        "tolerance": 1e-9, "max_iterations": 5,
+    },
+    "score_supports": {
+        "q": np.eye(2), "gradient": V2, "x0": V2, "slope": V2, "curve": V2, "upper": V2, "tolerance": 1e-9,
+        "members": np.array([0, 1, 1], np.int32), "offsets": np.array([0, 2, 3]), "threads": 1,
+    },
+    "predict_steps": {
+        "columns": COLUMNS, "rows": ROWS, "cuts": V2, "offsets": OFFSETS, "levels": np.zeros(4), "missing": V2,
+        "base": 0.0, "with_contributions": True, "threads": 1,
+    },
+}  # fmt: skip
+
+RAGGED = [np.zeros(10), np.zeros(9)]
+TEN = np.zeros(10)
+
+#: one argument changed to something wrong
+WRONG = [
+    ("bin_columns", "columns", RAGGED),
+    ("bin_columns", "columns", [np.zeros((10, 2))]),
+    ("bin_columns", "columns", [np.zeros(10, dtype=complex)]),
+    ("bin_columns", "columns", [np.zeros(10, dtype=np.float16)]),
+    ("bin_columns", "columns", [np.array(["a"] * 10)]),
+    ("bin_columns", "columns", ["text"]),
+    ("bin_columns", "columns", None),
+    ("bin_columns", "max_bins", 1),
+    ("bin_columns", "max_bins", 256),
+    ("bin_columns", "max_bins", 2.5),
+    ("bin_columns", "weights", np.ones(9, dtype=np.int64)),
+    ("bin_columns", "weights", np.ones((10, 1), dtype=np.int64)),
+    ("apply_cuts", "columns", RAGGED),
+    ("apply_cuts", "offsets", np.array([0, 1])),
+    ("apply_cuts", "offsets", np.array([1, 1, 2])),
+    ("apply_cuts", "offsets", np.array([0, 2, 1])),
+    ("apply_cuts", "offsets", np.array([0, 1, 3])),
+    ("apply_cuts", "offsets", np.array([0, -1, 2])),
+    ("apply_cuts", "offsets", np.array([0, 2**62, 2])),
+    ("digest_rows", "positive", np.zeros(9, np.uint8)),
+    ("digest_rows", "count", np.ones(9, np.int64)),
+    ("digest_rows", "weight", np.ones(11)),
+    ("histograms", "features", np.array([0, 3], np.int32)),
+    ("histograms", "features", np.array([-1], np.int32)),
+    ("histograms", "features", np.array([[0]], np.int32)),
+    ("histograms", "q", np.zeros((9, 2), np.int64)),
+    ("histograms", "q", np.zeros((10, 3), np.int64)),
+    ("histograms", "q", np.zeros((10, 0), np.int64)),
+    ("histograms", "bins", BINS[0]),
+    ("search", "hist", np.zeros((2, 255, 2), np.int64)),
+    ("search", "hist", np.zeros((2, 256, 1), np.int64)),
+    ("search", "n_bins", np.array([3, 256], np.int32)),
+    ("search", "n_bins", np.array([3, -1], np.int32)),
+    ("search", "n_bins", np.array([3], np.int32)),
+    ("search", "has_missing", np.zeros(3, np.uint8)),
+    ("search", "mask", np.zeros((2, 255), np.uint8)),
+    ("margins", "features", np.array([0, 9], np.int32)),
+    ("margins", "tables", np.zeros((1, 256))),
+    ("margins", "tables", np.zeros((2, 255))),
+    ("margins", "sign", np.ones(9, np.int8)),
+    ("signed_weights", "features", np.array([0, 3], np.int32)),
+    ("signed_weights", "signs", np.ones((3, 256), np.int8)),
+    ("signed_weights", "q", np.zeros(9, np.int64)),
+    ("signed_weights", "width", 1),
+    ("signed_weights", "width", 3),
+    ("loss_pass", "loss", 2),
+    ("loss_pass", "loss", -1),
+    ("loss_pass", "D", np.zeros(9)),
+    ("loss_pass", "count", np.ones(9, np.int64)),
+    ("loss_pass", "factor", np.ones(9)),
+    ("loss_pass", "totals", (1.0, 2.0)),
+    ("loss_pass", "rows_out", np.zeros((2, 9))),
+    ("loss_pass", "rows_out", np.zeros((1, 10))),
+    ("dual_pass", "loss", 7),
+    ("dual_pass", "theta", 0.0),
+    ("dual_pass", "theta", 1.5),
+    ("dual_pass", "theta", float("nan")),
+    ("dual_pass", "count", np.ones(9, np.int64)),
+    ("quantise", "scales", np.ones(1)),
+    ("quantise", "largest", np.ones(3)),
+    ("quantise", "use_sign", np.ones(1, np.uint8)),
+    ("quantise", "sign", np.ones(9, np.int8)),
+    ("quantise", "count", np.ones(9, np.int64)),
+    ("dense_margins", "a", np.ones((3, ROWS), dtype=np.float32)),
+    ("dense_margins", "columns", np.array([0, 3], np.int32)),
+    ("dense_margins", "weights", np.zeros(3)),
+    ("dense_edges", "columns", np.array([-1], np.int32)),
+    ("dense_edges", "q", np.zeros(9, np.int64)),
+    ("dense_edges_real", "columns", np.array([5], np.int32)),
+    ("dense_edges_real", "value", np.zeros(9)),
+    ("dense_edges_real", "count", np.zeros(9, np.int64)),
+    ("dense_gram", "left", np.array([3], np.int32)),
+    ("dense_gram", "columns", np.array([-3], np.int32)),
+    ("dense_gram", "q", np.zeros(11, np.int64)),
+    ("dense_gram_real", "left", np.array([3], np.int32)),
+    ("dense_gram_real", "columns", np.array([3], np.int32)),
+    ("dense_gram_real", "value", np.zeros(11)),
+    ("dense_gram_real", "count", np.zeros(11, np.int64)),
+    ("minimise_quadratic", "q", np.eye(3)),
+    ("minimise_quadratic", "q", np.zeros((2, 3))),
+    *[("minimise_quadratic", name, np.zeros(3)) for name in ("gradient", "x0", "slope", "knee", "curve", "upper")],
+    ("score_supports", "q", np.eye(3)),
+    *[("score_supports", name, np.zeros(3)) for name in ("gradient", "x0", "slope", "curve", "upper")],
+    ("score_supports", "members", np.array([0, 1, 2], np.int32)),
+    ("score_supports", "members", np.array([0, 1], np.int32)),
+    ("score_supports", "offsets", np.array([0, 4, 3])),
+    ("score_supports", "offsets", np.array([1, 2, 3])),
+    ("score_supports", "offsets", np.empty(0, np.int64)),
+    ("predict_steps", "columns", RAGGED),
+    ("predict_steps", "columns", [TEN]),
+    ("predict_steps", "rows", 9),
+    ("predict_steps", "rows", 11),
+    ("predict_steps", "rows", -1),
+    ("predict_steps", "offsets", np.array([0, 3, 2])),
+    ("predict_steps", "offsets", np.array([0, 1, 1])),
+    ("predict_steps", "offsets", np.array([1, 1, 2])),
+    ("predict_steps", "offsets", np.array([0, 2])),
+    ("predict_steps", "levels", np.zeros(3)),
+    ("predict_steps", "missing", np.zeros(1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", RIGHT)
+def test_right_calls_work(kernel):
+    getattr(_kernels, kernel)(**RIGHT[kernel])
+
+
+@pytest.mark.parametrize(("kernel", "name", "value"), WRONG, ids=lambda part: str(part)[:30])
+def test_wrong_calls_are_refused(kernel, name, value):
+    with pytest.raises((ValueError, TypeError)):
+        getattr(_kernels, kernel)(**{**RIGHT[kernel], name: value})
+
+
+@pytest.mark.parametrize("kernel", sorted(k for k, call in RIGHT.items() if "threads" in call))
+@pytest.mark.parametrize("threads", [-3, 0, 7])
+def test_any_number_of_threads_is_accepted(kernel, threads):
+    getattr(_kernels, kernel)(**{**RIGHT[kernel], "threads": threads})
+
+
+@pytest.mark.parametrize("rows", [np.full((2, ROWS), np.nan, order="F"), np.full((2, ROWS), np.nan, np.float32)])
+def test_an_output_is_filled_or_refused(rows):
+    """Never filled in a silent copy."""
+    try:
+        _kernels.loss_pass(**{**RIGHT["loss_pass"], "rows_out": rows})
+    except (TypeError, ValueError):
+        return
+    assert np.isfinite(rows).all()
+
+
+def test_every_kernel_is_covered():
+    others = {"simplest_decimal", "max_threads", "fixed_scale"}
+    public = {name for name in dir(_kernels) if not name.startswith("_")}
+    assert public == set(RIGHT) | others
+    assert _kernels.max_threads() >= 1
+
+
+@pytest.mark.parametrize("gap", [(1.0, 1.0), (2.0, 1.0), (float("nan"), 1.0), (0.5, float("inf"))])
+def test_decimals_of_impossible_gaps_do_not_crash(gap):
+    try:
+        result = _kernels.simplest_decimal(*gap)
+    except ValueError:
+        return
+    assert isinstance(result, float)
