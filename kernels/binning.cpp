@@ -310,7 +310,7 @@ void bin_columns_as(const std::vector<Column>& columns, const int64_t* weights, 
 void bin_columns(const std::vector<Column>& columns, const int64_t* weights, int64_t rows, int max_bins,
                  int threads, uint8_t* bins, double* cuts, int32_t* n_cuts, int64_t* missing,
                  int64_t* first_infinite) {
-    threads = usable_threads(threads);
+    threads = worth_threads(threads, 4 * rows * static_cast<int64_t>(columns.size()));
     if (weights)
         bin_columns_as<Weighted>(columns, weights, rows, max_bins, threads, bins, cuts, n_cuts, missing,
                                  first_infinite);
@@ -321,7 +321,7 @@ void bin_columns(const std::vector<Column>& columns, const int64_t* weights, int
 
 void apply_cuts(const std::vector<Column>& columns, int64_t rows, const double* cuts, const int64_t* offsets,
                 int threads, uint8_t* bins) {
-    threads = usable_threads(threads);
+    threads = worth_threads(threads, rows * static_cast<int64_t>(columns.size()));
     const int n = static_cast<int>(columns.size());
     const int64_t blocks = (rows + kBlock - 1) / kBlock;
 #pragma omp parallel for schedule(static) num_threads(threads)
@@ -339,7 +339,7 @@ void apply_cuts(const std::vector<Column>& columns, int64_t rows, const double* 
 // Order-free digest of a table: see certificate/checker.py for the definition.
 void digest_rows(const std::vector<Column>& columns, int64_t rows, const uint8_t* positive,
                  const int64_t* counts, const double* weights, int threads, uint64_t* lanes) {
-    threads = usable_threads(threads);
+    threads = worth_threads(threads, rows * static_cast<int64_t>(columns.size()));
     uint64_t lane1 = 0, lane2 = 0;
     const int64_t blocks = (rows + kBlock - 1) / kBlock;
     const int n = static_cast<int>(columns.size());

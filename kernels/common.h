@@ -22,6 +22,12 @@ constexpr int64_t kBlock = 1024;   // rows handled together; a block's working s
 // on one thread.
 int usable_threads(int requested);
 
+// The same, but no more than the work (in simple row operations) is worth: starting threads costs microseconds.
+inline int worth_threads(int requested, int64_t work) {
+    const int64_t worth = work / 50000 + 1;
+    return requested > worth ? usable_threads(static_cast<int>(worth)) : usable_threads(requested);
+}
+
 // Rows split into equal contiguous ranges, one per thread. Sums are integers, so the split never shows.
 struct Range {
     int64_t begin, end;

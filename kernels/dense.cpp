@@ -54,16 +54,11 @@ int64_t real_sum(const double* a, const double* value, const int64_t* count, dou
     return sum;
 }
 
-// threads worth starting for this much work
-int worth(int threads, int64_t work) {
-    return static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(usable_threads(threads), work / 200000)));
-}
-
 }  // namespace
 
 void dense_margins(const int8_t* a8, const double* a64, int64_t rows, const int32_t* columns, int n,
                    const double* weights, int threads, double* out) {
-    threads = worth(threads, rows * n);
+    threads = worth_threads(threads, rows * n);
     const int64_t blocks = (rows + kBlock - 1) / kBlock;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t b = 0; b < blocks; ++b) {
@@ -81,7 +76,7 @@ void dense_margins(const int8_t* a8, const double* a64, int64_t rows, const int3
 
 void dense_edges(const int8_t* a, bool signs, int64_t rows, const int32_t* columns, int n, const int64_t* q,
                  int threads, int64_t* out) {
-    threads = worth(threads, rows * n);
+    threads = worth_threads(threads, rows * n);
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int k = 0; k < n; ++k) {
         const int8_t* column = a + static_cast<int64_t>(columns[k]) * rows;
@@ -91,7 +86,7 @@ void dense_edges(const int8_t* a, bool signs, int64_t rows, const int32_t* colum
 
 void dense_edges_real(const double* a, int64_t rows, const int32_t* columns, int n, const double* value,
                       const int64_t* count, double scale, bool quick, int threads, int64_t* out) {
-    threads = worth(threads, rows * n);
+    threads = worth_threads(threads, rows * n);
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int k = 0; k < n; ++k)
         out[k] = real_sum(a + static_cast<int64_t>(columns[k]) * rows, value, count, scale, quick, rows);
@@ -99,7 +94,7 @@ void dense_edges_real(const double* a, int64_t rows, const int32_t* columns, int
 
 void dense_gram(const int8_t* a, bool signs, int64_t rows, const int32_t* left, int n_left,
                 const int32_t* columns, int n, const int64_t* q, int threads, int64_t* out) {
-    threads = worth(threads, rows * n * n_left);
+    threads = worth_threads(threads, rows * n * n_left);
 #pragma omp parallel num_threads(threads)
     {
         std::vector<int64_t> weighted(rows);
@@ -119,7 +114,7 @@ void dense_gram(const int8_t* a, bool signs, int64_t rows, const int32_t* left, 
 void dense_gram_real(const double* a, int64_t rows, const int32_t* left, int n_left, const int32_t* columns,
                      int n, const double* value, const int64_t* count, double scale, bool quick, int threads,
                      int64_t* out) {
-    threads = worth(threads, rows * n * n_left);
+    threads = worth_threads(threads, rows * n * n_left);
 #pragma omp parallel num_threads(threads)
     {
         std::vector<double> weighted(rows);

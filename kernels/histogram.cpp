@@ -90,7 +90,7 @@ int64_t* aligned(std::vector<int64_t>& storage, int64_t n) {
 
 void histograms(const uint8_t* bins, int64_t rows, const int32_t* features, int n_features, const int64_t* q,
                 int width, int threads, int64_t* out) {
-    threads = usable_threads(threads);
+    threads = worth_threads(threads, rows * n_features);
     const int64_t size = static_cast<int64_t>(n_features) * kBins * width;
     // Weights must start on a boundary of their width; NumPy promises 16 bytes, so wider ones are copied.
     std::vector<int64_t> copy;

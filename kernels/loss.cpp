@@ -231,7 +231,7 @@ double fixed_scale(double total, double total_count) {
 
 LossSums loss_pass(LossKind kind, const double* F, const double* D, double step, int64_t rows,
                    const RowWeights& w, int threads, double* v, double* h) {
-    threads = usable_threads(threads);
+    threads = worth_threads(threads, 8 * rows);
     const Extremes range = extremes(F, D, step, rows, threads);
     const bool logistic = kind == LossKind::logistic;
     const double smallest = range.smallest;
@@ -271,7 +271,7 @@ LossSums loss_pass(LossKind kind, const double* F, const double* D, double step,
 }
 
 double dual_pass(LossKind kind, const double* F, double theta, int64_t rows, const RowWeights& w, int threads) {
-    threads = usable_threads(threads);
+    threads = worth_threads(threads, 8 * rows);
     const Extremes range = extremes(F, nullptr, 0.0, rows, threads);
     double largest = 0.7;  // ln 2 for the logistic loss
     if (kind == LossKind::exponential) {
@@ -322,7 +322,7 @@ void quantise_range(bool quick, const double* value, const int8_t* sign, const R
 
 void quantise(const double* value, const int8_t* sign, int64_t rows, const RowWeights& w, double scale,
               double largest_value, int width, int threads, int64_t* q) {
-    threads = usable_threads(threads);
+    threads = worth_threads(threads, rows);
     const bool quick = largest_value * w.largest_factor * scale < kQuickLimit;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int t = 0; t < threads; ++t)

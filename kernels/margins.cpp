@@ -35,7 +35,7 @@ void block_margins(const uint8_t* bins, int64_t rows, int64_t begin, int64_t n, 
 
 void margins(const uint8_t* bins, int64_t rows, const int32_t* features, int n_features, const double* tables,
              double base, const int8_t* sign, int threads, double* out) {
-    threads = usable_threads(threads);
+    threads = worth_threads(threads, rows * (n_features + 1));
     const int64_t blocks = (rows + kBlock - 1) / kBlock;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t b = 0; b < blocks; ++b) {
@@ -47,7 +47,7 @@ void margins(const uint8_t* bins, int64_t rows, const int32_t* features, int n_f
 
 void signed_weights(const uint8_t* bins, int64_t rows, const int32_t* features, const int8_t* signs, int n,
                     const int64_t* q, int width, int threads, int64_t* out) {
-    threads = usable_threads(threads);
+    threads = worth_threads(threads, rows * n);
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t i = 0; i < rows; ++i) {
         for (int k = 0; k < width; ++k) out[i * width + k] = 0;

@@ -438,6 +438,13 @@ auto py_predict_steps(const nb::list& list, size_t rows, In<double, 1> cuts, In<
     return std::make_tuple(score, contributions, first_infinite);
 }
 
+int64_t py_find_infinite(const nb::list& list, int threads) {
+    int64_t rows;
+    const auto columns = read_columns(list, &rows);
+    nb::gil_scoped_release release;
+    return find_infinite(columns, rows, threads);
+}
+
 }  // namespace
 }  // namespace cardboost
 
@@ -473,6 +480,7 @@ NB_MODULE(_kernels, m) {
           "members"_a, "offsets"_a, "tolerance"_a, "threads"_a);
     m.def("predict_steps", &py_predict_steps, "columns"_a, "rows"_a, "cuts"_a, "offsets"_a, "levels"_a, "missing"_a,
           "base"_a, "with_contributions"_a, "threads"_a);
+    m.def("find_infinite", &py_find_infinite, "columns"_a, "threads"_a);
     m.def("simplest_decimal", [](double x, double y) { return simplest_decimal(x, y); }, "x"_a, "y"_a);
     m.def("max_threads", &max_threads);
     m.def("fixed_scale", &fixed_scale, "total"_a, "total_count"_a);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 
 namespace cardboost {
 
@@ -28,9 +29,8 @@ void many_cuts(const double* x, int64_t n, const double* cuts, int n_cuts, int32
 int64_t predict_steps(const std::vector<Column>& columns, int64_t rows, const double* cuts,
                       const int64_t* offsets, const double* levels, const double* missing, double base,
                       int threads, double* score, double* contributions) {
-    threads = usable_threads(threads);
-    if (rows < 20000) threads = 1;
     const int n = static_cast<int>(columns.size());
+    threads = worth_threads(threads, rows * n);
     std::atomic<int64_t> bad{n};
     const int64_t blocks = (rows + kBlock - 1) / kBlock;
 #pragma omp parallel for schedule(static) num_threads(threads)
@@ -62,6 +62,35 @@ int64_t predict_steps(const std::vector<Column>& columns, int64_t rows, const do
         }
     }
     return bad.load() == n ? -1 : bad.load();
+}
+
+namespace {
+
+CARDBOOST_CLONES
+bool any_infinite(const double* x, int64_t n) {
+    int64_t found = 0;
+    for (int64_t i = 0; i < n; ++i) found |= std::fabs(x[i]) == std::numeric_limits<double>::infinity();
+    return found != 0;
+}
+
+}  // namespace
+
+int64_t find_infinite(const std::vector<Column>& columns, int64_t rows, int threads) {
+    const int64_t n = static_cast<int64_t>(columns.size());
+    threads = worth_threads(threads, rows * n);
+    const int64_t blocks = (rows + kBlock - 1) / kBlock;
+    int64_t first = n;
+#pragma omp parallel for schedule(static) num_threads(threads) reduction(min : first)
+    for (int64_t b = 0; b < blocks; ++b) {
+        double values[kBlock];
+        const int64_t begin = b * kBlock, size = std::min(kBlock, rows - begin);
+        for (int64_t j = 0; j < first; ++j) {
+            if (columns[j].kind != Kind::f64 && columns[j].kind != Kind::f32) continue;
+            gather(columns[j], begin, begin + size, values);
+            if (any_infinite(values, size)) first = j;
+        }
+    }
+    return first == n ? -1 : first;
 }
 
 }  // namespace cardboost

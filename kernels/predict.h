@@ -11,4 +11,7 @@ int64_t predict_steps(const std::vector<Column>& columns, int64_t rows, const do
                       const int64_t* offsets, const double* levels, const double* missing, double base,
                       int threads, double* score, double* contributions);
 
+// The first column that holds an infinite value, or -1.
+int64_t find_infinite(const std::vector<Column>& columns, int64_t rows, int threads);
+
 }  // namespace cardboost

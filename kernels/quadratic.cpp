@@ -184,7 +184,7 @@ double minimise_quadratic(int n, const double* q, const double* gradient, const 
 void score_supports(int n, const double* q, const double* gradient, const double* x0, const double* slope,
                     const double* curve, const double* upper, const int32_t* members, const int64_t* offsets,
                     int64_t candidates, double tolerance, int threads, double* drop) {
-    threads = candidates < 32 ? 1 : usable_threads(threads);
+    threads = worth_threads(threads, candidates * 500);
 #pragma omp parallel num_threads(threads)
     {
         std::vector<char> allowed(n);

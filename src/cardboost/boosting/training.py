@@ -81,9 +81,12 @@ class TrainingResult:
 
 
 def pace_for(settings: TrainingSettings) -> Pace:
-    """One column a round for the edge criterion (the papers' loop); otherwise more as the pool grows."""
+    """One column a round for the edge criterion (the papers' loop) and before a selection, which needs a good
+    pool; otherwise more as the pool grows."""
     if settings.criterion == "edge":
         return Pace(newton_steps=50)
+    if settings.selects:
+        return Pace(newton_steps=2)
     return Pace(columns=lambda n: 1 if n < 4 else min(4, 1 + n // 8), newton_steps=1)
 
 

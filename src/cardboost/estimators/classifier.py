@@ -244,12 +244,15 @@ class CardBoostClassifier(ClassifierMixin, BaseEstimator):
         table = read_table(X)
         match_names(getattr(self, "feature_names_in_", None), self.n_features_in_, table)
         check_rows(table)
+        threads = usable_threads(self.n_jobs)
+        infinite = _kernels.find_infinite(list(table.columns), threads)
+        if infinite >= 0:
+            raise ValueError(f"X contains infinity in {table.label(infinite)}: only finite numbers and NaN are accepted.")
         return table
 
     def decision_function(self, X: Any) -> Array:
         """The score: intercept plus one number per feature. Positive means ``classes_[1]``."""
-        self._table(X)
-        return self.ensemble_.decision_function(X, usable_threads(self.n_jobs))
+        return self.ensemble_.decision_function(self._table(X), usable_threads(self.n_jobs))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likelier class; a score of exactly 0 is ``classes_[0]``."""
@@ -266,8 +269,7 @@ class CardBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def contributions(self, X: Any) -> Array:
         """What each feature adds to the score: shape (rows, features); the intercept comes on top."""
-        self._table(X)
-        return self.ensemble_.contributions(X)
+        return self.ensemble_.contributions(self._table(X), usable_threads(self.n_jobs))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write model and certificate as JSON; :func:`cardboost.load_model` reads them."""

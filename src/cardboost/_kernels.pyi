@@ -1,0 +1,106 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+U8 = NDArray[np.uint8]
+I8 = NDArray[np.int8]
+Totals = tuple[float, float, float]
+
+def bin_columns(
+    columns: list[NDArray[Any]], weights: I64 | None, max_bins: int, threads: int
+) -> tuple[U8, F64, I32, I64, int]: ...
+def apply_cuts(columns: list[NDArray[Any]], cuts: F64, offsets: I64, threads: int) -> U8: ...
+def digest_rows(
+    columns: list[NDArray[Any]], positive: U8, count: I64 | None, weight: F64 | None, threads: int
+) -> tuple[int, int]: ...
+def histograms(bins: U8, features: I32, q: I64, threads: int) -> I64: ...
+def search(
+    hist: I64,
+    n_bins: I32,
+    has_missing: U8,
+    mask: U8,
+    edge_unit: float,
+    curvature_unit: float,
+    l1: float,
+    l2: float,
+    gain: bool,
+    intercept: bool,
+) -> tuple[F64, F64, I32, I8, U8, float]: ...
+def margins(bins: U8, features: I32, tables: F64, base: float, sign: I8 | None, threads: int) -> F64: ...
+def signed_weights(bins: U8, features: I32, signs: I8, q: I64, width: int, threads: int) -> I64: ...
+def loss_pass(
+    loss: int,
+    F: F64,
+    D: F64 | None,
+    step: float,
+    count: I64 | None,
+    factor: F64 | None,
+    totals: Totals,
+    rows_out: F64 | None,
+    threads: int,
+) -> tuple[float, float, float, float, float, float]: ...
+def dual_pass(
+    loss: int, F: F64, theta: float, count: I64 | None, factor: F64 | None, totals: Totals, threads: int
+) -> float: ...
+def quantise(
+    values: F64,
+    sign: I8 | None,
+    count: I64 | None,
+    factor: F64 | None,
+    largest_factor: float,
+    scales: F64,
+    largest: F64,
+    use_sign: U8,
+    threads: int,
+) -> I64: ...
+def dense_margins(a: NDArray[Any], columns: I32, weights: F64, threads: int) -> F64: ...
+def dense_edges(a: I8, signs: bool, columns: I32, q: I64, threads: int) -> I64: ...
+def dense_edges_real(
+    a: F64, columns: I32, value: F64, count: I64 | None, scale: float, quick: bool, threads: int
+) -> I64: ...
+def dense_gram(a: I8, signs: bool, left: I32, columns: I32, q: I64, threads: int) -> I64: ...
+def dense_gram_real(
+    a: F64, left: I32, columns: I32, value: F64, count: I64 | None, scale: float, quick: bool, threads: int
+) -> I64: ...
+def minimise_quadratic(
+    q: F64,
+    gradient: F64,
+    x0: F64,
+    slope: F64,
+    knee: F64,
+    curve: F64,
+    upper: F64,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[F64, float, int]: ...
+def score_supports(
+    q: F64,
+    gradient: F64,
+    x0: F64,
+    slope: F64,
+    curve: F64,
+    upper: F64,
+    members: I32,
+    offsets: I64,
+    tolerance: float,
+    threads: int,
+) -> F64: ...
+def predict_steps(
+    columns: list[NDArray[Any]],
+    rows: int,
+    cuts: F64,
+    offsets: I64,
+    levels: F64,
+    missing: F64,
+    base: float,
+    with_contributions: bool,
+    threads: int,
+) -> tuple[F64, F64, int]: ...
+def find_infinite(columns: list[NDArray[Any]], threads: int) -> int: ...
+def simplest_decimal(x: float, y: float) -> float: ...
+def max_threads() -> int: ...
+def fixed_scale(total: float, total_count: float) -> float: ...

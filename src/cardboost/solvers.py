@@ -1,0 +1,350 @@
+"""The solvers on a plain matrix: ``A`` has one row per example and one column per learner, y multiplied in."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cardboost.boosting.column_generation import TraceRecord
+from cardboost.cardinality.polish import polish
+from cardboost.cardinality.problem import CardinalityProblem
+from cardboost.cardinality.relaxation import pool_relaxation
+from cardboost.certificate.bounds import guarantee
+from cardboost.certificate.certificate import FORMAT, VERSION, Certificate, finish_bound, sealed, sparse
+from cardboost.certificate.checker import data_digest
+from cardboost.data.weights import RowWeights
+from cardboost.dictionary.columns import MatrixDictionary, MatrixPool
+from cardboost.losses import get_loss
+from cardboost.master.newton import Master
+from cardboost.master.problem import Prices
+from cardboost.risk import EmpiricalRisk
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SolverResult:
+    """The weights of all columns and the proof of their quality."""
+
+    x: Array
+    fun: float
+    gap: float
+    lower_bound: float
+    nit: int
+    history: tuple[TraceRecord, ...]
+    dual: Array
+    status: str
+    message: str
+    success: bool
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionResult:
+    """The columns chosen, their weights, and how much better any other choice could be."""
+
+    x: Array
+    support: NDArray[np.intp]
+    objective: float
+    lower_bound: float
+    gap: float
+    guarantee: float
+    status: str
+    certificate: Certificate
+    nodes: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Matrix:
+    """A checked problem on a matrix; rows without weight are gone."""
+
+    A: NDArray[Any]
+    weights: RowWeights
+    l1: Array
+    l2: Array
+    l0: Array
+    max_weight: Array
+
+    def prices(self, which: NDArray[np.int32]) -> Prices:
+        parts = (self.l1, self.l2, self.l0, self.max_weight)
+        return Prices(*(part[which] for part in parts), np.ones(len(which), dtype=bool))
+
+
+def minimize_l1(
+    A: ArrayLike,
+    l1: ArrayLike,
+    *,
+    l2: ArrayLike = 0.0,
+    loss: str = "exponential",
+    max_weight: ArrayLike | None = None,
+    tol: float = 1e-8,
+    sample_weight: ArrayLike | None = None,
+    max_iter: int = 10_000,
+    callback: Callable[[TraceRecord], object] | None = None,
+    n_jobs: int | None = 1,
+) -> SolverResult:
+    """Minimise ``mean loss(A w) + l1 . w + l2/2 . w^2`` over ``0 <= w <= max_weight``.
+
+    Stops when the relative duality gap is at most ``tol``. Columns enter a working set by their edge; the
+    weights of the working set are made optimal by Newton steps. ``l1``, ``l2`` and ``max_weight`` may be
+    arrays with one entry per column.
+
+    >>> import numpy as np
+    >>> from cardboost.solvers import minimize_l1
+    >>> A = np.array([[1, -1], [1, 1], [-1, 1], [1, 1]])
+    >>> result = minimize_l1(A, 0.1)
+    >>> result.success, np.round(result.x, 3)
+    (True, array([0.35, 0.35]))
+    """
+    kind = get_loss(loss)
+    problem = _check_matrix(A, l1, l2, 0.0, max_weight, sample_weight)
+    if not tol >= 0:
+        raise ValueError(f"tol must be a number of at least 0; got {tol!r}.")
+    threads = _threads(n_jobs)
+    risk = EmpiricalRisk(kind, problem.weights, None, threads)
+    dictionary = MatrixDictionary(np.ascontiguousarray(problem.A.T), threads)
+    pool = dictionary.pool()
+    master = Master(pool, risk, lambda own: problem.prices(own.which))
+    records: list[TraceRecord] = []
+    started = time.perf_counter()
+    status, bound, steps = _working_set(
+        dictionary, master, problem, tol, max_iter, started, records, callback
+    )
+    x = np.zeros(problem.A.shape[1])
+    x[pool.which] = master.weights
+    fun = master.objective
+    message = {
+        "optimal": f"the relative duality gap is at most {tol:g}",
+        "iteration limit": "max_iter was reached",
+        "stopped": "the callback asked to stop",
+        "precision": "no step lowers the objective any more; the gap is that of double precision",
+    }[status]
+    dual = master.point.v * problem.weights.normalised
+    return SolverResult(
+        x, fun, fun - bound, bound, steps, tuple(records), dual, status, message, status == "optimal"
+    )
+
+
+def _working_set(
+    dictionary: MatrixDictionary,
+    master: Master,
+    problem: _Matrix,
+    tol: float,
+    max_iter: int,
+    started: float,
+    records: list[TraceRecord],
+    callback: Callable[[TraceRecord], object] | None,
+) -> tuple[str, float, int]:
+    """Alternate between one look at all columns and Newton steps on those in use."""
+    from cardboost.certificate.bounds import dual_bound
+
+    pool = master.pool
+    everything = np.arange(len(dictionary.store), dtype=np.int32)
+    prices = problem.prices(everything)
+    best_bound, steps, stuck = 0.0, 0, 0
+    while True:
+        edges = dictionary.store.edges(everything, master.point)
+        bound, _ = dual_bound(master.point, edges, prices)
+        best_bound = max(best_bound, bound)
+        objective = master.objective
+        records.append(
+            TraceRecord(
+                pool.n_columns,
+                int(np.count_nonzero(master.weights)),
+                objective,
+                best_bound,
+                float(edges.max(initial=-math.inf)),
+                time.perf_counter() - started,
+            )
+        )
+        if callback is not None and callback(records[-1]):
+            return "stopped", best_bound, steps
+        if objective - best_bound <= tol * abs(objective):
+            return "optimal", best_bound, steps
+        if steps >= max_iter:
+            return "iteration limit", best_bound, steps
+        excess = edges - prices.l1
+        excess[pool.which] = -math.inf
+        violators = np.flatnonzero(excess > 0)
+        keep = max(20, 2 * int(np.count_nonzero(master.weights)))
+        order = np.argsort(-excess[violators], kind="stable")[:keep]
+        if len(order):
+            pool.append(violators[order].astype(np.int32))
+            master.extend()
+        before = master.objective
+        solution = master.solve(tol=None, max_iter=2 if len(order) else 3)
+        steps += max(1, solution.n_iter)
+        stuck = stuck + 1 if master.objective >= before and not len(order) else 0
+        if stuck >= 3:
+            return "precision", best_bound, steps
+
+
+def select_columns(
+    A: ArrayLike,
+    *,
+    l0: ArrayLike = 0.0,
+    max_terms: int | None = None,
+    l1: ArrayLike = 1e-4,
+    l2: ArrayLike = 0.0,
+    max_weight: ArrayLike | None = None,
+    loss: str = "exponential",
+    sample_weight: ArrayLike | None = None,
+    method: Any = "polish",
+    bits: int = 6,
+    time_limit: float | None = None,
+    max_nodes: int | None = None,
+    seed: int = 0,
+    n_jobs: int | None = 1,
+) -> SelectionResult:
+    """Choose few columns of ``A`` and their weights: the price of a column is ``l0``, at most ``max_terms`` are used.
+
+    ``method="polish"`` is local search with convex refits and the bound of the convex relaxation;
+    ``max_weight=None`` takes twice the largest weight found.
+    """
+    if method != "polish":
+        raise ValueError(f"method={method!r} is not available yet; accepted is 'polish'.")
+    kind = get_loss(loss)
+    problem = _check_matrix(A, l1, l2, l0, max_weight, sample_weight)
+    n = problem.A.shape[1]
+    if max_terms is not None and (isinstance(max_terms, bool) or int(max_terms) != max_terms or max_terms < 0):
+        raise ValueError(f"max_terms must be a whole number of at least 0, or None; got {max_terms!r}.")
+    if max_terms is None and not (problem.l0 > 0).any():
+        raise ValueError("Give max_terms, l0 > 0, or both; without them every column may be used: see minimize_l1.")
+    threads = _threads(n_jobs)
+    risk = EmpiricalRisk(kind, problem.weights, None, threads)
+    distinct, first = _distinct_columns(problem)
+    dictionary = MatrixDictionary(np.ascontiguousarray(problem.A.T), threads)
+    pool = MatrixPool(dictionary.store, distinct)
+    task = CardinalityProblem(pool, risk, problem.prices(distinct), max_terms)
+    found, refits = polish(task)
+    if max_weight is None:
+        largest = float(np.max(found.weights, initial=0.0))
+        task = task.with_box(2.0 * largest if largest > 0 else 1.0)
+    root = pool_relaxation(task, found.weights)
+    objective = task.objective(risk.evaluate(pool.margins(found.weights)).value, found.weights)
+    null = risk.evaluate(np.zeros(problem.A.shape[0])).value
+    lower = min(root.leaf.bound, objective)
+    content = _matrix_certificate(task, distinct, A, sample_weight, found.weights, objective, null, root, kind.name)
+    x = np.zeros(n)
+    x[distinct] = found.weights
+    return SelectionResult(
+        x=x,
+        support=np.flatnonzero(x),
+        objective=objective,
+        lower_bound=lower,
+        gap=objective - lower,
+        guarantee=guarantee(null, objective, lower),
+        status=content["status"],
+        certificate=Certificate(content),
+        nodes=refits,
+    )
+
+
+def _matrix_certificate(task, distinct, A, sample_weight, weights, objective, null, root, loss) -> dict[str, Any]:
+    p = task.prices
+    leaf = {
+        "forced_in": [],
+        "forced_out": [],
+        "theta": root.leaf.theta,
+        "intercept": 0.0,
+        "weights": sparse(root.leaf.weights),
+        "bound": min(root.leaf.bound, objective),
+    }
+    bound = finish_bound({"scope": "pool", "columns": len(distinct), "leaves": [leaf]}, objective, null)
+    table = np.asarray(A, dtype=np.float64)
+    rows = len(table) if sample_weight is None else int(np.count_nonzero(np.asarray(sample_weight)))
+    return sealed(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "kind": "matrix",
+            "problem": {
+                "loss": loss,
+                "max_terms": task.max_terms,
+                "intercept_box": None,
+                "class_weight": [1.0, 1.0],
+            },
+            "columns": {
+                "feature": distinct.tolist(),
+                "charged": [True] * len(distinct),
+                "l1": p.l1.tolist(),
+                "l2": p.l2.tolist(),
+                "l0": p.l0.tolist(),
+                "max_weight": [None if math.isinf(v) else v for v in p.max_weight.tolist()],
+            },
+            "unseen": None,
+            "dictionary": None,
+            "solution": {"intercept": 0.0, "weights": sparse(weights), "objective": objective},
+            "null": {"intercept": 0.0, "objective": null},
+            "bounds": [bound],
+            "status": "optimal" if bound["gap"] <= 1e-4 * max(1.0, abs(objective)) else "feasible",
+            "tolerance": 1e-4,
+            "data": {
+                "rows": rows,
+                "features": table.shape[1],
+                "digest": data_digest(table, None, sample_weight),
+            },
+        }
+    )
+
+
+def _distinct_columns(problem: _Matrix) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """Of identical columns only the cheapest is used (least l0, then l1, l2, then the widest box)."""
+    n = problem.A.shape[1]
+    order = np.lexsort((np.arange(n), -problem.max_weight, problem.l2, problem.l1, problem.l0))
+    _, first = np.unique(problem.A[:, order], axis=1, return_index=True)
+    kept = np.sort(order[first]).astype(np.int32)
+    return kept[problem.max_weight[kept] > 0], first
+
+
+def _check_matrix(A, l1, l2, l0, max_weight, sample_weight) -> _Matrix:
+    matrix = np.asarray(A)
+    if matrix.dtype.kind not in "fiub":
+        raise ValueError(f"A must hold numbers; found {matrix.dtype}.")
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise ValueError(f"A must have two dimensions and at least one row and one column; found {matrix.shape}.")
+    if matrix.dtype.kind == "f" and not np.isfinite(matrix).all():
+        raise ValueError("A contains NaN or infinity.")
+    m, n = matrix.shape
+    weight = None
+    if sample_weight is not None:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+        if weight.shape != (m,) or not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
+            raise ValueError(f"sample_weight must hold {m} finite numbers of at least 0, not all 0.")
+        if not (weight > 0).all():
+            matrix, weight = matrix[weight > 0], weight[weight > 0]
+            m = len(weight)
+    box = np.inf if max_weight is None else max_weight
+    return _Matrix(
+        matrix,
+        RowWeights.make(m, weight),
+        _per_column("l1", l1, n),
+        _per_column("l2", l2, n),
+        _per_column("l0", l0, n),
+        _per_column("max_weight", box, n, infinite=True),
+    )
+
+
+def _per_column(name: str, value: ArrayLike, n: int, infinite: bool = False) -> Array:
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be a number or one number per column; got {value!r}.") from error
+    if array.shape not in ((), (n,)):
+        raise ValueError(f"{name} must be a number or an array of {n} numbers; found shape {array.shape}.")
+    if np.isnan(array).any() or (array < 0).any() or (not infinite and np.isinf(array).any()):
+        raise ValueError(f"{name} must be at least 0 and finite; got {value!r}.")
+    if name == "max_weight" and array.shape == () and array == 0:
+        raise ValueError("max_weight must be above 0.")
+    return np.array(np.broadcast_to(array, (n,)))
+
+
+def _threads(n_jobs: int | None) -> int:
+    from cardboost.estimators.classifier import usable_threads
+
+    return usable_threads(n_jobs)

@@ -1,0 +1,225 @@
+"""The stump dictionary against the explicit matrix of all stumps, built column by column."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cardboost.data.binning import bin_table
+from cardboost.data.table import read_table
+from cardboost.data.weights import RowWeights
+from cardboost.dictionary.stumps import CONSTANT, StumpDictionary, Stumps
+from cardboost.losses import LOSSES
+from cardboost.risk import EmpiricalRisk
+
+
+class Everything:
+    """All distinct, non-constant stumps as columns h_j(x), with the stump that each came from."""
+
+    def __init__(self, dictionary: StumpDictionary) -> None:
+        matrix, self.columns, self.stumps = dictionary.matrix, [], []
+        seen = set()
+        for f in range(matrix.n_features):
+            for cut, side, polarity in reference.all_stumps(int(matrix.n_bins[f]), bool(matrix.n_missing[f])):
+                h = reference.stump_column(matrix.bins[f], cut, side, polarity)
+                if abs(h.sum()) < len(h) and tuple(h) not in seen:
+                    seen.add(tuple(h))
+                    self.columns.append(h)
+                    self.stumps.append((f, cut, side, polarity))
+
+    def atoms(self, which) -> Stumps:
+        feature, cut, side, polarity = (
+            [self.stumps[j][k] for j in which] for k in range(4)
+        )  # fmt: skip
+        return Stumps.make(feature, cut, polarity, side)
+
+
+def make(rng, rows, features, *, weights=None, loss="logistic", max_bins=6, intercept=True, threads=1):
+    """A dictionary on a table with doubled and mirrored features, constants and missing values; its risk."""
+    X = np.round(rng.normal(size=(rows, features)), 1)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X = np.column_stack([X, X[:, 0], -X[:, -1], np.full(rows, 2.0), np.full(rows, np.nan)])
+    y = rng.choice([-1, 1], rows).astype(np.int8)
+    raw = {"none": None, "counts": rng.integers(1, 5, rows).astype(float), "real": rng.uniform(0.1, 2, rows)}
+    row_weights = RowWeights.make(rows, raw[weights or "none"])
+    matrix = bin_table(read_table(X), row_weights, max_bins, threads)
+    risk = EmpiricalRisk(LOSSES[loss], row_weights, y, threads)
+    return StumpDictionary(matrix, y, threads, intercept), risk
+
+
+@st.composite
+def cases(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    dictionary, risk = make(
+        rng,
+        draw(st.one_of(st.integers(2, 80), st.just(1030))),
+        draw(st.integers(1, 4)),
+        weights=draw(st.sampled_from(["none", "counts", "real"])),
+        loss=draw(st.sampled_from(sorted(LOSSES))),
+        max_bins=draw(st.sampled_from([2, 6])),
+        intercept=draw(st.booleans()),
+    )
+    return rng, dictionary, risk, risk.evaluate(rng.normal(size=dictionary.matrix.n_rows))
+
+
+def dual_weights(point) -> tuple[np.ndarray, np.ndarray]:
+    """u_i and s_i loss''(F_i) from the plain classes."""
+    s, loss = point.risk.weights.normalised, point.risk.loss
+    return -s * loss.derivative(point.F), s * loss.curvature(point.F)
+
+
+@given(cases(), st.sampled_from(["edge", "gain"]), st.sampled_from([(0.0, 0.0), (1e-3, 0.1)]), st.integers(0, 6))
+@settings(max_examples=100)
+def test_best_column(case, criterion, prices, n_seen):
+    """The first proposal is the best of all unseen columns, and the bound is the largest unseen edge."""
+    rng, dictionary, _, point = case
+    l1, l2 = prices
+    everything = Everything(dictionary)
+    count = len(everything.columns)
+    seen = rng.permutation(count)[: min(n_seen, count)]
+    pool = dictionary.pool()
+    pool.append(everything.atoms(seen))
+    unseen = np.setdiff1d(np.arange(count), seen)
+    u, curvature = dual_weights(point)
+    y = dictionary.sign
+    proposals = dictionary.best_columns(point, 1, pool, criterion, l1, l2)
+    if len(unseen) == 0:
+        assert len(proposals) == 0
+        assert proposals.bound == -np.inf
+        return
+    columns = np.array(everything.columns)[unseen]
+    edges = columns @ (u * y)
+    size = u.sum()
+    assert proposals.bound == pytest.approx(edges.max(), abs=1e-12 * size)
+    scores = edges
+    if criterion == "gain":
+        total, cross, total_edge = curvature.sum(), columns @ curvature, (u * y).sum()
+        scores = np.array(
+            [
+                reference.stump_gain(e, c, total, total_edge, l1, l2, dictionary.intercept)
+                for e, c in zip(edges, cross, strict=True)
+            ]
+        )
+    chosen = reference.stump_column(
+        dictionary.matrix.bins[proposals.atoms.feature[0]],
+        proposals.atoms.cut[0],
+        proposals.atoms.missing_left[0],
+        proposals.atoms.polarity[0],
+    )
+    (at,) = np.flatnonzero((columns == chosen).all(axis=1))
+    assert proposals.edges[0] == pytest.approx(edges[at], abs=1e-12 * size)
+    assert scores[at] == pytest.approx(scores.max(), rel=1e-9, abs=1e-12 * size)
+
+
+@given(cases(), st.integers(1, 40))
+@settings(max_examples=60)
+def test_several_columns(case, k):
+    """All distinct, all unseen, and as many as there are; nothing is left when all were proposed."""
+    _, dictionary, _, point = case
+    everything = Everything(dictionary)
+    pool = dictionary.pool()
+    proposals = dictionary.best_columns(point, k, pool, "edge")
+    assert len(proposals) == len(proposals.atoms) == min(k, len(everything.columns))
+    pool.append(proposals.atoms)
+    columns = pool.dense()[:, pool.n_free :]
+    assert len({tuple(h) for h in columns.T}) == columns.shape[1]
+    u, _ = dual_weights(point)
+    np.testing.assert_allclose(proposals.edges, u @ columns, atol=1e-12 * u.sum())
+    rest = dictionary.best_columns(point, 1000, pool, "edge")
+    assert len(rest) + len(proposals) == len(everything.columns)
+    if len(proposals):
+        assert proposals.bound == pytest.approx(proposals.edges.max(), abs=1e-15)
+
+
+@given(cases())
+@settings(max_examples=30)
+def test_first_of_each_feature(case):
+    """Proposals come feature by feature: the best of each of the k best features."""
+    _, dictionary, _, point = case
+    proposals = dictionary.best_columns(point, 2, dictionary.pool(), "edge")
+    if len(proposals) == 2 and dictionary.matrix.n_features > 6:
+        assert proposals.edges[0] >= proposals.edges[1]
+
+
+@given(cases(), st.integers(0, 9))
+@settings(max_examples=80)
+def test_pool_agrees_with_its_dense_matrix(case, n):
+    rng, dictionary, risk, point = case
+    everything = Everything(dictionary)
+    pool = dictionary.pool()
+    n = min(n, len(everything.columns))
+    pool.append(everything.atoms(rng.permutation(len(everything.columns))[:n]))
+    a = pool.dense().astype(float)
+    assert pool.n_free == (2 if dictionary.intercept else 0)
+    assert a.shape == (dictionary.matrix.n_rows, pool.n_columns)
+    assert pool.n_columns == pool.n_free + n
+    if dictionary.intercept:
+        np.testing.assert_array_equal(a[:, :2], np.column_stack([dictionary.sign, -dictionary.sign]))
+    weights = np.where(rng.random(pool.n_columns) < 0.3, 0.0, rng.uniform(0, 1, pool.n_columns))
+    np.testing.assert_allclose(pool.margins(weights), a @ weights, atol=1e-13)
+    u, curvature = dual_weights(point)
+    for _ in range(2):  # before and after the dictionary remembers the point
+        np.testing.assert_allclose(pool.edges(point), u @ a, atol=1e-12 * u.sum())
+        dictionary.histogram(point)
+    gram = (a.T * curvature) @ a
+    np.testing.assert_allclose(pool.gram(point), gram, atol=1e-12 * curvature.sum())
+    left = rng.permutation(pool.n_columns)[: rng.integers(0, pool.n_columns + 1)]
+    np.testing.assert_allclose(pool.gram(point, left), gram[left], atol=1e-12 * curvature.sum())
+    keep = np.concatenate([np.arange(pool.n_free), np.arange(pool.n_free, pool.n_columns, 2)])
+    np.testing.assert_array_equal(pool.subset(keep).dense(), a[:, keep])
+    assert risk.weights.n_rows == len(a)
+
+
+@given(cases())
+@settings(max_examples=40)
+def test_forbidding_one_stump_forbids_its_doubles(case):
+    rng, dictionary, _, point = case
+    everything = Everything(dictionary)
+    if not everything.columns:
+        return
+    j = int(rng.integers(len(everything.columns)))
+    pool = dictionary.pool()
+    pool.append(everything.atoms([j]))
+    proposals = dictionary.best_columns(point, 1000, pool, "edge")
+    own = everything.columns[j] * dictionary.sign
+    after = dictionary.pool()
+    after.append(proposals.atoms)
+    assert not any((own == h).all() for h in after.dense()[:, after.n_free :].T)
+    assert len(proposals) == len(everything.columns) - 1, "the opposite stump is another column and stays"
+
+
+def test_constant_and_missing_columns_are_never_proposed():
+    X = np.column_stack([np.full(6, 1.0), np.full(6, np.nan)])
+    y = np.array([1, -1, 1, -1, 1, 1], dtype=np.int8)
+    weights = RowWeights.make(6, None)
+    dictionary = StumpDictionary(bin_table(read_table(X), weights, 255, 1), y)
+    point = EmpiricalRisk(LOSSES["logistic"], weights, y).evaluate(np.zeros(6))
+    for criterion in ("edge", "gain"):
+        proposals = dictionary.best_columns(point, 3, dictionary.pool(), criterion)
+        assert len(proposals) == 0
+        assert proposals.bound == -np.inf
+
+
+def test_missing_values_alone_make_a_stump():
+    X = np.array([[1.0], [1.0], [np.nan], [np.nan]])
+    y = np.array([1, 1, -1, -1], dtype=np.int8)
+    weights = RowWeights.make(4, None)
+    dictionary = StumpDictionary(bin_table(read_table(X), weights, 255, 1), y)
+    point = EmpiricalRisk(LOSSES["logistic"], weights, y).evaluate(np.zeros(4))
+    proposals = dictionary.best_columns(point, 1, dictionary.pool(), "edge")
+    pool = dictionary.pool()
+    pool.append(proposals.atoms)
+    np.testing.assert_array_equal(pool.dense()[:, 2], np.ones(4))
+    assert proposals.bound == pytest.approx(0.5)
+
+
+def test_stumps_as_arrays():
+    stumps = Stumps.make([0, CONSTANT], [2, 255], [1, -1], [False, True])
+    signs = stumps.signs()
+    assert signs[0, :4].tolist() == [1, 1, 1, -1]
+    assert signs[0, 255] == -1
+    assert (signs[1] == -1).all()
+    assert len(stumps + stumps[:1]) == 3
