@@ -1,8 +1,10 @@
 // From numbers to bins: exact weighted quantile cuts (never sketched) and one byte per value.
-// Cost per row and column: three light passes for the cuts and one search of eight steps.
+// Cost per row and column: four light passes; only the neighbourhood of a cut is ever sorted.
 #include "binning.h"
 
 #include <atomic>
+#include <limits>
+#include <type_traits>
 
 #include "decimals.h"
 
@@ -10,114 +12,23 @@ namespace cardboost {
 
 namespace {
 
-constexpr int kPasses = 3;
-constexpr int kDigitBits[kPasses] = {11, 11, 10};
-constexpr int kDigitShift[kPasses] = {32, 43, 54};
+constexpr int kBuckets = 8192;
 
-CARDBOOST_INLINE uint64_t ordered_bits(double x) {
-    x += 0.0;  // -0.0 becomes 0.0
-    uint64_t bits;
-    std::memcpy(&bits, &x, 8);
-    return bits ^ ((bits >> 63) ? ~uint64_t{0} : (uint64_t{1} << 63));
-}
-
-inline double from_ordered_bits(uint64_t key) {
-    uint64_t bits = key ^ ((key >> 63) ? (uint64_t{1} << 63) : ~uint64_t{0});
-    double x;
-    std::memcpy(&x, &bits, 8);
-    return x;
-}
-
+// A value with the weight it stands for; without weights every value counts once.
 struct Bare {
-    uint64_t key;
+    double x;
     int64_t weight() const { return 1; }
 };
 struct Weighted {
-    uint64_t key;
+    double x;
     int64_t w;
     int64_t weight() const { return w; }
 };
-
-// Sorts by the upper 32 bits of the key in three stable passes, then mends runs that agree there.
-template <class Item>
-Item* sort_items(Item* items, Item* spare, int64_t n) {
-    static thread_local std::vector<int64_t> counts;
-    counts.assign(kPasses * 2048, 0);
-    for (int64_t i = 0; i < n; ++i)
-        for (int p = 0; p < kPasses; ++p)
-            ++counts[p * 2048 + ((items[i].key >> kDigitShift[p]) & ((1u << kDigitBits[p]) - 1))];
-    for (int p = 0; p < kPasses; ++p) {
-        int64_t* count = counts.data() + p * 2048;
-        const int size = 1 << kDigitBits[p];
-        const uint64_t mask = size - 1;
-        if (n == 0 || count[(items[0].key >> kDigitShift[p]) & mask] == n) continue;
-        int64_t start = 0;
-        for (int d = 0; d < size; ++d) {
-            int64_t c = count[d];
-            count[d] = start;
-            start += c;
-        }
-        for (int64_t i = 0; i < n; ++i) spare[count[(items[i].key >> kDigitShift[p]) & mask]++] = items[i];
-        std::swap(items, spare);
-    }
-    for (int64_t i = 0; i < n;) {
-        uint64_t high = items[i].key >> 32;
-        int64_t end = i + 1;
-        bool ordered = true;
-        while (end < n && (items[end].key >> 32) == high) {
-            ordered &= items[end].key >= items[end - 1].key;
-            ++end;
-        }
-        if (!ordered)
-            std::sort(items + i, items + end, [](const Item& a, const Item& b) { return a.key < b.key; });
-        i = end;
-    }
-    return items;
-}
 
 struct Distinct {
     double value;
     int64_t weight;
 };
-
-// Distinct values with their weights while there are at most `limit` of them: an open hash table, left as
-// soon as it is too full, so that columns with many values cost next to nothing.
-template <class Item>
-bool few_distinct(const Item* items, int64_t n, int limit, std::vector<Distinct>& out) {
-    constexpr int kSlots = 1024;
-    uint64_t keys[kSlots];
-    int64_t weights[kSlots];
-    bool used[kSlots] = {};
-    int found = 0;
-    for (int64_t i = 0; i < n; ++i) {
-        const uint64_t key = items[i].key;
-        unsigned slot = static_cast<unsigned>((key * 0x9E3779B97F4A7C15ull) >> 54);
-        while (used[slot] && keys[slot] != key) slot = (slot + 1) % kSlots;
-        if (!used[slot]) {
-            if (found == limit) return false;
-            ++found;
-            used[slot] = true;
-            keys[slot] = key;
-            weights[slot] = 0;
-        }
-        weights[slot] += items[i].weight();
-    }
-    out.clear();
-    for (int slot = 0; slot < kSlots; ++slot)
-        if (used[slot]) out.push_back({from_ordered_bits(keys[slot]), weights[slot]});
-    std::sort(out.begin(), out.end(), [](const Distinct& a, const Distinct& b) { return a.value < b.value; });
-    return true;
-}
-
-template <class Item>
-void sorted_distinct(const Item* sorted, int64_t n, std::vector<Distinct>& out) {
-    for (int64_t i = 0; i < n;) {
-        int64_t end = i, weight = 0;
-        for (; end < n && sorted[end].key == sorted[i].key; ++end) weight += sorted[end].weight();
-        out.push_back({from_ordered_bits(sorted[i].key), weight});
-        i = end;
-    }
-}
 
 // Closes bins greedily where their weight comes nearest to an equal share of what is left, so that a heavy
 // value does not waste its neighbours' bins. Integers only: the order of the rows cannot show.
@@ -137,7 +48,7 @@ public:
         any_ = true;
     }
 
-    // Whether no cut can fall among values of this total weight, of which one weighs at most `heaviest`.
+    // Whether no cut can fall in or right after values of this total weight, none heavier than `heaviest`.
     bool can_skip(int64_t weight, int64_t heaviest) const { return any_ && !wants_cut(held_ + weight, heaviest); }
     void skip(int64_t weight, double last) {
         held_ += weight;
@@ -158,108 +69,272 @@ private:
     bool any_ = false;
 };
 
-constexpr int kBuckets = 4096;
+// A monotone map from values to buckets of equal width.
+struct BucketMap {
+    double low = 0.0, factor = 0.0;  // halves, so that the widest range does not overflow
+    BucketMap() = default;
+    BucketMap(double least, double most) : low(least * 0.5), factor((kBuckets - 1) / (most * 0.5 - least * 0.5)) {}
+    bool usable() const { return factor < 1e290; }
+    int operator()(double x) const { return static_cast<int>((x * 0.5 - low) * factor); }
+};
 
-// Quantile cuts without a full sort: values fall into equal-width buckets (any monotone map gives the same
-// cuts), and only buckets in which a cut may fall are sorted.
+struct Scan {
+    double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
+    bool missing = false, infinite = false;
+};
+
+// Extremes in eight lanes, so that they vectorise.
+CARDBOOST_CLONES
+Scan scan(const double* values, int64_t n) {
+    constexpr int kLanes = 8;
+    double low[kLanes], high[kLanes];
+    int64_t missing[kLanes] = {};
+    Scan out;
+    for (int k = 0; k < kLanes; ++k) {
+        low[k] = out.low;
+        high[k] = out.high;
+    }
+    auto take = [&](int k, double x) {
+        low[k] = x < low[k] ? x : low[k];
+        high[k] = x > high[k] ? x : high[k];
+        missing[k] |= x != x;
+    };
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+        for (int k = 0; k < kLanes; ++k) take(k, values[i + k]);
+    for (; i < n; ++i) take(0, values[i]);
+    for (int k = 0; k < kLanes; ++k) {
+        out.low = std::min(out.low, low[k]);
+        out.high = std::max(out.high, high[k]);
+        out.missing |= missing[k] != 0;
+    }
+    const double limit = std::numeric_limits<double>::max();
+    out.infinite = n > 0 && (out.low < -limit || out.high > limit) && out.low <= out.high;
+    return out;
+}
+
+CARDBOOST_CLONES
+void bucket_indices(const double* values, int64_t n, BucketMap map, uint16_t* out) {
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<uint16_t>(map(values[i]));
+}
+
+// Buffers of one thread, reused from column to column.
 template <class Item>
-int quantile_cuts(Item* items, Item* spare, int64_t n, int max_bins, std::vector<Distinct>& distinct,
-                  double* cuts) {
-    double low = std::numeric_limits<double>::infinity(), high = -low;
-    int64_t total = 0;
+struct Work {
+    std::vector<uint16_t> index;
+    std::vector<Item> items, spare;
+    std::vector<Distinct> distinct;
+};
+
+// Distinct values with their weights while there are at most `limit` of them: an open hash table, left as
+// soon as it is too full, so that columns with many values cost next to nothing.
+template <class Item>
+bool few_distinct(const Item* items, int64_t n, int limit, std::vector<Distinct>& out) {
+    constexpr int kSlots = 1024;
+    double keys[kSlots];
+    int64_t weights[kSlots];
+    bool used[kSlots] = {};
+    int found = 0;
+    unsigned slot = 0;
     for (int64_t i = 0; i < n; ++i) {
-        const double x = from_ordered_bits(items[i].key);
-        low = x < low ? x : low;
-        high = x > high ? x : high;
-        total += items[i].weight();
+        const double x = items[i].x;
+        if (!(used[slot] && keys[slot] == x)) {
+            const double folded = x + 0.0;  // one zero
+            uint64_t bits;
+            std::memcpy(&bits, &folded, 8);
+            slot = static_cast<unsigned>((bits * 0x9E3779B97F4A7C15ull) >> 54);
+            while (used[slot] && keys[slot] != x) slot = (slot + 1) % kSlots;
+            if (!used[slot]) {
+                if (found == limit) return false;
+                ++found;
+                used[slot] = true;
+                keys[slot] = folded;
+                weights[slot] = 0;
+            }
+        }
+        weights[slot] += items[i].weight();
     }
-    const double width = (high * 0.5 - low * 0.5) * 2.0;
-    const double factor = std::isfinite(width) ? (kBuckets - 1) / width : 0.0;
-    auto bucket = [&](double x) { return static_cast<int>((x - low) * factor); };
-    std::vector<int64_t> count(kBuckets + 1, 0), weight(kBuckets, 0);
-    std::vector<double> largest(kBuckets, -std::numeric_limits<double>::infinity());
-    for (int64_t i = 0; i < n; ++i) {
-        const double x = from_ordered_bits(items[i].key);
-        const int b = bucket(x);
-        ++count[b + 1];
-        weight[b] += items[i].weight();
-        largest[b] = x > largest[b] ? x : largest[b];
+    out.clear();
+    for (int k = 0; k < kSlots; ++k)
+        if (used[k]) out.push_back({keys[k], weights[k]});
+    std::sort(out.begin(), out.end(), [](const Distinct& a, const Distinct& b) { return a.value < b.value; });
+    return true;
+}
+
+template <class Item>
+void feed_sorted(Item* items, int64_t n, GreedyBins& greedy) {
+    std::sort(items, items + n, [](const Item& a, const Item& b) { return a.x < b.x; });
+    for (int64_t i = 0; i < n;) {
+        int64_t end = i, weight = 0;
+        for (; end < n && items[end].x == items[i].x; ++end) weight += items[end].weight();
+        greedy.add(items[i].x, weight);
+        i = end;
     }
-    for (int b = 0; b < kBuckets; ++b) count[b + 1] += count[b];
-    std::vector<int64_t> at(count.begin(), count.end() - 1);
-    for (int64_t i = 0; i < n; ++i) spare[at[bucket(from_ordered_bits(items[i].key))]++] = items[i];
-    GreedyBins greedy(total, max_bins, cuts);
-    int next_full = 0;
-    for (int b = 0; b < kBuckets; ++b) {
-        const int64_t size = count[b + 1] - count[b];
-        if (size == 0) continue;
-        next_full = std::max(next_full, b + 1);
-        while (next_full < kBuckets && count[next_full + 1] == count[next_full]) ++next_full;
-        const int64_t following = next_full < kBuckets ? weight[next_full] : 0;
-        if (greedy.can_skip(weight[b], std::max(weight[b], following))) {
-            greedy.skip(weight[b], largest[b]);
+}
+
+// Feeds the distinct values of items to the bins in ascending order without a full sort: values fall into
+// buckets (any monotone map gives the same cuts), and only buckets in which a cut may fall are looked into.
+// `index`, if given, holds the bucket of every item.
+template <class Item>
+void feed(Item* items, Item* spare, int64_t n, BucketMap map, const uint16_t* index, GreedyBins& greedy) {
+    std::vector<uint32_t> start(kBuckets + 1, 0);
+    if (index)
+        for (int64_t i = 0; i < n; ++i) ++start[index[i] + 1];
+    else
+        for (int64_t i = 0; i < n; ++i) ++start[map(items[i].x) + 1];
+    for (int b = 0; b < kBuckets; ++b) start[b + 1] += start[b];
+    std::vector<uint32_t> at(start.begin(), start.end() - 1);
+    if (index)
+        for (int64_t i = 0; i < n; ++i) spare[at[index[i]]++] = items[i];
+    else
+        for (int64_t i = 0; i < n; ++i) spare[at[map(items[i].x)]++] = items[i];
+    auto weigh = [&](int b) {
+        int64_t weight = start[b + 1] - start[b];
+        if constexpr (std::is_same_v<Item, Weighted>) {
+            weight = 0;
+            for (uint32_t i = start[b]; i < start[b + 1]; ++i) weight += spare[i].w;
+        }
+        return weight;
+    };
+    int following = 0;
+    int64_t weight = -1;
+    for (int b = 0; b < kBuckets; b = following) {
+        if (start[b + 1] == start[b]) {
+            following = b + 1;
             continue;
         }
-        Item* own = spare + count[b];
-        if (size > 4096) {
-            own = sort_items(own, items, size);
+        if (weight < 0) weight = weigh(b);
+        following = b + 1;
+        while (following < kBuckets && start[following + 1] == start[following]) ++following;
+        const int64_t next = following < kBuckets ? weigh(following) : 0;
+        Item* own = spare + start[b];
+        const int64_t size = start[b + 1] - start[b];
+        if (greedy.can_skip(weight, std::max(weight, next))) {
+            double largest = own[0].x;
+            for (int64_t i = 1; i < size; ++i) largest = std::max(largest, own[i].x);
+            greedy.skip(weight, largest);
+        } else if (size <= 512) {
+            feed_sorted(own, size, greedy);
         } else {
-            std::sort(own, own + size, [](const Item& a, const Item& c) { return a.key < c.key; });
+            double low = own[0].x, high = own[0].x;
+            for (int64_t i = 1; i < size; ++i) {
+                low = std::min(low, own[i].x);
+                high = std::max(high, own[i].x);
+            }
+            const BucketMap finer(low, high);
+            if (low == high)
+                greedy.add(low, weight);
+            else if (finer.usable())
+                feed(own, items + start[b], size, finer, nullptr, greedy);
+            else
+                feed_sorted(own, size, greedy);
         }
-        distinct.clear();
-        sorted_distinct(own, size, distinct);
-        for (const auto& d : distinct) greedy.add(d.value, d.weight);
+        weight = next;
     }
-    return greedy.made();
 }
 
-template <class Item>
-int column_cuts(const double* values, const int64_t* weights, int64_t rows, int max_bins, Item* items,
-                Item* spare, std::vector<Distinct>& distinct, double* cuts, int64_t* missing, bool* infinite) {
-    int64_t n = 0;
-    bool any_infinite = false;
-    for (int64_t i = 0; i < rows; ++i) {
-        double x = values[i];
-        if (std::isnan(x)) continue;
-        any_infinite |= std::isinf(x);
-        if constexpr (std::is_same_v<Item, Weighted>)
-            items[n++] = {ordered_bits(x), weights[i]};
-        else
-            items[n++] = {ordered_bits(x)};
-    }
-    *missing = rows - n;
-    *infinite = any_infinite;
-    if (any_infinite) return 0;
-    if (few_distinct(items, n, max_bins, distinct)) {
-        int made = 0;
-        for (size_t i = 0; i + 1 < distinct.size(); ++i)
-            cuts[made++] = simplest_decimal(distinct[i].value, distinct[i + 1].value);
-        return made;
-    }
-    return quantile_cuts(items, spare, n, max_bins, distinct, cuts);
-}
-
-// bin = number of cuts below the value; `padded` holds 255 cuts, the unused ones infinite
+// bin = number of cuts below the value
 CARDBOOST_CLONES
-void assign_bins(const double* values, int64_t n, const double* padded, uint8_t* out) {
-    for (int64_t i = 0; i < n; ++i) {
-        double x = values[i];
-        int at = 0;
-        at += padded[at + 127] < x ? 128 : 0;
-        at += padded[at + 63] < x ? 64 : 0;
-        at += padded[at + 31] < x ? 32 : 0;
-        at += padded[at + 15] < x ? 16 : 0;
-        at += padded[at + 7] < x ? 8 : 0;
-        at += padded[at + 3] < x ? 4 : 0;
-        at += padded[at + 1] < x ? 2 : 0;
-        at += padded[at] < x ? 1 : 0;
-        out[i] = x == x ? static_cast<uint8_t>(at) : static_cast<uint8_t>(kMissing);
+void count_cuts(const double* values, int64_t n, const double* cuts, int n_cuts, uint8_t* out) {
+    for (int64_t i = 0; i < n; ++i) out[i] = values[i] == values[i] ? 0 : kMissing;
+    for (int k = 0; k < n_cuts; ++k) {
+        const double e = cuts[k];
+        for (int64_t i = 0; i < n; ++i) out[i] = static_cast<uint8_t>(out[i] + (e < values[i] ? 1 : 0));
     }
+}
+
+// `padded` holds 255 cuts, the unused ones infinite
+CARDBOOST_INLINE int search_bin(double x, const double* padded) {
+    int at = 0;
+    at += padded[at + 127] < x ? 128 : 0;
+    at += padded[at + 63] < x ? 64 : 0;
+    at += padded[at + 31] < x ? 32 : 0;
+    at += padded[at + 15] < x ? 16 : 0;
+    at += padded[at + 7] < x ? 8 : 0;
+    at += padded[at + 3] < x ? 4 : 0;
+    at += padded[at + 1] < x ? 2 : 0;
+    at += padded[at] < x ? 1 : 0;
+    return at;
 }
 
 void pad(const double* cuts, int n, double* padded) {
     std::copy(cuts, cuts + n, padded);
     std::fill(padded + n, padded + kBins, std::numeric_limits<double>::infinity());
+}
+
+void assign_bins(const double* values, int64_t n, const double* cuts, int n_cuts, uint8_t* out) {
+    if (n_cuts <= 4) return count_cuts(values, n, cuts, n_cuts, out);
+    double padded[kBins];
+    pad(cuts, n_cuts, padded);
+    for (int64_t i = 0; i < n; ++i) {
+        const double x = values[i];
+        const int at = search_bin(x, padded);
+        out[i] = x == x ? static_cast<uint8_t>(at) : static_cast<uint8_t>(kMissing);
+    }
+}
+
+// The same where every value's bucket is known: only buckets that hold a cut need a search.
+void assign_by_bucket(const double* values, const uint16_t* index, int64_t n, BucketMap map, const double* cuts,
+                      int n_cuts, uint8_t* out) {
+    double padded[kBins];
+    pad(cuts, n_cuts, padded);
+    std::vector<uint8_t> bin(kBuckets);
+    int k = 0;
+    for (int b = 0; b < kBuckets; ++b) {
+        bin[b] = static_cast<uint8_t>(k);
+        while (k < n_cuts && map(cuts[k]) == b) {
+            bin[b] = kMissing;
+            ++k;
+        }
+    }
+    for (int64_t i = 0; i < n; ++i) {
+        const uint8_t known = bin[index[i]];
+        out[i] = known != kMissing ? known : static_cast<uint8_t>(search_bin(values[i], padded));
+    }
+}
+
+// Cuts and bins of one column; returns the number of cuts, or -1 when a value is infinite.
+template <class Item>
+int bin_column(const double* values, const int64_t* weights, int64_t rows, int max_bins, Work<Item>& work,
+               double* cuts, int64_t* missing, uint8_t* bins) {
+    const Scan range = scan(values, rows);
+    *missing = 0;
+    if (range.infinite) return -1;
+    int64_t n = 0;
+    for (int64_t i = 0; i < rows; ++i) {
+        if (range.missing && std::isnan(values[i])) continue;
+        if constexpr (std::is_same_v<Item, Weighted>)
+            work.items[n++] = {values[i], weights[i]};
+        else
+            work.items[n++] = {values[i]};
+    }
+    *missing = rows - n;
+    int made = 0;
+    if (few_distinct(work.items.data(), n, max_bins, work.distinct)) {
+        for (size_t i = 0; i + 1 < work.distinct.size(); ++i)
+            cuts[made++] = simplest_decimal(work.distinct[i].value, work.distinct[i + 1].value);
+        assign_bins(values, rows, cuts, made, bins);
+        return made;
+    }
+    int64_t total = n;
+    if constexpr (std::is_same_v<Item, Weighted>) {
+        total = 0;
+        for (int64_t i = 0; i < n; ++i) total += work.items[i].w;
+    }
+    GreedyBins greedy(total, max_bins, cuts);
+    const BucketMap map(range.low, range.high);
+    if (!map.usable()) {
+        feed_sorted(work.items.data(), n, greedy);
+        assign_bins(values, rows, cuts, greedy.made(), bins);
+    } else if (range.missing) {
+        feed(work.items.data(), work.spare.data(), n, map, nullptr, greedy);
+        assign_bins(values, rows, cuts, greedy.made(), bins);
+    } else {
+        bucket_indices(values, rows, map, work.index.data());
+        feed(work.items.data(), work.spare.data(), n, map, work.index.data(), greedy);
+        assign_by_bucket(values, work.index.data(), rows, map, cuts, greedy.made(), bins);
+    }
+    return greedy.made();
 }
 
 int group_size(int64_t rows, int columns, int threads) {
@@ -278,27 +353,24 @@ void bin_columns_as(const std::vector<Column>& columns, const int64_t* weights, 
 #pragma omp parallel num_threads(threads)
     {
         std::vector<double> buffer(static_cast<size_t>(group) * rows);
-        std::vector<Item> items(rows), spare(rows);
-        std::vector<Distinct> distinct;
-        double padded[kBins];
+        Work<Item> work;
+        work.index.resize(rows);
+        work.items.resize(rows);
+        work.spare.resize(rows);
 #pragma omp for schedule(dynamic, 1)
         for (int g = 0; g < groups; ++g) {
             const int begin = g * group, count = std::min(group, n - begin);
             gather_group(columns.data() + begin, count, rows, buffer.data());
             for (int c = 0; c < count; ++c) {
                 const int j = begin + c;
-                const double* values = buffer.data() + static_cast<size_t>(c) * rows;
-                bool infinite = false;
-                n_cuts[j] = column_cuts<Item>(values, weights, rows, max_bins, items.data(), spare.data(), distinct,
-                                              cuts + static_cast<size_t>(j) * kBins, missing + j, &infinite);
-                if (infinite) {
+                n_cuts[j] = bin_column<Item>(buffer.data() + static_cast<size_t>(c) * rows, weights, rows, max_bins,
+                                             work, cuts + static_cast<size_t>(j) * kBins, missing + j,
+                                             bins + static_cast<size_t>(j) * rows);
+                if (n_cuts[j] < 0) {
                     int64_t seen = bad.load();
                     while (j < seen && !bad.compare_exchange_weak(seen, j)) {
                     }
-                    continue;
                 }
-                pad(cuts + static_cast<size_t>(j) * kBins, n_cuts[j], padded);
-                assign_bins(values, rows, padded, bins + static_cast<size_t>(j) * rows);
             }
         }
     }
@@ -326,12 +398,12 @@ void apply_cuts(const std::vector<Column>& columns, int64_t rows, const double* 
     const int64_t blocks = (rows + kBlock - 1) / kBlock;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t b = 0; b < blocks; ++b) {
-        double values[kBlock], padded[kBins];
+        double values[kBlock];
         const int64_t begin = b * kBlock, end = std::min(rows, begin + kBlock);
         for (int j = 0; j < n; ++j) {
-            pad(cuts + offsets[j], static_cast<int>(offsets[j + 1] - offsets[j]), padded);
             gather(columns[j], begin, end, values);
-            assign_bins(values, end - begin, padded, bins + static_cast<size_t>(j) * rows + begin);
+            assign_bins(values, end - begin, cuts + offsets[j], static_cast<int>(offsets[j + 1] - offsets[j]),
+                        bins + static_cast<size_t>(j) * rows + begin);
         }
     }
 }

@@ -24,7 +24,7 @@ int usable_threads(int requested);
 
 // The same, but no more than the work (in simple row operations) is worth: starting threads costs microseconds.
 inline int worth_threads(int requested, int64_t work) {
-    const int64_t worth = work / 50000 + 1;
+    const int64_t worth = work / 250000 + 1;
     return requested > worth ? usable_threads(static_cast<int>(worth)) : usable_threads(requested);
 }
 

@@ -131,6 +131,27 @@ void histograms(const uint8_t* bins, int64_t rows, const int32_t* features, int 
     }
 }
 
+void hash_bins(const uint8_t* bins, int64_t rows, const int32_t* features, int n_features, int threads,
+               uint64_t* out) {
+    threads = worth_threads(threads, rows * n_features);
+    const int64_t blocks = (rows + kBlock - 1) / kBlock;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t b = 0; b < blocks; ++b) {
+        const int64_t begin = b * kBlock, n = std::min(kBlock, rows - begin);
+        uint64_t* hash = out + begin;
+        std::fill(hash, hash + n, 0x9E3779B97F4A7C15ull);
+        for (int f = 0; f < n_features; ++f) {
+            const uint8_t* own = bins + static_cast<int64_t>(features[f]) * rows + begin;
+            for (int64_t i = 0; i < n; ++i) hash[i] = (hash[i] ^ own[i]) * 0xBF58476D1CE4E5B9ull;
+        }
+        for (int64_t i = 0; i < n; ++i) {
+            uint64_t h = hash[i] ^ (hash[i] >> 29);
+            h *= 0x94D049BB133111EBull;
+            hash[i] = h ^ (h >> 32);
+        }
+    }
+}
+
 void search(const int64_t* hist, int n_features, const int32_t* n_bins, const uint8_t* has_missing,
             const uint8_t* mask, const SearchSettings& s, double* score, double* edge, int32_t* cut,
             int8_t* polarity, uint8_t* missing_left, double* largest_edge) {

@@ -7,6 +7,10 @@ namespace cardboost {
 void histograms(const uint8_t* bins, int64_t rows, const int32_t* features, int n_features, const int64_t* q,
                 int width, int threads, int64_t* out);
 
+// out[row]: a hash of the row's bins in the listed features; equal rows have equal hashes.
+void hash_bins(const uint8_t* bins, int64_t rows, const int32_t* features, int n_features, int threads,
+               uint64_t* out);
+
 struct SearchSettings {
     double edge_unit;       // value of one unit of the first histogram (1 / (scale * total weight))
     double curvature_unit;  // the same for the second one

@@ -78,7 +78,8 @@ std::vector<Column> read_columns(const nb::list& list, int64_t* rows) {
     std::vector<Column> columns;
     int64_t n = -1;
     for (nb::handle item : list) {
-        auto array = nb::cast<nb::ndarray<nb::ro, nb::ndim<1>, nb::device::cpu>>(item);
+        nb::ndarray<nb::ro, nb::ndim<1>, nb::device::cpu> array;
+        require(nb::try_cast(item, array), "a column is not a one-dimensional array of numbers");
         require(n < 0 || n == static_cast<int64_t>(array.shape(0)), "columns differ in length");
         n = static_cast<int64_t>(array.shape(0));
         const auto type = array.dtype();
@@ -197,6 +198,17 @@ auto py_histograms(In<uint8_t, 2> bins, In<int32_t, 1> features, In<int64_t, 2> 
         nb::gil_scoped_release release;
         histograms(bins.data(), rows, features.data(), static_cast<int>(features.shape(0)), q.data(),
                    static_cast<int>(width), threads, out.data());
+    }
+    return out;
+}
+
+auto py_hash_bins(In<uint8_t, 2> bins, In<int32_t, 1> features, int threads) {
+    check_features(features, bins.shape(0));
+    auto out = make<uint64_t>({bins.shape(1)});
+    {
+        nb::gil_scoped_release release;
+        hash_bins(bins.data(), static_cast<int64_t>(bins.shape(1)), features.data(),
+                  static_cast<int>(features.shape(0)), threads, out.data());
     }
     return out;
 }
@@ -457,6 +469,7 @@ NB_MODULE(_kernels, m) {
     m.def("apply_cuts", &py_apply_cuts, "columns"_a, "cuts"_a, "offsets"_a, "threads"_a);
     m.def("digest_rows", &py_digest_rows, "columns"_a, "positive"_a, "count"_a.none(), "weight"_a.none(), "threads"_a);
     m.def("histograms", &py_histograms, "bins"_a, "features"_a, "q"_a, "threads"_a);
+    m.def("hash_bins", &py_hash_bins, "bins"_a, "features"_a, "threads"_a);
     m.def("search", &py_search, "hist"_a, "n_bins"_a, "has_missing"_a, "mask"_a, "edge_unit"_a, "curvature_unit"_a,
           "l1"_a, "l2"_a, "gain"_a, "intercept"_a);
     m.def("margins", &py_margins, "bins"_a, "features"_a, "tables"_a, "base"_a, "sign"_a.none(), "threads"_a);

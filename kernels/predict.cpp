@@ -84,7 +84,7 @@ int64_t find_infinite(const std::vector<Column>& columns, int64_t rows, int thre
     for (int64_t b = 0; b < blocks; ++b) {
         double values[kBlock];
         const int64_t begin = b * kBlock, size = std::min(kBlock, rows - begin);
-        for (int64_t j = 0; j < first; ++j) {
+        for (int64_t j = 0; j < std::min(first, n); ++j) {
             if (columns[j].kind != Kind::f64 && columns[j].kind != Kind::f32) continue;
             gather(columns[j], begin, begin + size, values);
             if (any_infinite(values, size)) first = j;

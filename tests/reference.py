@@ -54,8 +54,8 @@ def _around(x: float, y: float, places: int | None, zeros: int) -> set[float]:
 def simplest_decimals(x: float, y: float) -> tuple[tuple[str, int], set[float]]:
     """How simple the simplest number of [x, y) is, and the candidates for it around the middle.
 
-    ("zero", 0); ("zeros", k): a whole number, exact in float32, with k trailing decimal zeros; ("places", b): exact
-    in float32 with b binary places; ("digits", d): d significant digits in float64, no candidates listed.
+    ("zero", 0); ("zeros", k): a whole number, exact in float32, with k trailing decimal zeros; ("places", b):
+    exact in float32 with b binary places; ("digits", d): d significant digits in float64, no candidates.
     """
     if x <= 0.0 < y:
         return ("zero", 0), {0.0}
@@ -103,8 +103,8 @@ def simplicity(e: float) -> tuple[str, int]:
 def cut_gaps(values: np.ndarray, weights: np.ndarray | None, max_bins: int) -> list[tuple[float, float]]:
     """The pairs of neighbouring distinct values between which a cut falls.
 
-    With few values, all of them. Else bins close greedily, where their weight comes nearest to an equal share of
-    what is left: before a value that would take the bin at least half its own weight beyond the share.
+    With few values, all of them. Else bins close greedily, where their weight comes nearest to an equal share
+    of what is left: before a value that would take the bin more than half its own weight beyond the share.
     """
     weights = np.ones(len(values), dtype=np.int64) if weights is None else weights
     total: dict[float, int] = {}
@@ -127,7 +127,9 @@ def cut_gaps(values: np.ndarray, weights: np.ndarray | None, max_bins: int) -> l
 
 def bins_of(values: np.ndarray, cuts: np.ndarray) -> np.ndarray:
     """The number of cuts below each value; 255 for missing values."""
-    return np.array([MISSING if math.isnan(v) else sum(e < v for e in cuts.tolist()) for v in values.tolist()])
+    return np.array(
+        [MISSING if math.isnan(v) else sum(e < v for e in cuts.tolist()) for v in values.tolist()]
+    )
 
 
 # ---------------------------------------------------------------- histograms, search, margins
@@ -138,6 +140,18 @@ def histograms(bins: np.ndarray, features: np.ndarray, q: np.ndarray) -> np.ndar
     for k, feature in enumerate(features):
         for row, b in enumerate(bins[feature]):
             out[k, b] += q[row]
+    return out
+
+
+def hash_bins(bins: np.ndarray, features: np.ndarray) -> list[int]:
+    """A hash of every row's bins in the listed features, in arithmetic modulo 2^64."""
+    out = []
+    for row in range(bins.shape[1]):
+        h = 0x9E3779B97F4A7C15
+        for feature in features:
+            h = (h ^ int(bins[feature, row])) * 0xBF58476D1CE4E5B9 % 2**64
+        h = (h ^ (h >> 29)) * 0x94D049BB133111EB % 2**64
+        out.append(h ^ (h >> 32))
     return out
 
 
@@ -157,7 +171,7 @@ def stump_column(bins: np.ndarray, cut: int, side: int, polarity: int) -> np.nda
 def stump_gain(
     edge: float, cross: float, curvature: float, total_edge: float, l1: float, l2: float, intercept: bool
 ) -> float:
-    """Drop of the quadratic model when the stump's weight (and the intercept) moves; twice, to save a factor."""
+    """Drop of the quadratic model when the stump's weight (and the intercept) moves, times two."""
     slope, bend = edge - l1, curvature + l2
     if intercept and curvature > 0:
         slope -= cross / curvature * total_edge
@@ -166,7 +180,7 @@ def stump_gain(
 
 
 def search(hist, n_bins, has_missing, mask, edge_unit, curvature_unit, l1, l2, gain, intercept):
-    """Per feature the (score, edge, stump) of every allowed stump, best first, and the largest edge of all."""
+    """Per feature the (score, edge, stump) of every allowed stump, best first, and the largest edge."""
     largest, ranked = -math.inf, []
     for f, h in enumerate(hist):
         at = np.arange(256)

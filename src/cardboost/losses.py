@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, xlogy
+from scipy.special import expit, logit, xlogy
 
 Array = NDArray[np.float64]
 
@@ -49,6 +49,10 @@ class Loss(ABC):
     def probability(self, f: ArrayLike) -> Array:
         """Probability of the positive class at score ``f``."""
 
+    @abstractmethod
+    def best_constant(self, positive: float) -> float:
+        """The score with the least mean loss when this share of the weight is positive."""
+
 
 class Exponential(Loss):
     """``exp(-F)``, the loss of AdaBoost."""
@@ -71,6 +75,9 @@ class Exponential(Loss):
 
     def probability(self, f: ArrayLike) -> Array:
         return expit(2.0 * np.asarray(f, dtype=np.float64))
+
+    def best_constant(self, positive: float) -> float:
+        return 0.5 * float(logit(positive))
 
 
 class Logistic(Loss):
@@ -97,6 +104,9 @@ class Logistic(Loss):
 
     def probability(self, f: ArrayLike) -> Array:
         return expit(np.asarray(f, dtype=np.float64))
+
+    def best_constant(self, positive: float) -> float:
+        return float(logit(positive))
 
 
 LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Exponential(), Logistic())}

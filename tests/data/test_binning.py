@@ -92,11 +92,16 @@ def test_weight_two_is_the_row_twice(case, max_bins):
 @settings(max_examples=40)
 def test_order_layout_and_threads_do_not_show(case, weighting, max_bins):
     rng, X = case
-    weights = None if weighting is None else rng.integers(1, 5, len(X)) + (0.37 if weighting == "real" else 0.0)
+    weights = (
+        None if weighting is None else rng.integers(1, 5, len(X)) + (0.37 if weighting == "real" else 0.0)
+    )
     first = binned(X, weights, max_bins)
     order = rng.permutation(len(X))
     moved = binned(X[order], None if weights is None else weights[order], max_bins)
-    others = [binned(np.asfortranarray(X), weights, max_bins, 2), binned(pd.DataFrame(X), weights, max_bins, 7)]
+    others = [
+        binned(np.asfortranarray(X), weights, max_bins, 2),
+        binned(pd.DataFrame(X), weights, max_bins, 7),
+    ]
     np.testing.assert_array_equal(moved.bins, first.bins[:, order])
     for other in others:
         np.testing.assert_array_equal(other.bins, first.bins)

@@ -44,7 +44,9 @@ def test_misaligned_columns_are_copied():
     np.testing.assert_array_equal(columns_of(records["x"]), VALUES)
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int16, np.int8, np.uint64, np.uint32, np.uint8, bool])
+@pytest.mark.parametrize(
+    "dtype", [np.int64, np.int32, np.int16, np.int8, np.uint64, np.uint32, np.uint8, bool]
+)
 def test_whole_numbers_and_booleans(dtype):
     X = np.array([[0, 1], [1, 1], [1, 0]]).astype(dtype)
     for table in (X, np.asfortranarray(X), pd.DataFrame(X), pl.DataFrame(X)):
@@ -73,7 +75,9 @@ def test_pandas_with_nullable_columns():
 
 
 def test_polars_with_nulls():
-    frame = pl.DataFrame({"whole": [1, None, 3], "flag": [True, False, None], "real": [0.5, None, float("nan")]})
+    frame = pl.DataFrame(
+        {"whole": [1, None, 3], "flag": [True, False, None], "real": [0.5, None, float("nan")]}
+    )
     expected = [[1, 1, 0.5], [np.nan, 0, np.nan], [3, np.nan, np.nan]]
     np.testing.assert_array_equal(columns_of(frame), expected)
     assert read_table(frame).names == ("whole", "flag", "real")
@@ -138,7 +142,7 @@ def test_names_must_match():
     for seen, message in ((("a", "b", "d"), "missing: d"), (("b", "a", "c"), "another order")):
         with pytest.raises(ValueError, match=message):
             match_names(seen, 3, table)
-    with pytest.raises(ValueError, match="3 features.*2 features"):
+    with pytest.raises(ValueError, match=r"3 features.*2 features"):
         match_names(None, 2, table)
 
 

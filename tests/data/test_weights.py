@@ -22,7 +22,9 @@ def test_equal_weights_are_no_weights(value):
     made = RowWeights.make(4, np.full(4, value))
     assert made.factor is None
     assert made.totals == (made.total_count, made.total_count, 1.0)
-    assert made.total_count == (8.0 if value == 2.0 else 4.0), "a whole number is a count, anything else is one"
+    assert made.total_count == (8.0 if value == 2.0 else 4.0), (
+        "a whole number is a count, anything else is one"
+    )
     np.testing.assert_array_equal(made.normalised, 0.25)
 
 
@@ -57,7 +59,10 @@ def test_totals_do_not_depend_on_the_order(values, random):
 @settings(max_examples=60)
 def test_a_power_of_two_does_not_show(values, exponent):
     weights = np.array(values)
-    first, second = RowWeights.make(len(values), weights), RowWeights.make(len(values), np.ldexp(weights, exponent))
+    first, second = (
+        RowWeights.make(len(values), weights),
+        RowWeights.make(len(values), np.ldexp(weights, exponent)),
+    )
     np.testing.assert_array_equal(first.normalised, second.normalised)
 
 

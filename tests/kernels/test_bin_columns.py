@@ -7,10 +7,10 @@ import sys
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import reference
 from cardboost import _kernels
 from cardboost.certificate import checker
 from cardboost.data.table import read_table

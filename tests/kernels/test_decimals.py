@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from reference import digits_of, simplest_decimals, simplicity
 
 from cardboost import _kernels
+from reference import digits_of, simplest_decimals, simplicity
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 

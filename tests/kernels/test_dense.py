@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import reference
 from cardboost import _kernels
 
 

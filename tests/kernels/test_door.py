@@ -28,13 +28,16 @@ RIGHT = {
         "columns": COLUMNS, "positive": np.zeros(ROWS, np.uint8), "count": None, "weight": None, "threads": 1,
     },
     "histograms": {"bins": BINS, "features": FEATURES, "q": Q, "threads": 1},
+    "hash_bins": {"bins": BINS, "features": FEATURES, "threads": 1},
+    "find_infinite": {"columns": COLUMNS, "threads": 1},
     "search": {
         "hist": np.zeros((2, 256, 2), np.int64), "n_bins": np.array([3, 255], np.int32),
         "has_missing": np.zeros(2, np.uint8), "mask": np.zeros((2, 256), np.uint8), "edge_unit": 1.0,
         "curvature_unit": 1.0, "l1": 0.0, "l2": 0.0, "gain": True, "intercept": True,
     },
     "margins": {
-        "bins": BINS, "features": FEATURES, "tables": np.zeros((2, 256)), "base": 0.0, "sign": None, "threads": 1,
+        "bins": BINS, "features": FEATURES, "tables": np.zeros((2, 256)), "base": 0.0, "sign": None,
+        "threads": 1,
     },
     "signed_weights": {
         "bins": BINS, "features": FEATURES, "signs": SIGNS, "q": Q[:, 0].copy(), "width": 2, "threads": 1,
@@ -59,8 +62,8 @@ RIGHT = {
         "a": A8, "signs": True, "left": FEATURES, "columns": FEATURES, "q": Q[:, 0].copy(), "threads": 1,
     },
     "dense_gram_real": {
-        "a": A64, "left": FEATURES, "columns": FEATURES, "value": F, "count": None, "scale": 1.0, "quick": True,
-        "threads": 1,
+        "a": A64, "left": FEATURES, "columns": FEATURES, "value": F, "count": None, "scale": 1.0,
+        "quick": True, "threads": 1,
     },
     "minimise_quadratic": {
         "q": np.eye(2), "gradient": V2, "x0": V2, "slope": V2, "knee": V2, "curve": V2, "upper": V2,
@@ -71,8 +74,8 @@ RIGHT = {
         "members": np.array([0, 1, 1], np.int32), "offsets": np.array([0, 2, 3]), "threads": 1,
     },
     "predict_steps": {
-        "columns": COLUMNS, "rows": ROWS, "cuts": V2, "offsets": OFFSETS, "levels": np.zeros(4), "missing": V2,
-        "base": 0.0, "with_contributions": True, "threads": 1,
+        "columns": COLUMNS, "rows": ROWS, "cuts": V2, "offsets": OFFSETS, "levels": np.zeros(4),
+        "missing": V2, "base": 0.0, "with_contributions": True, "threads": 1,
     },
 }  # fmt: skip
 
@@ -110,6 +113,9 @@ WRONG = [
     ("histograms", "q", np.zeros((10, 3), np.int64)),
     ("histograms", "q", np.zeros((10, 0), np.int64)),
     ("histograms", "bins", BINS[0]),
+    ("hash_bins", "features", np.array([0, 3], np.int32)),
+    ("hash_bins", "features", np.array([-1], np.int32)),
+    ("find_infinite", "columns", RAGGED),
     ("search", "hist", np.zeros((2, 255, 2), np.int64)),
     ("search", "hist", np.zeros((2, 256, 1), np.int64)),
     ("search", "n_bins", np.array([3, 256], np.int32)),
@@ -161,7 +167,8 @@ WRONG = [
     ("dense_gram_real", "count", np.zeros(11, np.int64)),
     ("minimise_quadratic", "q", np.eye(3)),
     ("minimise_quadratic", "q", np.zeros((2, 3))),
-    *[("minimise_quadratic", name, np.zeros(3)) for name in ("gradient", "x0", "slope", "knee", "curve", "upper")],
+    *[("minimise_quadratic", name, np.zeros(3)) for name in ("gradient", "x0", "slope", "knee")],
+    *[("minimise_quadratic", name, np.zeros(3)) for name in ("curve", "upper")],
     ("score_supports", "q", np.eye(3)),
     *[("score_supports", name, np.zeros(3)) for name in ("gradient", "x0", "slope", "curve", "upper")],
     ("score_supports", "members", np.array([0, 1, 2], np.int32)),
@@ -200,7 +207,9 @@ def test_any_number_of_threads_is_accepted(kernel, threads):
     getattr(_kernels, kernel)(**{**RIGHT[kernel], "threads": threads})
 
 
-@pytest.mark.parametrize("rows", [np.full((2, ROWS), np.nan, order="F"), np.full((2, ROWS), np.nan, np.float32)])
+@pytest.mark.parametrize(
+    "rows", [np.full((2, ROWS), np.nan, order="F"), np.full((2, ROWS), np.nan, np.float32)]
+)
 def test_an_output_is_filled_or_refused(rows):
     """Never filled in a silent copy."""
     try:

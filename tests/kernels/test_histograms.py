@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import reference
 from cardboost import _kernels
 
 row_counts = st.one_of(st.integers(0, 300), st.sampled_from([511, 512, 513, 1024, 1025]))
@@ -40,6 +40,19 @@ def test_histograms(case, width, shifted):
     expected = reference.histograms(bins, features, q)
     for threads in (-1, 0, 1, 2, 7):
         np.testing.assert_array_equal(_kernels.histograms(bins, features, q, threads), expected)
+
+
+@given(binned())
+@settings(max_examples=30)
+def test_hashes_of_rows(case):
+    _, bins, features = case
+    bins[:, bins.shape[1] // 2 :] = bins[:, : bins.shape[1] - bins.shape[1] // 2]  # equal rows
+    expected = reference.hash_bins(bins, features)
+    for threads in (1, 2, 7):
+        assert _kernels.hash_bins(bins, features, threads).tolist() == expected
+    if len(features):
+        rows = {tuple(row) for row in bins[features].T}
+        assert len(set(expected)) == len(rows)
 
 
 @given(binned(1), st.integers(1, 9))
@@ -103,9 +116,7 @@ def test_margins(case, signed, base):
     sign = rng.choice([-1, 1], bins.shape[1]).astype(np.int8) if signed else None
     expected = reference.margins(bins, features, tables, base, sign)
     for threads in (1, 2, 7):
-        np.testing.assert_array_equal(
-            _kernels.margins(bins, features, tables, base, sign, threads), expected
-        )
+        np.testing.assert_array_equal(_kernels.margins(bins, features, tables, base, sign, threads), expected)
     order = rng.permutation(bins.shape[1])
     moved = _kernels.margins(
         bins[:, order].copy(), features, tables, base, None if sign is None else sign[order], 2

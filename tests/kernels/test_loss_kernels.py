@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import reference
 from cardboost import _kernels
 from cardboost.data.weights import RowWeights
 from cardboost.losses import LOSSES

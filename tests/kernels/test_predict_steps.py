@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import reference
 from cardboost import _kernels
 
 
@@ -17,7 +17,9 @@ def steps(draw):
     columns, cuts = [], []
     for _ in range(draw(st.integers(0, 5))):
         own = np.unique(rng.normal(size=draw(st.sampled_from([0, 1, 3, 16, 17, 60]))).astype(np.float32))
-        pool = np.concatenate([own, np.nextafter(own, np.inf), np.nextafter(own, -np.inf), [0.0, np.nan, 9.0]])
+        pool = np.concatenate(
+            [own, np.nextafter(own, np.inf), np.nextafter(own, -np.inf), [0.0, np.nan, 9.0]]
+        )
         values = rng.choice(pool, rows).astype(draw(st.sampled_from(["f8", "f4"])))
         home = np.zeros((rows, 2), dtype=values.dtype)
         home[:, 1] = values
@@ -49,7 +51,9 @@ def test_many_rows_on_several_threads():
     columns = [X[:, j] for j in range(3)]
     first = _kernels.predict_steps(columns, len(X), cuts, offsets, levels, missing, 0.1, False, 1)[0]
     for threads in (2, 7):
-        again = _kernels.predict_steps(columns, len(X), cuts, offsets, levels, missing, 0.1, False, threads)[0]
+        again = _kernels.predict_steps(columns, len(X), cuts, offsets, levels, missing, 0.1, False, threads)[
+            0
+        ]
         np.testing.assert_array_equal(again, first)
 
 
@@ -58,3 +62,11 @@ def test_first_infinite_column():
     none, offsets = np.empty(0), np.zeros(4, dtype=np.int64)
     got = _kernels.predict_steps(columns, 3, none, offsets, np.zeros(3), np.zeros(3), 0.0, False, 1)
     assert got[2] == 1
+    for threads in (1, 2, 7):
+        assert _kernels.find_infinite(columns, threads) == 1
+        assert _kernels.find_infinite(columns[:1] * 3, threads) == -1
+        assert _kernels.find_infinite([np.full(3, np.nan), np.arange(3)], threads) == -1
+        assert _kernels.find_infinite([], threads) == -1
+        last = np.zeros((2, 3000), dtype=np.float32)
+        last[1, -1] = -np.inf
+        assert _kernels.find_infinite([last[0], last[1][::-1]], threads) == 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+import reference
 from cardboost import _kernels
 
 
@@ -69,7 +69,15 @@ def test_agrees_with_scipy(case):
 def test_equal_inputs_give_equal_bits_and_stay_as_they_are():
     rng = np.random.default_rng(3)
     a = rng.normal(size=(20, 9))
-    case = [a.T @ a, rng.normal(size=9), np.zeros(9), np.full(9, 0.1), np.zeros(9), np.full(9, 0.01), np.ones(9)]
+    case = [
+        a.T @ a,
+        rng.normal(size=9),
+        np.zeros(9),
+        np.full(9, 0.1),
+        np.zeros(9),
+        np.full(9, 0.01),
+        np.ones(9),
+    ]
     kept = [part.copy() for part in case]
     first = _kernels.minimise_quadratic(*case, 1e-12, 100)
     second = _kernels.minimise_quadratic(*case, 1e-12, 100)

@@ -8,15 +8,18 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import overload
+from dataclasses import dataclass, replace
+from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cardboost.certificate.bounds import dual_bound
-from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary
+from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary, Proposals
 from cardboost.master.newton import Master
 from cardboost.master.problem import MasterSolution, Prices
+
+Array = NDArray[np.float64]
 
 STATUS = {
     "optimal": "the duality gap over the whole dictionary is within tol",
@@ -71,7 +74,6 @@ class StopRule:
     max_columns: int
     tol: float = 0.0
     deadline: float = math.inf  # on time.perf_counter()
-    bounds: bool = True  # whether to compute a bound in every round (needed for tol > 0)
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,9 @@ class Pace:
 
     columns: Callable[[int], int] = lambda n: 1
     newton_steps: int = 1
-    final_tol: float = 1e-6
+    final_tol: float | None = 1e-6  # of the last solve; None: no further solve
+    full_search_every: int = 1  # rounds in between look only at promising features
+    bound_growth: float = 1.0  # a bound is computed when the pool has grown by this factor
 
 
 ONE_AT_A_TIME = Pace(newton_steps=50)
@@ -98,23 +102,39 @@ def generate(
     pace: Pace = ONE_AT_A_TIME,
     callback: Callable[[TraceRecord], object] | None = None,
     started: float | None = None,
+    scout: Callable[[ColumnPool, Array, int], Any] | None = None,
 ) -> tuple[ColumnPool, MasterSolution, Trace]:
-    """Grow ``master``'s pool until a stop rule holds. ``unseen`` are the prices of a column not in the pool."""
+    """Grow ``master``'s pool until a stop rule holds.
+
+    ``unseen`` are the prices of a column not in the pool; without them no bound is computed. ``scout`` finds
+    columns with less work than the dictionary's search, which then only serves the bound.
+    """
     started = time.perf_counter() if started is None else started
     pool = master.pool
     start_columns = pool.n_columns
     records: list[TraceRecord] = []
     status = "column limit"
-    if start_columns:
-        master.solve(tol=1e-12, max_iter=50)
+    bound, bound_due = -math.inf, 0.0
     while True:
         made = pool.n_columns - start_columns
         wanted = min(pace.columns(made), stop.max_columns - made)
-        proposals = dictionary.best_columns(master.point, max(wanted, 1), pool, criterion, l1, l2)
-        bound = -math.inf
-        if stop.bounds and unseen is not None:
+        whole = len(records) % pace.full_search_every == 0 or wanted <= 0
+        atoms = scout(pool, master.weights, wanted) if scout is not None and wanted > 0 else None
+        if atoms is not None and len(atoms):
+            whole = made >= bound_due and stop.tol > 0
+            proposals = Proposals(atoms, np.empty(len(atoms)), math.inf)
+            if whole:
+                proposals = replace(proposals, bound=dictionary.best_columns(master.point, 1, pool).bound)
+        else:
+            search = dictionary.best_columns if whole else dictionary.promising_columns
+            proposals = search(master.point, max(wanted, 1), pool, criterion, l1, l2)
+            if not whole and len(proposals) < wanted:
+                whole = True
+                proposals = dictionary.best_columns(master.point, max(wanted, 1), pool, criterion, l1, l2)
+        if whole and unseen is not None and (made >= bound_due or wanted <= 0 or proposals.bound <= l1):
             edges = pool.edges(master.point)
-            bound = dual_bound(master.point, edges, master.prices, None, proposals.bound, unseen)[0]
+            found = dual_bound(master.point, edges, master.prices, None, proposals.bound, unseen)[0]
+            bound, bound_due = max(bound, found), pace.bound_growth * made
         objective = master.objective
         record = TraceRecord(
             made,
@@ -131,7 +151,7 @@ def generate(
             status = "optimal"
         elif wanted <= 0:
             status = "column limit"
-        elif len(proposals) == 0 or (proposals.bound <= l1 and stop.bounds):
+        elif whole and (len(proposals) == 0 or proposals.bound <= l1):
             status = "exhausted"
         elif time.perf_counter() >= stop.deadline:
             status = "time limit"
@@ -141,5 +161,5 @@ def generate(
             master.solve(tol=None, max_iter=pace.newton_steps)
             continue
         break
-    solution = master.solve(tol=pace.final_tol, max_iter=200)
+    solution = master.solve(tol=pace.final_tol, max_iter=0 if pace.final_tol is None else 200)
     return pool, solution, Trace(tuple(records), status)

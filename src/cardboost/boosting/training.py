@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.column_generation import Pace, StopRule, Trace, TraceRecord, generate
+from cardboost.boosting.scouting import Scout
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem, Leaf
 from cardboost.cardinality.relaxation import dictionary_relaxation, pool_relaxation
@@ -69,7 +70,7 @@ class DataFacts:
 
     n_rows: int
     n_features: int
-    digest: str
+    digest: Callable[[], str]
     class_weight: tuple[float, float]
 
 
@@ -87,7 +88,13 @@ def pace_for(settings: TrainingSettings) -> Pace:
         return Pace(newton_steps=50)
     if settings.selects:
         return Pace(newton_steps=2)
-    return Pace(columns=lambda n: 1 if n < 4 else min(4, 1 + n // 8), newton_steps=1)
+    return Pace(
+        columns=lambda n: max(1, min(8, n // 4)),
+        newton_steps=1,
+        full_search_every=2,
+        bound_growth=1.2,
+        final_tol=0.1 * settings.tol if 0 < settings.tol < 1e-4 else 1e-5,
+    )
 
 
 def train(
@@ -100,22 +107,29 @@ def train(
     classes: tuple[Any, Any],
 ) -> TrainingResult:
     """Fit a binary ensemble of stumps and its certificate."""
-    dictionary = StumpDictionary(matrix, sign, settings.threads, settings.fit_intercept)
+    dictionary = StumpDictionary(matrix, sign, settings.threads, settings.fit_intercept, weights)
     risk = EmpiricalRisk(settings.loss, weights, sign, settings.threads)
     box = np.inf if settings.max_weight is None else settings.max_weight
     rule = PriceRule(settings.l1, settings.l2, 0.0, box, INTERCEPT_BOX[settings.loss.name])
     pool = dictionary.pool()
-    master = Master(pool, risk, lambda own: rule.prices(own.n_columns, own.n_free))
+    start = _constant_weights(pool, risk, rule)
+    master = Master(pool, risk, lambda own: rule.prices(own.n_columns, own.n_free), start)
     limit = min(settings.hot_start, settings.max_iter) if settings.selects else settings.max_iter
     if settings.max_terms is not None:
         limit = min(settings.max_iter, max(limit, settings.max_terms))
+    pace = pace_for(settings)
+    scout = None if settings.criterion == "edge" else Scout.make(dictionary, risk, rule, pace)
+    find = None
+    if scout is not None:
+        pace = replace(pace, columns=lambda n: 4 + n, newton_steps=2)
+        find = lambda own, w, k: scout.propose(own, w, k, settings.criterion)  # noqa: E731
     _, solution, trace = generate(
         dictionary, master,
         StopRule(limit, 0.0 if settings.selects else settings.tol, settings.deadline),
         criterion=settings.criterion, l1=settings.l1, l2=settings.l2, unseen=rule.prices(1, 0),
-        pace=pace_for(settings), callback=settings.callback, started=settings.started,
+        pace=pace, callback=settings.callback, started=settings.started, scout=find,
     )  # fmt: skip
-    null = _null_model(pool, risk, rule)
+    null = _null_model(pool, risk, start)
     proof = _Proof(dictionary, pool, risk, settings, facts, null)
     if settings.selects:
         certified, weights_found = proof.select(rule, solution.weights)
@@ -126,13 +140,18 @@ def train(
     return TrainingResult(ensemble, Certificate(certified, classes[1]), trace)
 
 
-def _null_model(pool: StumpPool, risk: EmpiricalRisk, rule: PriceRule) -> tuple[float, float]:
+def _constant_weights(pool: StumpPool, risk: EmpiricalRisk, rule: PriceRule) -> Array:
+    """Weights of the intercept's two columns in the empty model."""
+    if not pool.n_free or risk.sign is None:
+        return np.zeros(pool.n_columns)
+    best = risk.loss.best_constant(risk.weights.share(risk.sign > 0))
+    return np.minimum(np.array([max(best, 0.0), max(-best, 0.0)]), rule.intercept_box)
+
+
+def _null_model(pool: StumpPool, risk: EmpiricalRisk, start: Array) -> tuple[float, float]:
     """Intercept and objective of the empty model."""
     empty = pool.subset(np.arange(pool.n_free))
-    master = Master(empty, risk, lambda own: rule.prices(own.n_columns, own.n_free))
-    if pool.n_free:
-        master.solve(tol=1e-15, max_iter=60)
-    return _intercept(master.weights, pool.n_free), master.point.value
+    return _intercept(start, pool.n_free), risk.evaluate(empty.margins(start)).value
 
 
 def _intercept(weights: Array, n_free: int) -> float:
@@ -250,7 +269,7 @@ class _Proof:
             "data": {
                 "rows": self.facts.n_rows,
                 "features": self.facts.n_features,
-                "digest": self.facts.digest,
+                "digest": self.facts.digest(),
             },
         }
         gap = content["bounds"][0]["gap"]

@@ -54,6 +54,15 @@ class RowWeights:
     def totals(self) -> tuple[float, float, float]:
         return (self.total_count, self.total, self.largest_factor)
 
+    def share(self, rows: NDArray[np.bool_]) -> float:
+        """The part of the total weight that these rows hold, independent of their order."""
+        if self.factor is None:
+            held = float(np.count_nonzero(rows)) if self.count is None else float(self.count[rows].sum())
+        else:
+            products = self.factor if self.count is None else self.factor * self.count
+            held = math.fsum(products[rows].tolist())
+        return held / self.total
+
     @property
     def normalised(self) -> NDArray[np.float64]:
         """``s``: the weights divided by their sum."""

@@ -55,8 +55,13 @@ class ColumnPool(ABC):
         """``c_j = sum_i u_i a_ij``."""
 
     @abstractmethod
-    def gram(self, point: RiskPoint, left: NDArray[np.intp] | None = None) -> Array:
-        """``sum_i s_i loss''(F_i) a_ij a_ik`` for j in ``left`` (default: all) and every k."""
+    def gram(
+        self, point: RiskPoint, left: NDArray[np.intp] | None = None, exact: bool = False
+    ) -> Array:
+        """``sum_i s_i loss''(F_i) a_ij a_ik`` for j in ``left`` (default: all) and every k.
+
+        A pool may answer with an estimate from some of the rows unless ``exact``.
+        """
 
     @abstractmethod
     def dense(self) -> NDArray[Any]:
@@ -65,6 +70,9 @@ class ColumnPool(ABC):
     @abstractmethod
     def subset(self, columns: NDArray[np.intp]) -> ColumnPool:
         """A pool of some of the columns."""
+
+    #: whether :meth:`gram` is an estimate unless asked otherwise
+    sketches: bool = False
 
     #: whether a whole Gram matrix costs little more than a pass over the rows
     cheap_gram: bool = False
@@ -78,6 +86,12 @@ class Dictionary(ABC):
     @abstractmethod
     def pool(self) -> ColumnPool:
         """An empty pool (with the intercept's columns, if there is one)."""
+
+    def promising_columns(
+        self, point: RiskPoint, k: int, exclude: ColumnPool, criterion: Criterion, l1: float, l2: float
+    ) -> Proposals:
+        """Good columns found with less work; the bound need not cover the rest."""
+        return self.best_columns(point, k, exclude, criterion, l1, l2)
 
     @abstractmethod
     def best_columns(

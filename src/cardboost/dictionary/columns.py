@@ -127,7 +127,9 @@ class MatrixPool(ColumnPool):
     def edges(self, point: RiskPoint) -> Array:
         return self.store.edges(self.which, point)
 
-    def gram(self, point: RiskPoint, left: NDArray[np.intp] | None = None) -> Array:
+    def gram(
+        self, point: RiskPoint, left: NDArray[np.intp] | None = None, exact: bool = False
+    ) -> Array:
         return self.store.gram(self.which if left is None else self.which[left], self.which, point)
 
     def dense(self) -> NDArray[Any]:

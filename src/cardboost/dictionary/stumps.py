@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.data.binning import MISSING, BinnedMatrix
+from cardboost.data.weights import RowWeights
 from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary, Proposals
 from cardboost.risk import RiskPoint
 
 Array = NDArray[np.float64]
+_SKETCH_ROWS = 16_384
 CONSTANT = -1  # the "feature" of the intercept's two columns
 
 
@@ -60,14 +62,56 @@ class Stumps:
         return np.where(left, self.polarity[:, None], -self.polarity[:, None]).astype(np.int8)
 
 
+@dataclass(frozen=True)
+class RowSketch:
+    """Some rows of a large table, for Hessians that need not be exact.
+
+    Rows are picked by a hash of their bins, so the order of rows, shards and repeated rows do not matter.
+    """
+
+    rows: NDArray[np.intp]
+    bins: NDArray[np.uint8]
+
+    @classmethod
+    def make(
+        cls,
+        matrix: BinnedMatrix,
+        weights: RowWeights,
+        threads: int,
+        target: int = _SKETCH_ROWS,
+        bit: int = 20,
+    ) -> RowSketch | None:
+        """About ``target`` rows by weight; None for tables not much larger, or with too few distinct rows.
+
+        ``bit``: which part of the hash decides, so that a sketch can be taken of a sketch.
+        """
+        one_in = int(weights.total_count // target)
+        if one_in < 2:
+            return None
+        step = max(1, matrix.n_features // 32)
+        features = np.arange(0, matrix.n_features, step, dtype=np.int32)
+        hashes = _kernels.hash_bins(matrix.bins, features, threads)
+        rows = np.flatnonzero((hashes >> np.uint64(bit)) % np.uint64(one_in) == 0)
+        held = len(rows) if weights.count is None else int(weights.count[rows].sum())
+        if held < target // 2 or len(rows) < target // 8:
+            return None
+        return cls(rows, np.ascontiguousarray(matrix.bins[:, rows]))
+
+
 class StumpDictionary(Dictionary):
     """Searches all stumps exactly: one histogram pass over the table and a prefix sum."""
 
     exact = True
 
     def __init__(
-        self, matrix: BinnedMatrix, sign: NDArray[np.int8], threads: int = 1, intercept: bool = True
+        self,
+        matrix: BinnedMatrix,
+        sign: NDArray[np.int8],
+        threads: int = 1,
+        intercept: bool = True,
+        weights: RowWeights | None = None,
     ) -> None:
+        """``weights``: given, Hessians on large tables are estimated from a sketch of the rows."""
         self.matrix = matrix
         self.sign = sign
         self.threads = threads
@@ -76,7 +120,10 @@ class StumpDictionary(Dictionary):
         self.n_bins = matrix.n_bins
         self.features = np.arange(matrix.n_features, dtype=np.int32)
         self.plus_digest, self.constant = self._digests()
+        self.sketch = None if weights is None else RowSketch.make(matrix, weights, threads)
         self._recent: tuple[RiskPoint, NDArray[np.int64]] | None = None
+        self._partial: tuple[RiskPoint, NDArray[np.int32], NDArray[np.int64]] | None = None
+        self._last_scores: Array | None = None
 
     def _digests(self) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
         """For every stump a number that is equal for equal columns, and which stumps are constant.
@@ -85,20 +132,15 @@ class StumpDictionary(Dictionary):
         Shape (features, 256, 4); the last axis is missing right/left times polarity +/-.
         """
         m = self.matrix.n_rows
-        words = np.random.default_rng(20_26).integers(-(2**62), 2**62, size=(m, 2), dtype=np.int64)
-        words[:, 1] = 1
-        hist = _kernels.histograms(self.matrix.bins, self.features, words, self.threads).view(np.uint64)
-        left = np.cumsum(hist[:, :MISSING], axis=1, dtype=np.uint64)
-        left = np.concatenate([left, np.zeros_like(left[:, :1])], axis=1)
-        missing = hist[:, MISSING][:, None, :]
-        total = hist.sum(axis=1, dtype=np.uint64)[:, None, :]
+        words = np.random.default_rng(20_26).integers(-(2**62), 2**62, size=(m, 1), dtype=np.int64)
+        hist = _kernels.histograms(self.matrix.bins, self.features, words, self.threads)[..., 0].view(np.uint64)
+        left = np.cumsum(hist, axis=1, dtype=np.uint64)
+        total, missing = left[:, -1:].copy(), hist[:, MISSING:]
         sides = np.stack([left, total - left, left + missing, total - left - missing], axis=2)
-        rows = sides[..., 1]
-        degenerate = (rows == 0) | (rows == m)
-        bits = np.array([1, 2, 4, 8], dtype=np.uint8)
-        mask = np.where(degenerate, bits, 0).sum(axis=2).astype(np.uint8)
+        constant = (sides == 0) | (sides == total[:, :, None])
+        mask = np.packbits(constant[..., ::-1], axis=2)[..., 0] >> 4
         mask[:, MISSING] = 15
-        return sides[..., 0].copy(), mask
+        return sides, mask
 
     def pool(self) -> StumpPool:
         return StumpPool(self)
@@ -110,8 +152,18 @@ class StumpDictionary(Dictionary):
             self._recent = (point, hist)
         return self._recent[1]
 
-    def remembers(self, point: RiskPoint) -> bool:
-        return self._recent is not None and self._recent[0] is point
+    def known_histogram(
+        self, point: RiskPoint, features: NDArray[np.int32]
+    ) -> NDArray[np.int64] | None:
+        """Histograms of these features at this point, if a search has left them."""
+        if self._recent is not None and self._recent[0] is point:
+            return self._recent[1][features]
+        if self._partial is not None and self._partial[0] is point:
+            at = np.searchsorted(self._partial[1], features)
+            at = np.minimum(at, len(self._partial[1]) - 1)
+            if (self._partial[1][at] == features).all():
+                return self._partial[2][at]
+        return None
 
     def best_columns(
         self,
@@ -129,33 +181,67 @@ class StumpDictionary(Dictionary):
         """
         assert isinstance(exclude, StumpPool)
         hist = self.histogram(point)
-        mask = exclude.mask
+        proposals, scores = self._search(hist, self.features, point, k, exclude.mask, criterion, l1, l2)
+        self._last_scores = scores
+        return proposals
+
+    def promising_columns(
+        self, point: RiskPoint, k: int, exclude: ColumnPool, criterion: Criterion, l1: float, l2: float
+    ) -> Proposals:
+        """Like :meth:`best_columns`, but only among features that were good at the last full search or are in
+        use; its bound says nothing of the others."""
+        assert isinstance(exclude, StumpPool)
+        if self._last_scores is None:
+            return self.best_columns(point, k, exclude, criterion, l1, l2)
+        good = np.argsort(-self._last_scores, kind="stable")[: max(16, 2 * k)]
+        features = np.union1d(good, exclude.stumps.feature[exclude.n_free :]).astype(np.int32)
+        if len(features) > 0.6 * len(self.features):
+            return self.best_columns(point, k, exclude, criterion, l1, l2)
+        hist = _kernels.histograms(self.matrix.bins, features, point.fixed.lanes, self.threads)
+        self._partial = (point, features, hist)
+        return self._search(hist, features, point, k, exclude.mask[features], criterion, l1, l2)[0]
+
+    def _search(
+        self,
+        hist: NDArray[np.int64],
+        features: NDArray[np.int32],
+        point: RiskPoint,
+        k: int,
+        forbidden: NDArray[np.uint8],
+        criterion: Criterion,
+        l1: float,
+        l2: float,
+    ) -> tuple[Proposals, Array]:
+        """Search the given histograms; returns the proposals and the best score of every feature."""
+        mask = np.ascontiguousarray(forbidden)
+        n_bins, has_missing = self.n_bins[features], self.has_missing[features]
         found: list[Stumps] = []
         edges: list[Array] = []
-        bound, left = -np.inf, k
+        bound, left, scores = -np.inf, k, np.empty(0)
         while left > 0:
             score, edge, cut, polarity, missing_left, largest = _kernels.search(
-                hist, self.n_bins, self.has_missing, mask, point.fixed.edge_unit, point.fixed.curvature_unit,
+                hist, n_bins, has_missing, mask, point.fixed.edge_unit, point.fixed.curvature_unit,
                 l1, l2, criterion == "gain", self.intercept,
             )  # fmt: skip
             if not found:
-                bound = largest
+                bound, scores = largest, score
             order = np.argsort(-score, kind="stable")
             order = order[np.isfinite(score[order])][:left]
             if len(order) == 0:
                 break
-            chosen = Stumps.make(order, cut[order], polarity[order], missing_left[order])
+            chosen = Stumps.make(features[order], cut[order], polarity[order], missing_left[order])
             chosen, order = self._distinct(chosen, order)
             found.append(chosen)
             edges.append(edge[order])
             left -= len(order)
             if left > 0:
-                mask = mask.copy() if mask is exclude.mask else mask
-                self.forbid(chosen, mask)
+                whole = np.zeros((len(self.features), 256), dtype=np.uint8)
+                self.forbid(chosen, whole)
+                mask = mask | whole[features]
         atoms = found[0] if found else Stumps.make([], [], [], [])
         for more in found[1:]:
             atoms = atoms + more
-        return Proposals(atoms, np.concatenate(edges) if edges else np.empty(0), float(bound))
+        return Proposals(atoms, np.concatenate(edges) if edges else np.empty(0), float(bound)), scores
 
     def digest_of(self, stumps: Stumps) -> NDArray[np.uint64]:
         side = 2 * stumps.missing_left.astype(np.intp) + (stumps.polarity < 0)
@@ -182,6 +268,7 @@ class StumpPool(ColumnPool):
         self.stumps = Stumps.make([], [], [], [])
         self.mask = dictionary.constant.copy()
         self.signs = np.empty((0, 256), dtype=np.int8)
+        self._cross_of: tuple[RiskPoint, Array] | None = None
         if dictionary.intercept:
             self.stumps = Stumps.make([CONSTANT, CONSTANT], [MISSING, MISSING], [1, -1], [True, True])
             self.signs = self.stumps.signs()
@@ -193,6 +280,10 @@ class StumpPool(ColumnPool):
     @property
     def n_free(self) -> int:
         return 2 if self.dictionary.intercept else 0
+
+    @property
+    def sketches(self) -> bool:  # type: ignore[override]
+        return self.dictionary.sketch is not None
 
     def append(self, atoms: Stumps) -> None:
         self.stumps = self.stumps + atoms
@@ -227,19 +318,54 @@ class StumpPool(ColumnPool):
     def edges(self, point: RiskPoint) -> Array:
         d = self.dictionary
         features, slot = self._features()
-        if d.remembers(point):
-            hist = d.histogram(point)[features][:, :, :1]
+        known = d.known_histogram(point, features)
+        if known is not None:
+            hist = known[:, :, :1]
         else:
             lane = point.fixed.edge_lane.reshape(-1, 1)
             hist = _kernels.histograms(d.matrix.bins, features, lane, d.threads)
         total = hist[0].sum(axis=0) if len(features) else np.array([point.fixed.lanes[:, 0].sum()])
         return self._signed_sums(hist, slot, total)[:, 0] * point.fixed.edge_unit
 
-    def gram(self, point: RiskPoint, left: NDArray[np.intp] | None = None) -> Array:
+    def gram(
+        self, point: RiskPoint, left: NDArray[np.intp] | None = None, exact: bool = False
+    ) -> Array:
+        """Second derivatives; on large tables from a sketch of the rows unless ``exact``."""
         d = self.dictionary
         left = np.arange(self.n_columns) if left is None else left
-        features, slot = self._features()
         lane = point.fixed.curvature_lane
+        unit = point.fixed.curvature_unit
+        if exact or d.sketch is None:
+            return self._products(d.matrix.bins, lane, left) * unit
+        sample = lane[d.sketch.rows]
+        held, total = int(sample.sum()), int(lane.sum())
+        if held == 0:
+            return self._products(d.matrix.bins, lane, left) * unit
+        scale = total / held
+        estimate = self._products(d.sketch.bins, sample, left) * scale
+        ones = self._with_one(d.sketch.bins, sample) * scale
+        return self._corrected(estimate, ones, self._cross(point), float(total), left) * unit
+
+    def _corrected(
+        self, estimate: Array, ones: Array, cross: Array, total: float, left: NDArray[np.intp]
+    ) -> Array:
+        """Keep only the correlations of the sketch; sums with the constant, and so variances, are exact.
+
+        A rare value has few rows in a sketch, and the quadratic model lives on how rare it is.
+        """
+        variance = np.maximum(total - cross * cross / total, 0.0)
+        seen = np.maximum(total - ones * ones / total, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.where(seen > 1e-9 * total, np.sqrt(variance / seen), 0.0)
+        covariance = estimate - ones[left, None] * ones / total
+        out = cross[left, None] * cross / total + factor[left, None] * factor * covariance
+        out[np.arange(len(left)), left] = total
+        return out
+
+    def _products(self, bins: NDArray[np.uint8], lane: NDArray[np.int64], left: NDArray[np.intp]) -> Array:
+        """``sum of lane * h_j * h_k`` for j in ``left`` and every k."""
+        d = self.dictionary
+        features, slot = self._features()
         out = np.empty((len(left), self.n_columns))
         constant = self.stumps.feature[left] == CONSTANT
         stumps = np.flatnonzero(~constant)
@@ -247,19 +373,42 @@ class StumpPool(ColumnPool):
             rows = stumps[start : start + 4]
             columns = left[rows]
             lanes = _kernels.signed_weights(
-                d.matrix.bins, self.stumps.feature[columns], self.signs[columns], lane, 4, d.threads
+                bins, self.stumps.feature[columns], self.signs[columns], lane, 4, d.threads
             )
-            hist = _kernels.histograms(d.matrix.bins, features, lanes, d.threads)
+            hist = _kernels.histograms(bins, features, lanes, d.threads)
             sums = self._signed_sums(hist, slot, hist[0].sum(axis=0))
             out[rows] = sums[:, : len(rows)].T
         if constant.any():
-            if len(features):
-                hist = _kernels.histograms(d.matrix.bins, features, lane.reshape(-1, 1), d.threads)
+            out[constant] = self.stumps.polarity[left[constant]][:, None] * self._with_one(bins, lane)
+        return out
+
+    def _with_one(self, bins: NDArray[np.uint8], lane: NDArray[np.int64]) -> Array:
+        """``sum of lane * h_j`` for every column."""
+        features, slot = self._features()
+        hist = np.empty((0, 256, 1), np.int64)
+        if len(features):
+            hist = _kernels.histograms(bins, features, lane.reshape(-1, 1), self.dictionary.threads)
+        return self._signed_sums(hist, slot, np.array([lane.sum()]))[:, 0]
+
+    def _cross(self, point: RiskPoint) -> Array:
+        """``sum of curvature * h_j`` over all rows, remembered while the point stays the same."""
+        d, lane = self.dictionary, point.fixed.curvature_lane
+        known = self._cross_of[1] if self._cross_of is not None and self._cross_of[0] is point else np.empty(0)
+        if len(known) < self.n_columns:
+            if len(known) < self.n_free:
+                known = np.array([1.0, -1.0]) * float(lane.sum())
+            new = self.stumps[len(known) :]
+            features, slot = np.unique(new.feature, return_inverse=True)
+            found = d.known_histogram(point, features)
+            if found is not None:
+                hist = found[:, :, 1]
             else:
-                hist = np.empty((0, 256, 1), np.int64)
-            with_one = self._signed_sums(hist, slot, np.array([lane.sum()]))[:, 0]
-            out[constant] = self.stumps.polarity[left[constant]][:, None] * with_one
-        return out * point.fixed.curvature_unit
+                hist = _kernels.histograms(d.matrix.bins, features, lane.reshape(-1, 1), d.threads)[:, :, 0]
+            left = np.cumsum(hist[:, :MISSING], axis=1)[slot, np.minimum(new.cut, MISSING - 1)]
+            left = left + np.where(new.missing_left, hist[slot, MISSING], 0)
+            known = np.concatenate([known, new.polarity * (2.0 * left - float(lane.sum()))])
+            self._cross_of = (point, known)
+        return known
 
     def _features(self) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
         """Distinct features of the pool and, for every stump column, which of them it uses."""

@@ -186,7 +186,10 @@ class CardBoostClassifier(ClassifierMixin, BaseEstimator):
         weights = RowWeights.make(table.n_rows, raw, factor)
         matrix = bin_table(table, weights, self.max_bins, settings.threads)
         facts = DataFacts(
-            table.n_rows, table.n_features, table.digest(positive, raw, settings.threads), class_weight
+            table.n_rows,
+            table.n_features,
+            lambda: table.digest(positive, raw, settings.threads),
+            class_weight,
         )
         sign = np.where(positive, 1, -1).astype(np.int8)
         labels = (_plain(classes[0]), _plain(classes[1]))

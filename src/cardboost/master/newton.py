@@ -21,6 +21,8 @@ from cardboost.risk import EmpiricalRisk, RiskPoint
 Array = NDArray[np.float64]
 
 _SHORTFALL = 0.25  # share of the promised drop below which the Hessian is made anew
+_PATIENCE = 8  # slow rounds before an estimated Hessian gives way to the exact one
+_PRECISION = 1e-16  # share of the objective below which a drop cannot be seen
 _SLOW = 0.2  # ratio of successive drops above which convergence counts as slow
 
 
@@ -44,6 +46,7 @@ class Master:
         self._gram = np.empty((0, 0))
         self._anchor: RiskPoint | None = None
         self._anchor_columns = 0
+        self._exact = not pool.sketches
 
     @property
     def objective(self) -> float:
@@ -72,7 +75,7 @@ class Master:
         if self._anchor is None:
             return self.renew_gram()
         if known < n:
-            rows = self.pool.gram(self._anchor, np.arange(known, n))
+            rows = self.pool.gram(self._anchor, np.arange(known, n), exact=self._exact)
             grown = np.empty((n, n))
             grown[:known, :known] = self._gram
             grown[known:] = rows
@@ -82,37 +85,43 @@ class Master:
 
     def renew_gram(self) -> Array:
         self._anchor = self.point
-        self._gram = self.pool.gram(self.point)
+        self._gram = self.pool.gram(self.point, exact=self._exact)
         self._anchor_columns = self.pool.n_columns
         return self._gram
 
     def solve(self, tol: float | None = 1e-8, max_iter: int = 100) -> MasterSolution:
         """Newton steps until the relative gap over the pool is at most ``tol``; None: just ``max_iter`` steps."""
         status, bound, steps = "iteration limit", -np.inf, 0
-        last_drop = np.inf
+        last_drop = last_promise = np.inf
+        slow_rounds = 0
         if self._anchor_columns and self.pool.n_columns >= 2 * self._anchor_columns + 4:
             self._anchor = None
-        while True:
+        while tol is not None or steps < max_iter:
             edges = self.pool.edges(self.point)
-            if tol is not None:
+            # far from the end the promised drop tells as much as the bound, which costs a pass over the rows
+            if tol is not None and (last_promise <= 100 * tol * abs(self.objective) or steps in (0, max_iter)):
                 bound = dual_bound(self.point, edges, self.prices)[0]
                 if self.objective - bound <= tol * max(abs(self.objective), 1e-300):
                     status = "optimal"
                     break
             if steps >= max_iter:
                 break
+            start = self.point
             taken, promised, got = self._step(edges)
             steps += 1
-            fresh = self._anchor is self.point
             if not taken:
-                if fresh or tol is None:
+                fresh = self._anchor is start
+                if promised <= _PRECISION * abs(self.objective) or tol is None or (fresh and self._exact):
                     status = "stalled"
                     break
+                self._exact |= fresh
                 self._anchor = None
                 continue
             if got < _SHORTFALL * promised or (tol is not None and got > _SLOW * last_drop):
+                slow_rounds += 1
+                self._exact |= slow_rounds >= _PATIENCE and self._anchor is start
                 self._anchor = None
-            last_drop = got
+            last_drop, last_promise = got, promised
         objective = self.objective
         return MasterSolution(self.weights, objective, bound, objective - bound, status, steps)
 
@@ -134,7 +143,7 @@ class Master:
         target, promised, _ = _kernels.minimise_quadratic(
             gram, gradient, w, p.slope, p.knee, p.l2, p.max_weight, 1e-5 * violation, 60
         )
-        if not promised > 0.0:
+        if not promised > _PRECISION * abs(self.objective):
             return False, promised, 0.0
         before = self.objective
         point = self.risk.evaluate(self.pool.margins(target))

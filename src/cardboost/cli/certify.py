@@ -1,0 +1,197 @@
+"""`cardboost certify`: does the certificate in a model file hold for these data?
+
+The checker recomputes every number of the certificate from the data and shares no code with the training.
+Here it is also checked that the model in the file is the one that the certificate is about.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import textwrap
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from cardboost.cli.files import CERTIFICATE_FAILS, OK, BadInput, counted, read_model_file
+from cardboost.cli.fit import add_delimiter
+from cardboost.cli.predict import require_columns
+
+if TYPE_CHECKING:
+    from cardboost.cli.run import Rows
+    from cardboost.model.ensemble import Ensemble
+    from cardboost.model.io import Model
+
+EXAMPLE = """\
+examples:
+  cardboost certify run/model.json patients.csv --target died
+  cardboost certify run/model.json patients.csv --json
+
+Exit code 0: every claim holds. Exit code 1: some claim does not; each one is
+listed. The data must be those of the fit, in any order of the rows (in the
+same order if the fit held some out).
+"""
+_MOST_FAULTS = 10
+
+
+def add_parser(verbs: Any, **style: Any) -> None:
+    parser = verbs.add_parser(
+        "certify",
+        help="check a model's certificate against the data",
+        description="Recompute every number of a model's certificate from the training data, with\n"
+        "a checker that shares no code with the training.",
+        epilog=EXAMPLE,
+        **style,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("model", metavar="MODEL.json", help="a model file")
+    parser.add_argument("data", metavar="DATA.csv", help="the data it was trained on")
+    parser.add_argument("--target", metavar="COLUMN", help="the target (default: as in `cardboost fit`)")
+    parser.add_argument("--weight", metavar="COLUMN", help="the row weights (default: as in `cardboost fit`)")
+    parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
+    add_delimiter(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from cardboost.certificate import checker
+
+    model = read_model_file(arguments.model)
+    if model.certificate is None:
+        raise BadInput(f"{arguments.model} holds no certificate.")
+    rows = _read(arguments, model)
+    try:
+        faults = checker.check(model.certificate, rows.table, rows.positive, rows.weight)
+    except ValueError as error:
+        raise BadInput(f"{arguments.data}: {error}.") from None
+    if not checker.structure_faults(model.certificate):
+        faults = [*faults, *model_faults(model.ensemble, model.certificate)]
+    if arguments.json:
+        print(json.dumps(_verdict(model.certificate, faults), ensure_ascii=False, indent=2))
+    else:
+        print(_report(model.certificate, faults, arguments, rows))
+    return CERTIFICATE_FAILS if faults else OK
+
+
+def _read(arguments: argparse.Namespace, model: Model) -> Rows:
+    """The columns of the model in its order, labels and weights; held-out rows are left out again."""
+    from cardboost.cli.csv_table import open_csv
+    from cardboost.cli.run import Rows, kept_rows
+
+    ensemble, recorded = model.ensemble, _recorded(model)
+    target = arguments.target if arguments.target is not None else recorded.get("target")
+    weight = arguments.weight if arguments.weight is not None else recorded.get("weight")
+    if not isinstance(target, str):
+        raise BadInput("--target is needed: the model file does not say which column it predicts.")
+    names = [ensemble.feature_name(j) for j in range(ensemble.n_features)]
+    with open_csv(arguments.data, arguments.delimiter) as source:
+        require_columns(source, names, named=ensemble.feature_names is not None)
+        if isinstance(weight, str) and weight.strip() in {name.strip() for name in names}:
+            raise BadInput(f"--weight {weight}: this column is a feature of the model.")
+        extra = [weight] if isinstance(weight, str) else []
+        table, labels = source.read([*names, *extra], target)
+    assert labels is not None
+    for text, line in zip(labels.texts, labels.lines, strict=True):
+        if not any(_same(text, label) for label in ensemble.classes):
+            first, second = ensemble.classes
+            raise BadInput(
+                f"{arguments.data}, line {line}: the label {text.strip()!r} in {target!r} is none of the "
+                f"model's classes, {first!r} and {second!r}."
+            )
+    weights = table.data.pop(extra[0]) if extra else None
+    rows = Rows(table, labels.equal(ensemble.classes[1]), weights)
+    held_out = recorded.get("holdout")
+    if isinstance(held_out, dict) and recorded.get("rows") == table.n_rows:
+        try:
+            return rows.take(kept_rows(rows.positive, float(held_out["fraction"]), int(held_out["seed"])))
+        except (KeyError, TypeError, ValueError):
+            raise BadInput(f"{arguments.model}: training.data.holdout cannot be read.") from None
+    return rows
+
+
+def _recorded(model: Model) -> dict[str, Any]:
+    """What `cardboost fit` noted about the data."""
+    data = (model.training or {}).get("data")
+    return data if isinstance(data, dict) else {}
+
+
+def _same(text: str, label: Any) -> bool:
+    from cardboost.cli.csv_table import same_label
+
+    return same_label(text, label)
+
+
+def model_faults(ensemble: Ensemble, certificate: dict[str, Any]) -> list[str]:
+    """Where the model in the file is not the solution that the certificate is about."""
+    columns, solution = certificate["columns"], certificate["solution"]
+    faults = []
+    if certificate["kind"] != "stumps":
+        return [f"kind: the model is made of stumps, but the certificate is for {certificate['kind']!r}"]
+    if ensemble.loss != certificate["problem"]["loss"]:
+        faults.append(f"ensemble.loss: {ensemble.loss!r}, certified is {certificate['problem']['loss']!r}")
+    if ensemble.intercept != solution["intercept"]:
+        faults.append(f"ensemble.intercept: {ensemble.intercept!r}, certified is {solution['intercept']!r}")
+    keys = ("feature", "cut", "polarity", "missing_left")
+    certified = [
+        (*(math.inf if columns[key][j] is None else columns[key][j] for key in keys), weight)
+        for j, weight in solution["weights"]
+    ]
+    own = [(t.feature, t.cut, t.polarity, t.missing_left, t.weight) for t in ensemble.terms]
+    if len(own) != len(certified):
+        faults.append(f"ensemble.terms: {len(own)} terms, certified are {len(certified)}")
+        return faults
+    left = Counter(certified)
+    for k, term in enumerate(own):
+        left[term] -= 1
+        if left[term] < 0:
+            said = ", ".join(f"{key} {value}" for key, value in zip((*keys, "weight"), term, strict=True))
+            faults.append(f"ensemble.terms[{k}]: not among the certified terms ({said})")
+    return faults
+
+
+def _verdict(certificate: dict[str, Any], faults: list[str]) -> dict[str, Any]:
+    if faults:
+        return {"holds": False, "faults": faults}
+    keys = ("scope", "lower_bound", "gap", "relative_gap", "guarantee")
+    return {
+        "holds": True,
+        "faults": [],
+        "objective": certificate["solution"]["objective"],
+        "null_objective": certificate["null"]["objective"],
+        "status": certificate["status"],
+        "bounds": [{key: bound[key] for key in keys} for bound in certificate["bounds"]],
+    }
+
+
+def _report(certificate: dict[str, Any], faults: list[str], arguments: argparse.Namespace, rows: Rows) -> str:
+    from cardboost.certificate.certificate import Certificate
+    from cardboost.cli.run import certificate_lines
+
+    if not faults:
+        size = f"{rows.table.n_rows:,} rows and {counted(len(rows.table.data), 'feature')}"
+        return "\n".join(
+            [
+                "The certificate holds.",
+                "",
+                *certificate_lines(Certificate(certificate)),
+                "",
+                _CHECKED.format(size),
+            ]
+        )
+    many = f"{len(faults)} claim{' is' if len(faults) == 1 else 's are'} false"
+    lines = [f"The certificate does NOT hold: {many}.", ""]
+    for fault in faults[:_MOST_FAULTS]:
+        lines += textwrap.wrap(
+            fault, 78, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+        )
+    if len(faults) > _MOST_FAULTS:
+        lines.append(f"  ... and {len(faults) - _MOST_FAULTS} more (--json lists all)")
+    if any(fault.startswith("data.") for fault in faults):
+        lines += ["", *textwrap.wrap(f"{arguments.data} {_OTHER_DATA}", 78)]
+    return "\n".join(lines)
+
+
+_CHECKED = "Every number was recomputed from {}."
+_OTHER_DATA = (
+    "does not hold the rows that the model was trained on. Check the file, the target and the "
+    "weights (--weight)."
+)

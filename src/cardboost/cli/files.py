@@ -1,0 +1,111 @@
+"""What all verbs share: errors that are one sentence, and files that are never half written."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import secrets
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cardboost.model.io import Model
+
+OK = 0
+CERTIFICATE_FAILS = 1
+BAD_INPUT = 2
+BUG = 70
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+
+class BadInput(Exception):
+    """Something the user can put right. The message is one sentence that says what and where."""
+
+
+def make_folder(path: str) -> Path:
+    """The folder for a run, made if it is not there; found out before any long work begins."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"cannot make the folder {path!r}: {reason(error)}.") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise BadInput(f"cannot write into the folder {path!r}: permission denied.")
+    return folder
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[str]]:
+    """Text written here takes the place of ``path`` when it is complete and on the disk.
+
+    However the program ends, the path holds the old file or the new one, never a part of one.
+    """
+    path = Path(os.path.realpath(path))
+    draft = path.with_name(f".cardboost-{secrets.token_hex(8)}.tmp")
+    try:
+        with open(draft, "x", encoding="utf-8", newline="") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except OSError as error:
+        raise BadInput(f"cannot write {str(path)!r}: {reason(error)}.") from None
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    with replacing(path) as file:
+        file.write(text)
+
+
+def read_model_file(path: str) -> Model:
+    from cardboost.model.io import load_model
+
+    try:
+        return load_model(path)
+    except OSError as error:
+        raise BadInput(f"cannot read {path!r}: {reason(error)}.") from None
+    except ValueError as error:
+        raise BadInput(f"this is not a model file that can be used: {error}.") from None
+
+
+def reason(error: OSError) -> str:
+    """Why, in the words of the system: "no such file or directory"."""
+    text = error.strerror or str(error)
+    return text[:1].lower() + text[1:]
+
+
+def command(*words: str, width: int = 79) -> str:
+    """A command to try, quoted for a shell; its options go on a second line if one is too short."""
+    line = "  " + shlex.join(words)
+    at = next((k for k, word in enumerate(words) if word.startswith("--")), 0)
+    if len(line) <= width or not at:
+        return line
+    return f"  {shlex.join(words[:at])} \\\n      {shlex.join(words[at:])}"
+
+
+def counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def closest(name: str, names: Iterable[str]) -> str:
+    """A hint for a name that was not found: the nearest ones, or a few of those there are."""
+    names = list(names)
+    folded = {known.lower(): known for known in reversed(names)}
+    near = [folded[own] for own in difflib.get_close_matches(name.lower(), list(folded), n=3, cutoff=0.5)]
+    if near:
+        return f"did you mean {listed(near, 'or')}?"
+    return f"the columns are {listed(names)}." if names else "there are no columns."
+
+
+def listed(names: Sequence[str], joiner: str = "and", most: int = 6) -> str:
+    """'a', 'b' and 'c', or the first few of many."""
+    shown = [repr(name) for name in names[:most]]
+    if len(names) > most:
+        return ", ".join(shown) + f" {joiner} {len(names) - most} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {joiner} {shown[-1]}"

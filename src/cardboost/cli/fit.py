@@ -1,0 +1,330 @@
+"""`cardboost fit`: a CSV file in; a model, a card and a log out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from cardboost.cli.files import INTERRUPTED, OK, BadInput, command, counted, make_folder
+
+if TYPE_CHECKING:
+    from cardboost.cli.csv_table import Labels
+    from cardboost.cli.run import Rows, Run
+
+EXAMPLE = """\
+examples:
+  cardboost fit patients.csv --target died --max-terms 8 --out run
+  cardboost fit loans.csv --target status --positive default --drop id name
+  cardboost fit sensors.csv --target fault --holdout 0.3 --time 60
+
+Writes model.json, card.txt and log.jsonl into the folder --out. Every column
+that is not the target, the weight or dropped is a feature, and must hold
+numbers (true and false count as 1 and 0); an empty cell, NA, NaN, null and ?
+are missing values. Ctrl-C keeps and writes the best model so far (exit code
+130); a second Ctrl-C aborts.
+"""
+#: a card longer than this is not shown on the screen
+_LONGEST_CARD = 20
+
+
+def add_parser(verbs: Any, **style: Any) -> None:
+    parser = verbs.add_parser(
+        "fit",
+        help="train on a CSV file",
+        description="Train a small certified model on a CSV file with a header.",
+        epilog=EXAMPLE,
+        **style,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("data", metavar="DATA.csv", help="training data, one row per example")
+    parser.add_argument(
+        "--target", required=True, metavar="COLUMN", help="the column to predict (two classes)"
+    )
+    parser.add_argument("--out", default="run", metavar="DIR", help="folder for the files (default: run)")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument(
+        "--quiet", action="store_true", help="print nothing but errors (and the JSON, if asked)"
+    )
+
+    model = parser.add_argument_group("the model")
+    model.add_argument(
+        "--max-terms",
+        type=whole_or_none,
+        default=10,
+        metavar="N",
+        help="at most N terms, or none (default: 10)",
+    )
+    model.add_argument("--l0", type=amount, default=0.0, metavar="X", help="price of a term (default: 0)")
+    model.add_argument(
+        "--l1", type=amount, default=1e-4, metavar="X", help="price of weight (default: 0.0001)"
+    )
+    model.add_argument(
+        "--l2", type=amount, default=0.01, metavar="X", help="price of half a squared weight (default: 0.01)"
+    )
+    model.add_argument(
+        "--loss",
+        choices=("logistic", "exponential"),
+        default="logistic",
+        metavar="NAME",
+        help="logistic or exponential (default: logistic)",
+    )
+    model.add_argument(
+        "--max-weight", type=positive, metavar="X", help="largest weight of a term (default: automatic)"
+    )
+    model.add_argument(
+        "--max-bins", type=bins, default=255, metavar="N", help="bins per feature, 2 to 255 (default: 255)"
+    )
+
+    search = parser.add_argument_group("the search")
+    search.add_argument(
+        "--hot-start", type=whole, default=40, metavar="N", help="candidates before selecting (default: 40)"
+    )
+    search.add_argument(
+        "--max-iter", type=whole, default=100, metavar="N", help="most candidates (default: 100)"
+    )
+    search.add_argument(
+        "--criterion",
+        choices=("gain", "edge"),
+        default="gain",
+        metavar="NAME",
+        help="of candidates: gain or edge (default: gain)",
+    )
+    search.add_argument(
+        "--time", type=positive, metavar="SECONDS", help="look for candidates for so long at most"
+    )
+    search.add_argument(
+        "--threads", type=whole, metavar="N", help="threads (default: all cores; same result)"
+    )
+
+    data = parser.add_argument_group("the data")
+    data.add_argument("--weight", metavar="COLUMN", help="a column with the weight of each row")
+    data.add_argument(
+        "--drop",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="COLUMN",
+        help="columns to leave out",
+    )
+    data.add_argument(
+        "--positive", metavar="LABEL", help="the class of high scores (default: the last, sorted)"
+    )
+    data.add_argument(
+        "--holdout", type=fraction, default=0.0, metavar="FRACTION", help="part kept for a test (default: 0)"
+    )
+    data.add_argument(
+        "--seed", type=seed, default=0, metavar="N", help="which rows are held out (default: 0)"
+    )
+    add_delimiter(data)
+
+
+def add_delimiter(parser: Any) -> None:
+    parser.add_argument(
+        "--delimiter", type=delimiter, metavar="CHAR", help="between cells: , ; | or tab (default: found out)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from cardboost.cli.progress import Interrupt
+    from cardboost.cli.run import fit_rows
+
+    rows, classes, facts = read_rows(arguments)
+    folder = make_folder(arguments.out)
+    test = None
+    if arguments.holdout:
+        rows, test = _split(rows, arguments, facts)
+    names = (
+        "max_terms",
+        "l0",
+        "l1",
+        "l2",
+        "loss",
+        "hot_start",
+        "max_iter",
+        "max_weight",
+        "max_bins",
+        "criterion",
+    )
+    options = {name: getattr(arguments, name) for name in names}
+    options |= {"time_limit": arguments.time, "n_jobs": arguments.threads}
+    with Interrupt().listening() as interrupt:
+        quiet = arguments.quiet
+        outcome = fit_rows(rows, classes, options, facts, test=test, interrupt=interrupt, quiet=quiet)
+        written = outcome.write(folder)
+    if arguments.json:
+        result = {**outcome.result(), "data": facts, "files": [str(path) for path in written]}
+        print(json.dumps(result, ensure_ascii=False, indent=2))
+    elif not quiet:
+        print(_summary(outcome, facts, arguments, [str(path) for path in written]))
+    if interrupt.asked:
+        partly = "the best model so far" if outcome.interrupted else "the complete model"
+        print(f"Interrupted: {partly} was written to {folder}.", file=sys.stderr)
+        return INTERRUPTED
+    return OK
+
+
+def read_rows(arguments: argparse.Namespace) -> tuple[Rows, tuple[Any, Any], dict[str, Any]]:
+    """Features, labels and weights from the file, and what is to be said about them."""
+    from cardboost.cli.csv_table import open_csv
+    from cardboost.cli.run import Rows
+
+    target, weight = arguments.target.strip(), arguments.weight
+    with open_csv(arguments.data, arguments.delimiter) as source:
+        for name in (target, *([weight] if weight is not None else []), *arguments.drop):
+            source.where(name)
+        apart = {target, *(name.strip() for name in arguments.drop)}
+        if weight is not None and weight.strip() in apart:
+            raise BadInput(f"--weight {weight}: this column is the target or is dropped.")
+        if target in {name.strip() for name in arguments.drop}:
+            raise BadInput(f"--drop {target}: this column is the target.")
+        wanted = [name for name in source.names if name not in apart]
+        if "" in wanted:
+            at = source.names.index("") + 1
+            raise BadInput(
+                f"{arguments.data}: column {at} has no name; name it, or leave it out with --drop ''."
+            )
+        table, labels = source.read(wanted, target)
+    assert labels is not None
+    weights = None
+    if weight is not None:
+        weights = table.data.pop(weight.strip())
+        _check_weights(weights, weight)
+    if not table.data:
+        raise BadInput(f"{arguments.data} has no column besides the target to learn from.")
+    if table.n_rows == 1:
+        raise BadInput(f"{arguments.data} has only one row: a model needs rows of both classes.")
+    classes = _order(labels, target, arguments.positive)
+    rows = Rows(table, labels.equal(classes[1]), weights)
+    missing = sum(int((values != values).sum()) for values in table.data.values())
+    facts: dict[str, Any] = {
+        "file": os.path.basename(arguments.data),
+        "target": target,
+        "weight": None if weight is None else weight.strip(),
+        "rows": table.n_rows,
+        "features": len(table.data),
+        "missing": missing,
+        "classes": {str(label): int(labels.equal(label).sum()) for label in classes},
+        "holdout": None,
+    }
+    return rows, classes, facts
+
+
+def _order(labels: Labels, target: str, wanted: str | None) -> tuple[Any, Any]:
+    """The two classes, the positive one last."""
+    from cardboost.cli.csv_table import same_label
+
+    classes = labels.classes()
+    if len(classes) < 2:
+        raise BadInput(f"the target {target!r} has only one class: every label is {classes[0]!r}.")
+    if wanted is None or same_label(wanted, classes[1]):
+        return classes[0], classes[1]
+    if same_label(wanted, classes[0]):
+        return classes[1], classes[0]
+    raise BadInput(f"--positive {wanted}: the classes of {target!r} are {classes[0]!r} and {classes[1]!r}.")
+
+
+def _check_weights(weights: Any, name: str) -> None:
+    if (weights != weights).any():
+        raise BadInput(f"the weight column {name!r} has missing values: every row needs a weight.")
+    if (weights < 0).any():
+        raise BadInput(f"the weight column {name!r} holds {weights.min():g}: weights must not be negative.")
+    if not (weights > 0).any():
+        raise BadInput(f"the weight column {name!r} is zero in every row.")
+
+
+def _split(rows: Rows, arguments: argparse.Namespace, facts: dict[str, Any]) -> tuple[Rows, Rows]:
+    from cardboost.cli.run import kept_rows
+
+    keep = kept_rows(rows.positive, arguments.holdout, arguments.seed)
+    if keep.all() or len(set(rows.positive[keep].tolist())) < 2:
+        raise BadInput(
+            f"--holdout {arguments.holdout:g} of {len(keep)} rows leaves no rows for the test, or not both "
+            "classes to train on."
+        )
+    facts["holdout"] = {"fraction": arguments.holdout, "seed": arguments.seed, "rows": int((~keep).sum())}
+    return rows.take(keep), rows.take(~keep)
+
+
+def _summary(run: Run, facts: dict[str, Any], arguments: argparse.Namespace, written: list[str]) -> str:
+    from cardboost.cli.run import certificate_lines, score_line
+
+    if run.ensemble.n_terms <= _LONGEST_CARD:
+        text = run.card
+    else:
+        text = "\n".join(
+            [
+                f"{run.ensemble.n_terms} terms: see {written[1]} for the card.",
+                "",
+                "Certificate",
+                *certificate_lines(run.certificate),
+                "",
+            ]
+        )
+    counts = ", ".join(f"{count:,} of class {label}" for label, count in facts["classes"].items())
+    lines = [text, f"data       {facts['rows']:,} rows ({counts}), {counted(facts['features'], 'feature')}"]
+    lines += [score_line(name, scores) for name, scores in run.scores.items()]
+    stop = "" if run.trace.status in ("column limit", "optimal", "exhausted") else f"; {run.trace.message}"
+    lines.append(
+        f"fitted in  {run.seconds:.2f} s, {counted(run.trace[-1].n_columns, 'candidate term')}{stop}"
+    )
+    lines += ["", "The files of this run:", *(f"  {path}" for path in written), "", "Next:"]
+    extra = [] if arguments.delimiter is None else ["--delimiter", arguments.delimiter]
+    check = ["certify", written[0], arguments.data, "--target", facts["target"]]
+    check += [] if facts["weight"] is None else ["--weight", facts["weight"]]
+    lines.append(command("cardboost", "predict", written[0], arguments.data, *extra))
+    lines.append(command("cardboost", *check, *extra))
+    return "\n".join(lines)
+
+
+# ------------------------------------------------------------------------------------------------ options
+
+
+def _number(text: str, accept: Callable[[float], bool], wanted: str, kind: type = float) -> Any:
+    try:
+        value = kind(text)
+        if "_" not in text and math.isfinite(value) and accept(value):
+            return value
+    except (ValueError, OverflowError):
+        pass
+    raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}")
+
+
+def whole(text: str) -> int:
+    return int(_number(text, lambda n: n >= 1, "a whole number of at least 1", int))
+
+
+def whole_or_none(text: str) -> int | None:
+    wanted = "a whole number of at least 1, or none"
+    return None if text.lower() == "none" else int(_number(text, lambda n: n >= 1, wanted, int))
+
+
+def bins(text: str) -> int:
+    return int(_number(text, lambda n: 2 <= n <= 255, "a whole number from 2 to 255", int))
+
+
+def seed(text: str) -> int:
+    return int(_number(text, lambda n: n >= 0, "a whole number of at least 0", int))
+
+
+def amount(text: str) -> float:
+    return float(_number(text, lambda x: x >= 0, "a number of at least 0"))
+
+
+def positive(text: str) -> float:
+    return float(_number(text, lambda x: x > 0, "a number above 0"))
+
+
+def fraction(text: str) -> float:
+    return float(_number(text, lambda x: 0 <= x < 1, "a fraction of at least 0 and below 1"))
+
+
+def delimiter(text: str) -> str:
+    named = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}.get(text.lower(), text)
+    if len(named) != 1 or named in '\r\n"':
+        raise argparse.ArgumentTypeError(f"expected one character or the word tab, got {text!r}")
+    return named

@@ -1,0 +1,100 @@
+"""The `cardboost` command: one parser, one file per verb, one sentence for everything that goes wrong."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from cardboost.cli import certify, demo, fit, predict
+from cardboost.cli.files import BAD_INPUT, BUG, INTERRUPTED, OK, PIPE_CLOSED, BadInput
+
+_EPILOG = """\
+examples:
+  cardboost demo
+  cardboost fit patients.csv --target died --max-terms 8 --out run
+  cardboost predict run/model.json new.csv --out scores.csv
+  cardboost certify run/model.json patients.csv --target died
+
+`cardboost VERB --help` shows the options of a verb.
+
+exit codes:
+    0  all went well
+    1  certify, demo: the certificate does not hold
+    2  bad usage or bad input, said in one sentence
+   70  a bug in cardboost
+  130  interrupted (fit keeps and writes the best model so far)
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """One sentence instead of a page of usage."""
+
+    def error(self, message: str) -> NoReturn:
+        message = message[:1].lower() + message[1:]
+        print(f"{self.prog}: {message.rstrip('.')}. See `{self.prog} --help`.", file=sys.stderr)
+        raise SystemExit(BAD_INPUT)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    from cardboost import __version__
+
+    style: dict[str, Any] = {"formatter_class": _Formatter, "allow_abbrev": False}
+    parser = _Parser(
+        prog="cardboost",
+        description="Small boosted models that can be read, with a proof of how good they are.",
+        epilog=_EPILOG,
+        **style,
+    )
+    parser.add_argument("--version", action="version", version=f"cardboost {__version__}")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True, dest="verb")
+    for module in (demo, fit, predict, certify):
+        module.add_parser(verbs, **style)
+    return parser
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Options in one column, their meaning in another, within 79 characters."""
+
+    def __init__(self, prog: str, **settings: Any) -> None:
+        settings.setdefault("max_help_position", 26)
+        settings.setdefault("width", 79)
+        super().__init__(prog, **settings)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    parser = build_parser()
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if not given:
+        parser.print_help()
+        return OK
+    try:
+        parsed = parser.parse_args(given)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else BAD_INPUT
+    try:
+        return int(parsed.run(parsed))
+    except BadInput as error:
+        print(f"cardboost {parsed.verb}: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print(f"cardboost {parsed.verb}: aborted.", file=sys.stderr)
+        return INTERRUPTED
+    except MemoryError:
+        print(f"cardboost {parsed.verb}: there is not enough memory for these data.", file=sys.stderr)
+        return BAD_INPUT
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except Exception:
+        traceback.print_exc()
+        print("This is a bug in cardboost: please report the lines above.", file=sys.stderr)
+        return BUG
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""`cardboost predict`: scores, probabilities and classes for the rows of a CSV file."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from cardboost.cli.files import OK, BadInput, closest, listed, read_model_file, replacing
+from cardboost.cli.fit import add_delimiter
+
+if TYPE_CHECKING:
+    from cardboost.cli.csv_table import CsvFile, Frame
+    from cardboost.model.ensemble import Ensemble
+
+EXAMPLE = """\
+examples:
+  cardboost predict run/model.json new.csv
+  cardboost predict run/model.json new.csv --out scores.csv --contributions
+
+One line per row: score, probability (of the class that high scores stand
+for) and class. Columns are found by their names, in any order; columns that
+the model does not use may be absent, and all others are ignored.
+"""
+_ROWS_AT_ONCE = 65_536
+
+
+def add_parser(verbs: Any, **style: Any) -> None:
+    parser = verbs.add_parser(
+        "predict",
+        help="score the rows of a CSV file",
+        description="Score the rows of a CSV file with a model file.",
+        epilog=EXAMPLE,
+        **style,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("model", metavar="MODEL.json", help="a model file")
+    parser.add_argument("data", metavar="DATA.csv", help="rows to score, with a header")
+    parser.add_argument("--out", default="-", metavar="FILE", help="where to write (default: -, the screen)")
+    parser.add_argument(
+        "--contributions", action="store_true", help="also what each used feature adds to the score"
+    )
+    add_delimiter(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from cardboost.cli.csv_table import open_csv
+
+    ensemble = read_model_file(arguments.model).ensemble
+    used = [ensemble.feature_name(j) for j in ensemble.features_used]
+    with open_csv(arguments.data, arguments.delimiter) as source:
+        require_columns(source, used, named=ensemble.feature_names is not None)
+        frame, _ = source.read(used)
+    if arguments.out == "-":
+        _write(sys.stdout, ensemble, frame, arguments.contributions)
+        sys.stdout.flush()
+    else:
+        with replacing(Path(arguments.out)) as file:
+            _write(file, ensemble, frame, arguments.contributions)
+    return OK
+
+
+def require_columns(source: CsvFile, names: list[str], named: bool) -> None:
+    """Say which columns of the model the file lacks."""
+    lacking = [name for name in names if name.strip() not in source.names]
+    if not lacking:
+        return
+    if not named:
+        raise BadInput(
+            f"the model was trained on columns without names: call them x0, x1, ... in {source.path} "
+            f"({lacking[0]} is needed)."
+        )
+    if len(lacking) == 1:
+        free = [name for name in source.names if name and name not in names]
+        hint = closest(lacking[0], free)
+        raise BadInput(f"{source.path} has no column {lacking[0]!r}, which the model needs: {hint}")
+    raise BadInput(f"{source.path} lacks columns that the model needs: {listed(lacking)}.")
+
+
+def _write(file: IO[str], ensemble: Ensemble, frame: Frame, contributions: bool) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    used = list(ensemble.features_used)
+    header = ["score", "probability", "class"]
+    if contributions:
+        header += ["contribution:(intercept)", *(f"contribution:{ensemble.feature_name(j)}" for j in used)]
+    writer.writerow(header)
+    for start in range(0, frame.n_rows, _ROWS_AT_ONCE):
+        table = _model_rows(ensemble, frame, start, start + _ROWS_AT_ONCE)
+        score = ensemble.decision_function(table)
+        labels = [ensemble.classes[k] for k in (score > 0).astype(int).tolist()]
+        columns = [score.tolist(), ensemble.predict_proba(table)[:, 1].tolist(), labels]
+        if contributions:
+            columns.append([ensemble.intercept] * len(score))
+            columns += ensemble.contributions(table)[:, used].T.tolist()
+        writer.writerows(zip(*columns, strict=True))
+
+
+def _model_rows(ensemble: Ensemble, frame: Frame, start: int, stop: int) -> Frame:
+    """Some rows with all columns of the model; those that it does not use count as missing."""
+    import numpy as np
+
+    from cardboost.cli.csv_table import Frame
+
+    stop = min(stop, frame.n_rows)
+    absent = np.full(stop - start, np.nan)
+    names = [ensemble.feature_name(j) for j in range(ensemble.n_features)]
+    return Frame({n: frame.data[n][start:stop] if n in frame.data else absent for n in names}, stop - start)

@@ -1,0 +1,211 @@
+"""A run: fit, then model.json, card.txt and log.jsonl in one folder. Shared by `fit` and `demo`."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.cli.csv_table import Frame
+from cardboost.cli.files import BadInput, write_text
+from cardboost.cli.progress import Interrupt, Progress
+
+if TYPE_CHECKING:
+    from cardboost.boosting.column_generation import Trace
+    from cardboost.certificate.certificate import Certificate
+    from cardboost.model.ensemble import Ensemble
+
+Array = NDArray[np.float64]
+MODEL, CARD, LOG = "model.json", "card.txt", "log.jsonl"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows to train or to test on."""
+
+    table: Frame
+    positive: NDArray[np.bool_]
+    weight: Array | None = None
+
+    def take(self, rows: NDArray[np.bool_]) -> Rows:
+        weight = None if self.weight is None else self.weight[rows]
+        return Rows(self.table.take(rows), self.positive[rows], weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A fitted model with everything that the files of a run say."""
+
+    ensemble: Ensemble
+    certificate: Certificate
+    trace: Trace
+    parameters: dict[str, Any]
+    data: dict[str, Any]
+    scores: dict[str, dict[str, float | None]]
+    seconds: float
+    interrupted: bool
+
+    @property
+    def card(self) -> str:
+        from cardboost.model.card import render_card
+
+        title = f"Scorecard for {self.data['target']} = {self.ensemble.classes[1]}"
+        return render_card(self.ensemble, title=title, certificate_lines=self.certificate.lines())
+
+    def result(self) -> dict[str, Any]:
+        """What came out, as plain data: the last line of the log, and what --json prints."""
+        bounds = [
+            {
+                "scope": own.scope,
+                "lower_bound": own.lower_bound,
+                "gap": own.gap,
+                "relative_gap": own.relative_gap,
+                "guarantee": own.guarantee,
+            }
+            for own in self.certificate.bounds
+        ]
+        used = [self.ensemble.feature_name(j) for j in self.ensemble.features_used]
+        return {
+            "terms": self.ensemble.n_terms,
+            "features_used": used,
+            "classes": list(self.ensemble.classes),
+            "objective": self.certificate.objective,
+            "null_objective": self.certificate.null_objective,
+            "status": self.certificate.status,
+            "bounds": bounds,
+            "scores": self.scores,
+            "stopped_because": self.trace.message,
+            "interrupted": self.interrupted,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def log(self) -> str:
+        """One JSON object per line: the start, every round, the end."""
+        from cardboost import __version__
+
+        lines: list[dict[str, Any]] = [
+            {"event": "start", "cardboost": __version__, "data": self.data, "parameters": self.parameters}
+        ]
+        for record in self.trace:
+            bound = record.lower_bound if math.isfinite(record.lower_bound) else None
+            edge = record.edge if math.isfinite(record.edge) else None
+            lines.append(
+                {
+                    "event": "round",
+                    "columns": record.n_columns,
+                    "terms": record.n_terms,
+                    "objective": record.objective,
+                    "lower_bound": bound,
+                    "edge": edge,
+                    "seconds": round(record.seconds, 6),
+                }
+            )
+        lines.append({"event": "end", **self.result()})
+        return "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
+
+    def write(self, folder: Path) -> list[Path]:
+        """The three files, each of them whole or not there."""
+        from cardboost.model.io import save
+
+        training = {"parameters": self.parameters, "data": self.data}
+        try:
+            save(folder / MODEL, self.ensemble, self.certificate.to_dict(), training)
+        except (OSError, ValueError) as error:
+            raise BadInput(f"cannot write {str(folder / MODEL)!r}: {error}.") from None
+        write_text(folder / CARD, self.card)
+        write_text(folder / LOG, self.log())
+        return [folder / MODEL, folder / CARD, folder / LOG]
+
+
+def fit_rows(
+    rows: Rows,
+    classes: tuple[Any, Any],
+    options: dict[str, Any],
+    data: dict[str, Any],
+    test: Rows | None = None,
+    interrupt: Interrupt | None = None,
+    quiet: bool = False,
+) -> Run:
+    """Train with these options of the classifier; a wish to stop is granted after the first column."""
+    from cardboost.estimators.classifier import CardBoostClassifier
+
+    estimator = CardBoostClassifier(**options)
+    progress = Progress(_columns_at_most(estimator), quiet)
+
+    def after_round(record: Any) -> bool:
+        progress.update(record)
+        return interrupt is not None and interrupt.asked and record.n_columns > 0
+
+    try:
+        started = time.perf_counter()
+        progress.say("binning ...")
+        # labels go in as 0 and 1, so that either class can be the positive one
+        estimator._fit(rows.table, rows.positive.astype(np.int64), rows.weight, after_round)
+        seconds = time.perf_counter() - started
+    except (ValueError, TypeError) as error:
+        raise BadInput(str(error)) from None
+    finally:
+        progress.close()
+    ensemble = replace(estimator.ensemble_, classes=classes)
+    certificate = replace(estimator.certificate_, positive=classes[1])
+    parameters = {
+        key: value if isinstance(value, int | float | str | bool | None) else repr(value)
+        for key, value in estimator.get_params(deep=False).items()
+    }
+    scores = {"training": score(ensemble, rows)}
+    if test is not None:
+        scores["test"] = score(ensemble, test)
+    interrupted = estimator.trace_.status == "stopped"
+    return Run(ensemble, certificate, estimator.trace_, parameters, data, scores, seconds, interrupted)
+
+
+def _columns_at_most(estimator: Any) -> int:
+    if estimator.max_terms is None and not estimator.l0:
+        return int(estimator.max_iter)
+    return int(min(estimator.max_iter, max(estimator.hot_start, estimator.max_terms or 0)))
+
+
+def certificate_lines(certificate: Certificate) -> list[str]:
+    """The certificate in words, wrapped for a terminal."""
+    lines: list[str] = []
+    for line in certificate.lines():
+        lines += textwrap.wrap(line, 78, initial_indent="  ", subsequent_indent=" " * 15)
+    return lines
+
+
+def score(ensemble: Ensemble, rows: Rows) -> dict[str, float | None]:
+    """Accuracy, area under the ROC curve (None where one class is absent) and mean log loss."""
+    from sklearn.metrics import roc_auc_score
+
+    points = ensemble.decision_function(rows.table)
+    chance = ensemble.predict_proba(rows.table)
+    own = np.where(rows.positive, chance[:, 1], chance[:, 0])
+    two = rows.positive.any() and not rows.positive.all()
+    auc = float(roc_auc_score(rows.positive, points, sample_weight=rows.weight)) if two else None
+    return {
+        "accuracy": float(np.average((points > 0) == rows.positive, weights=rows.weight)),
+        "auc": auc,
+        "log_loss": float(np.average(-np.log(np.maximum(own, 1e-300)), weights=rows.weight)),
+    }
+
+
+def score_line(name: str, scores: dict[str, float | None]) -> str:
+    auc = "" if scores["auc"] is None else f"   AUC {scores['auc']:.4f}"
+    accuracy = 100 * (scores["accuracy"] or 0.0)
+    return f"{name:<10} accuracy {accuracy:.1f} %{auc}   log loss {scores['log_loss']:.4f}"
+
+
+def kept_rows(positive: NDArray[np.bool_], fraction: float, seed: int) -> NDArray[np.bool_]:
+    """Which rows stay in training when a fraction of each class is held out. Equal seeds, equal rows."""
+    random = np.random.default_rng(seed)
+    keep = np.ones(len(positive), dtype=bool)
+    for own in (np.flatnonzero(~positive), np.flatnonzero(positive)):
+        keep[random.permutation(own)[: round(fraction * len(own))]] = False
+    return keep

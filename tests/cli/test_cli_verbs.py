@@ -1,0 +1,355 @@
+"""Every verb end to end: what it prints, what it writes, and its exit code."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from cardboost import CardBoostClassifier, __version__, load_model
+from cardboost.cli.csv_table import Frame
+from cardboost.cli.fit import EXAMPLE
+from cardboost.cli.main import build_parser, main
+
+QUICK = ["--max-terms", "3", "--hot-start", "10", "--threads", "1"]
+
+
+def make_rows(rows=150, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 4))
+    X[rng.random((rows, 4)) < 0.05] = np.nan
+    positive = np.nan_to_num(X[:, 0]) + 0.6 * np.nan_to_num(X[:, 2]) + 0.3 * rng.normal(size=rows) > 0
+    return dict(zip(["age", "bmi", "dose", "noise level"], X.T, strict=True)), positive
+
+
+def write_csv(path, columns):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        cells = [["" if v != v else v for v in np.asarray(own).tolist()] for own in columns.values()]
+        writer.writerows(zip(*cells, strict=True))
+    return str(path)
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def data(work):
+    features, positive = make_rows()
+    labels = np.where(positive, "ill", "fit")
+    return write_csv(work / "data.csv", {**features, "state": labels}), features, positive
+
+
+def run(capsys, *words):
+    code = main(list(words))
+    seen = capsys.readouterr()
+    return code, seen.out, seen.err
+
+
+def log_of(folder):
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_the_demo(work, capsys):
+    code, out, _ = run(capsys, "demo", "--max-terms", "3")
+    assert code == 0
+    for part in (
+        "Scorecard for malignant = 1",
+        "scope: pool",
+        "scope: dictionary",
+        "test       accuracy",
+        "verified",
+    ):
+        assert part in out
+    assert max(map(len, out.splitlines())) < 80
+    folder = work / "cardboost-demo"
+    assert {p.name for p in folder.iterdir()} == {
+        "model.json",
+        "card.txt",
+        "log.jsonl",
+        "train.csv",
+        "test.csv",
+    }
+    model, train, test = (str(folder / name) for name in ("model.json", "train.csv", "test.csv"))
+    assert run(capsys, "certify", model, train, "--target", "malignant")[0] == 0
+    assert run(capsys, "certify", model, test, "--target", "malignant")[0] == 1
+    code, out, _ = run(capsys, "predict", model, test)
+    assert code == 0
+    assert len(out.splitlines()) == 172
+
+
+def test_fit_writes_the_model_that_python_fits(data, work, capsys):
+    path, features, positive = data
+    code, out, err = run(capsys, "fit", path, "--target", "state", *QUICK, "--out", "out/run")
+    assert (code, err) == (0, "")
+    assert "Scorecard for state = ill" in out
+    assert "cardboost certify out/run/model.json" in out
+    model = load_model(work / "out/run/model.json")
+    twin = CardBoostClassifier(max_terms=3, hot_start=10, n_jobs=1)
+    twin.fit(Frame(features, len(positive)), np.where(positive, "ill", "fit"))
+    assert json.dumps(model.ensemble.to_dict()) == json.dumps(twin.ensemble_.to_dict())
+    assert model.certificate == twin.certificate_.to_dict()
+    assert (work / "out/run/card.txt").read_text() in out + "\n"
+
+    log = log_of(work / "out/run")
+    assert [line["event"] for line in log] == ["start", *["round"] * len(twin.trace_), "end"]
+    assert log[0]["data"]["classes"] == {"fit": int((~positive).sum()), "ill": int(positive.sum())}
+    assert log[0]["parameters"]["max_terms"] == 3
+    assert log[1]["columns"] == 0
+    assert log[-1]["objective"] == twin.certificate_.objective
+    assert not log[-1]["interrupted"]
+
+
+def test_the_same_command_writes_the_same_model(data, work, capsys):
+    for out in ("one", "two"):
+        assert run(capsys, "fit", data[0], "--target", "state", *QUICK, "--out", out, "--quiet") == (
+            0,
+            "",
+            "",
+        )
+    assert (work / "one/model.json").read_bytes() == (work / "two/model.json").read_bytes()
+
+
+def test_the_positive_class_can_be_chosen(data, work, capsys):
+    path, _, positive = data
+    code, _, _ = run(capsys, "fit", path, "--target", "state", *QUICK, "--positive", "fit")
+    assert code == 0
+    model = load_model(work / "run/model.json")
+    assert model.classes == ("ill", "fit")
+    assert run(capsys, "certify", "run/model.json", path, "--target", "state")[0] == 0
+    _, out, _ = run(capsys, "predict", "run/model.json", path)
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert (
+        np.mean([row["class"] == ("ill" if p else "fit") for row, p in zip(rows, positive, strict=True)])
+        > 0.8
+    )
+    assert all((float(row["score"]) > 0) == (row["class"] == "fit") for row in rows)
+
+
+def test_fit_as_json_with_held_out_rows_and_weights(work, capsys):
+    features, positive = make_rows()
+    columns = {**features, "name": ["x"] * 150, "w": np.arange(150) % 3, "y": positive.astype(int)}
+    path = write_csv(work / "data.csv", columns)
+    words = ["--target", "y", "--weight", "w", "--drop", "name", "--holdout", "0.3", "--json", *QUICK]
+    code, out, _ = run(capsys, "fit", path, *words)
+    assert code == 0
+    result = json.loads(out)
+    assert result["data"]["holdout"]["rows"] == 45
+    assert set(result["scores"]) == {"training", "test"}
+    assert result["terms"] <= 3
+    code, out, _ = run(capsys, "certify", "run/model.json", path, "--target", "y", "--weight", "w", "--json")
+    assert code == 0
+    assert json.loads(out)["bounds"] == result["bounds"]
+    assert run(capsys, "certify", "run/model.json", path)[0] == 0  # target and weight as noted in the file
+
+
+def test_a_model_without_selection(data, capsys):
+    code, out, _ = run(capsys, "fit", data[0], "--target", "state", "--max-terms", "none", "--max-iter", "30")
+    assert code == 0
+    assert "terms: see run/card.txt for the card" in out
+    assert run(capsys, "certify", "run/model.json", data[0], "--target", "state")[0] == 0
+
+
+def test_predict_by_names(data, work, capsys):
+    path, features, _ = data
+    run(capsys, "fit", path, "--target", "state", *QUICK)
+    ensemble = load_model(work / "run/model.json").ensemble
+    score = ensemble.decision_function(Frame(features, 150))
+    used = [ensemble.feature_name(j) for j in ensemble.features_used]
+    assert len(used) < 4
+    shuffled = {"id": ["text"] * 150, **{name: features[name] for name in reversed(used)}}
+    other = write_csv(work / "other.csv", shuffled)
+    code, _, _ = run(capsys, "predict", "run/model.json", other, "--out", "scores.csv", "--contributions")
+    assert code == 0
+    rows = list(csv.DictReader(io.StringIO((work / "scores.csv").read_text(encoding="utf-8"))))
+    assert [float(row["score"]) for row in rows] == score.tolist()
+    chance = ensemble.predict_proba(Frame(features, 150))[:, 1]
+    assert [float(row["probability"]) for row in rows] == chance.tolist()
+    assert {row["class"] for row in rows} == {"ill", "fit"}
+    parts = [[float(row[key]) for key in row if key.startswith("contribution:")] for row in rows]
+    assert [len(own) for own in parts] == [len(used) + 1] * 150
+    np.testing.assert_allclose(np.sum(parts, axis=1), score, rtol=0, atol=1e-12)
+
+    del shuffled[used[0]]
+    code, out, err = run(capsys, "predict", "run/model.json", write_csv(work / "other.csv", shuffled))
+    assert (code, out) == (2, "")
+    assert f"has no column {used[0]!r}, which the model needs" in err
+
+
+def test_models_without_names_take_x0_x1(work, capsys):
+    features, positive = make_rows()
+    X = np.column_stack(list(features.values()))
+    CardBoostClassifier(max_terms=2, hot_start=5).fit(X, positive).save("model.json")
+    named = write_csv(work / "data.csv", {**{f"x{j}": X[:, j] for j in range(4)}, "y": positive})
+    assert run(capsys, "certify", "model.json", named, "--target", "y")[0] == 0
+    assert run(capsys, "predict", "model.json", named)[0] == 0
+    code, _, err = run(capsys, "certify", "model.json", named)
+    assert code == 2
+    assert "--target is needed" in err
+    code, _, err = run(capsys, "predict", "model.json", write_csv(work / "other.csv", features))
+    assert code == 2
+    assert "call them x0, x1" in err
+
+
+def test_certify_finds_what_was_changed(data, work, capsys):
+    path = data[0]
+    run(capsys, "fit", path, "--target", "state", *QUICK)
+    document = json.loads((work / "run/model.json").read_text())
+
+    def verdict(change):
+        changed = json.loads(json.dumps(document))
+        change(changed)
+        (work / "changed.json").write_text(json.dumps(changed))
+        return run(capsys, "certify", "changed.json", path, "--target", "state")
+
+    def heavier(changed):
+        changed["ensemble"]["terms"][0]["weight"] *= 1.5
+
+    def shifted(changed):
+        changed["ensemble"]["intercept"] += 0.25
+
+    def fewer(changed):
+        changed["ensemble"]["terms"].pop()
+
+    def doubled(changed):
+        changed["ensemble"]["terms"][1] = changed["ensemble"]["terms"][0]
+
+    def bolder(changed):
+        changed["certificate"]["bounds"][0]["guarantee"] = 1.0
+
+    def broken(changed):
+        changed["certificate"] = {"digest": 7}
+
+    expected = [
+        (heavier, "ensemble.terms[0]"),
+        (shifted, "ensemble.intercept"),
+        (fewer, "ensemble.terms"),
+        (doubled, "ensemble.terms[1]"),
+        (bolder, "bounds[0].guarantee"),
+        (broken, "NOT hold"),
+    ]
+    for change, place in expected:
+        code, out, err = verdict(change)
+        assert code == 1, change
+        assert place in out, change
+        assert err == ""
+    code, _, err = verdict(lambda changed: changed.update(certificate=None))
+    assert code == 2
+    assert "holds no certificate" in err
+    code, _, err = verdict(lambda changed: changed["ensemble"].update(classes=["fit", "well"]))
+    assert code == 2
+    assert "the label 'ill' in 'state' is none of the model's classes" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "sentence"),
+    [
+        ("a,y\n1,0\n2,1\n", ["--target", "Y"], "has no column 'Y': did you mean 'y'?"),
+        ("a,y\n1,0\n2,1\n", ["--target", "state"], "has no column 'state'"),
+        ("a,y\n1,0\n2,1\n", ["--target", "y", "--drop", "b"], "has no column 'b'"),
+        ("a,y\n1,0\n2,1\n", ["--target", "y", "--drop", "y"], "this column is the target"),
+        ("a,y\n1,0\n2,1\n", ["--target", "y", "--drop", "a"], "no column besides the target"),
+        ("a,y\n1,0\n2,1\n", ["--target", "y", "--weight", "w"], "has no column 'w'"),
+        ("a,y\n1,0\n2,1\n", ["--target", "y", "--weight", "a", "--drop", "a"], "is the target or is dropped"),
+        ("a,w,y\n1,-1,0\n2,1,1\n", ["--target", "y", "--weight", "w"], "weights must not be negative"),
+        ("a,w,y\n1,,0\n2,1,1\n", ["--target", "y", "--weight", "w"], "has missing values"),
+        ("a,w,y\n1,0,0\n2,0,1\n", ["--target", "y", "--weight", "w"], "is zero in every row"),
+        ("a,w,y\n1,0,0\n2,1,1\n", ["--target", "y", "--weight", "w"], "only one class"),
+        ("a,y\n1,0\n2,1\n", ["--target", "y", "--positive", "2"], "the classes of 'y' are 0 and 1"),
+        (
+            "a,y\n1,0\n2,1\n",
+            ["--target", "y", "--holdout", "0.9"],
+            "leaves no rows for the test, or not both",
+        ),
+        ("a,y\n1,0\n2,0\n", ["--target", "y"], "has only one class: every label is 0"),
+        ("a,y\n1,0\n", ["--target", "y"], "has only one row"),
+        ("a,y\n", ["--target", "y"], "has a header but no rows"),
+        ("", ["--target", "y"], "is empty"),
+        ("a,y\n1,0\n2,\n", ["--target", "y"], "line 3: the target 'y' is empty"),
+        ("a,y\n1,0\n2,1\n3,2\n", ["--target", "y"], "more than two classes"),
+        (
+            "a,y\n1,0\n2,1\n",
+            ["--target", "y", "--max-terms", "0"],
+            "expected a whole number of at least 1, or none",
+        ),
+        ("a,y\n1,0\n2,1\n", ["--target", "y", "--max-bins", "300"], "expected a whole number from 2 to 255"),
+        ("a,y\n1,0\n2,1\n", ["--target", "y", "--l1", "nan"], "expected a number of at least 0"),
+        ("a,y\n1,0\n2,1\n", ["--target", "y", "--time", "0"], "expected a number above 0"),
+        ("a,y\n1,0\n2,1\n", ["--target", "y", "--loss", "hinge"], "invalid choice: 'hinge'"),
+        ("a,y\n1,0\n2,1\n", ["--target", "y", "--delimiter", "ab"], "expected one character"),
+        (",y\n1,0\n2,1\n", ["--target", "y"], "column 1 has no name"),
+        ("a,y\n1,0\n2,1\n", [], "the following arguments are required: --target"),
+        ("a,y\n1,0\n2,1\n", ["--target", "y", "--out", "data.csv"], "cannot make the folder"),
+    ],
+)
+def test_bad_input_gets_one_sentence(work, capsys, text, words, sentence):
+    (work / "data.csv").write_text(text)
+    code, out, err = run(capsys, "fit", "data.csv", *words)
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert err.count("\n") == 1
+    assert not (work / "run/model.json").exists()
+
+
+def test_two_rows_are_enough(work, capsys):
+    (work / "data.csv").write_text("a,y\n1,0\n2,1\n")
+    assert run(capsys, "fit", "data.csv", "--target", "y")[0] == 0
+    assert run(capsys, "certify", "run/model.json", "data.csv", "--target", "y")[0] == 0
+
+
+def test_a_bad_model_file(work, capsys):
+    (work / "data.csv").write_text("a,y\n1,0\n2,1\n")
+    (work / "model.json").write_text("{}")
+    for path, sentence in (("model.json", "format: expected"), ("none.json", "no such file")):
+        for verb in ("predict", "certify"):
+            code, _, err = run(capsys, verb, path, "data.csv")
+            assert code == 2
+            assert sentence in err
+            assert err.count("\n") == 1
+
+
+def test_help_has_examples_and_exit_codes(capsys):
+    for words in (
+        [],
+        ["--help"],
+        ["demo", "--help"],
+        ["fit", "--help"],
+        ["predict", "--help"],
+        ["certify", "--help"],
+    ):
+        code, out, _ = run(capsys, *words)
+        assert code == 0
+        assert "examples:\n  cardboost" in out
+        assert max(map(len, out.splitlines())) < 80
+    code, out, _ = run(capsys, "--help")
+    assert "exit codes:" in out
+    assert run(capsys, "--version") == (0, f"cardboost {__version__}\n", "")
+    assert run(capsys, "pareto")[0] == 2
+    assert "cardboost fit" in EXAMPLE
+
+
+def test_defaults_are_those_of_the_classifier():
+    given = vars(build_parser().parse_args(["fit", "data.csv", "--target", "y"]))
+    own = CardBoostClassifier().get_params()
+    shared = set(given) & set(own)
+    assert shared >= {"max_terms", "l0", "l1", "l2", "loss", "hot_start", "max_iter", "max_bins", "criterion"}
+    assert {name: given[name] for name in shared} == {name: own[name] for name in shared}
+
+
+def test_as_a_command_of_its_own(data, work):
+    command = [sys.executable, "-m", "cardboost.cli.main"]
+    words = ["fit", data[0], "--target", "state", *QUICK, "--out", "run"]
+    done = subprocess.run([*command, *words], capture_output=True, text=True, cwd=work, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Scorecard for state = ill" in done.stdout
+    words = ["predict", "run/model.json", "none.csv"]
+    done = subprocess.run([*command, *words], capture_output=True, text=True, cwd=work, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr == "cardboost predict: cannot read 'none.csv': no such file or directory.\n"

@@ -1,0 +1,152 @@
+"""The one loop: it never gets worse, and with a finite dictionary it ends at the optimum over all columns."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import reference
+from cardboost.boosting.column_generation import ONE_AT_A_TIME, Pace, StopRule, generate
+from cardboost.data.binning import bin_table
+from cardboost.data.table import read_table
+from cardboost.data.weights import RowWeights
+from cardboost.dictionary.columns import MatrixDictionary
+from cardboost.dictionary.stumps import StumpDictionary
+from cardboost.losses import LOSSES
+from cardboost.master.newton import Master
+from cardboost.master.problem import PriceRule
+from cardboost.risk import EmpiricalRisk
+
+
+def all_columns(dictionary: StumpDictionary) -> np.ndarray:
+    """a_ij of every distinct stump, behind the two columns of the intercept."""
+    matrix, y = dictionary.matrix, dictionary.sign
+    columns = {tuple(y): None, tuple(-y): None} if dictionary.intercept else {}
+    for f in range(matrix.n_features):
+        for stump in reference.all_stumps(int(matrix.n_bins[f]), bool(matrix.n_missing[f])):
+            h = reference.stump_column(matrix.bins[f], *stump)
+            if abs(h.sum()) < len(h):
+                columns[tuple(y * h)] = None
+    return np.array(list(columns), dtype=float).T
+
+
+def optimum(a, loss, s, rule: PriceRule, n_free: int) -> float:
+    p = rule.prices(a.shape[1], n_free)
+
+    def objective(w):
+        F = a @ w
+        return loss.value(F, s) + p.cost(w), a.T @ (s * loss.derivative(F)) + p.l1 + p.l2 * w
+
+    w = np.zeros(a.shape[1])
+    for _ in range(3):
+        w = minimize(
+            objective, w, jac=True, method="L-BFGS-B",
+            bounds=[(0, None if np.isinf(m) else m) for m in p.max_weight],
+            options={"ftol": 1e-16, "gtol": 1e-13, "maxiter": 3000, "maxfun": 10000, "maxcor": 30},
+        ).x  # fmt: skip
+    return objective(w)[0]
+
+
+def setting(seed, loss, intercept=True, weighting="none"):
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(10, 90))
+    y = rng.choice([-1, 1], rows).astype(np.int8)
+    X = np.round(rng.normal(size=(rows, 3)) + 0.5 * y[:, None], 1)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    raw = {"none": None, "counts": rng.integers(1, 5, rows).astype(float), "real": rng.uniform(0.1, 2, rows)}
+    weights = RowWeights.make(rows, raw[weighting])
+    dictionary = StumpDictionary(bin_table(read_table(X), weights, 6, 1), y, 1, intercept)
+    return dictionary, EmpiricalRisk(LOSSES[loss], weights, y)
+
+
+def run(dictionary, risk, rule, stop, **options):
+    master = Master(dictionary.pool(), risk, lambda pool: rule.prices(pool.n_columns, pool.n_free))
+    options = {"l1": rule.l1, "l2": rule.l2, "unseen": rule.prices(1, 0), **options}
+    return generate(dictionary, master, stop, **options)
+
+
+rules = st.sampled_from(
+    [PriceRule(0.01, 0.0), PriceRule(0.002, 0.01), PriceRule(0.0, 0.05), PriceRule(0.001, 0.0, 0.0, 0.7, 2.0)]
+)
+
+
+@given(
+    st.integers(0, 2**32), st.sampled_from(sorted(LOSSES)), rules, st.booleans(),
+    st.sampled_from(["none", "counts", "real"]), st.sampled_from(["edge", "gain"]),
+)  # fmt: skip
+@settings(max_examples=30)
+def test_reaches_the_optimum_over_all_stumps(seed, loss, rule, intercept, weighting, criterion):
+    dictionary, risk = setting(seed, loss, intercept, weighting)
+    pool, solution, trace = run(
+        dictionary, risk, rule, StopRule(1000, tol=1e-7), criterion=criterion, pace=ONE_AT_A_TIME
+    )
+    a = all_columns(dictionary)
+    best = optimum(a, risk.loss, risk.weights.normalised, rule, 2 if intercept else 0)
+    assert trace.status in ("optimal", "exhausted")
+    assert solution.objective == pytest.approx(best, rel=2e-6)
+    for record in trace:
+        assert record.lower_bound <= best * (1 + 1e-9)
+        assert record.objective >= best * (1 - 1e-7)  # L-BFGS-B itself is not exact to the last digits
+    objectives = [record.objective for record in trace]
+    assert all(later <= earlier * (1 + 1e-12) for earlier, later in pairwise(objectives))
+    columns = pool.dense()
+    assert len({tuple(column) for column in columns.T}) == pool.n_columns, "a column was generated twice"
+    assert pool.n_columns <= a.shape[1]
+
+
+@given(st.integers(0, 2**32), st.sampled_from(sorted(LOSSES)))
+@settings(max_examples=20)
+def test_several_columns_a_round_reach_the_same_optimum(seed, loss):
+    dictionary, risk = setting(seed, loss)
+    rule = PriceRule(0.003, 0.01)
+    pace = Pace(columns=lambda n: 1 + n // 2, newton_steps=2, final_tol=1e-9)
+    _, solution, trace = run(dictionary, risk, rule, StopRule(1000, tol=1e-7), pace=pace)
+    best = optimum(all_columns(dictionary), risk.loss, risk.weights.normalised, rule, 2)
+    assert trace.status in ("optimal", "exhausted")
+    assert solution.objective == pytest.approx(best, rel=2e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kind", ["signs", "real"])
+@pytest.mark.parametrize("rule", [PriceRule(0.05, 0.0), PriceRule(0.02, 0.05), PriceRule(0.0, 0.05)])
+def test_reaches_the_optimum_over_a_matrix(loss, kind, rule):
+    rng = np.random.default_rng(7)
+    a = np.sign(rng.normal(0.2, 1, (30, 60)))
+    if kind == "real":
+        a *= rng.uniform(0.5, 1.5, a.shape)
+    weights = RowWeights.make(60, None)
+    risk = EmpiricalRisk(LOSSES[loss], weights, None)
+    _, solution, trace = run(MatrixDictionary(a), risk, rule, StopRule(100, tol=1e-7))
+    best = optimum(a.T, risk.loss, weights.normalised, rule, 0)
+    assert solution.objective == pytest.approx(best, rel=2e-6)
+    for record in trace:
+        assert record.lower_bound <= best * (1 + 1e-9)
+
+
+def test_reasons_for_stopping():
+    dictionary, risk = setting(1, "logistic")
+    rule = PriceRule(1e-4, 0.0)
+    assert run(dictionary, risk, rule, StopRule(2))[2].status == "column limit"
+    assert run(dictionary, risk, rule, StopRule(1000, deadline=0.0))[2].status == "time limit"
+    assert run(dictionary, risk, rule, StopRule(1000), callback=lambda record: True)[2].status == "stopped"
+    trace = run(dictionary, risk, PriceRule(10.0, 0.0), StopRule(1000))[2]
+    assert trace.status == "exhausted"
+    assert trace.message
+    assert len(trace) == len(list(trace)) == 1
+    assert trace[0].n_terms == 0
+
+
+def test_the_column_limit_is_kept():
+    dictionary, risk = setting(3, "exponential")
+    pool, _, trace = run(dictionary, risk, PriceRule(1e-6, 0.0), StopRule(5), pace=Pace(columns=lambda n: 3))
+    assert pool.n_columns - pool.n_free == 5
+    assert trace[-1].n_columns == 5
+    seen = []
+    run(dictionary, risk, PriceRule(1e-6, 0.0), StopRule(4), callback=seen.append)
+    assert [record.n_columns for record in seen] == [0, 1, 2, 3, 4]
+    assert all(later.seconds >= earlier.seconds for earlier, later in pairwise(seen))
