@@ -95,6 +95,7 @@ void dense_edges_real(const double* a, int64_t rows, const int32_t* columns, int
 void dense_gram(const int8_t* a, bool signs, int64_t rows, const int32_t* left, int n_left,
                 const int32_t* columns, int n, const int64_t* q, int threads, int64_t* out) {
     threads = worth_threads(threads, rows * n * n_left);
+    const bool square = n_left == n && std::equal(left, left + n, columns);  // symmetric: half is enough
 #pragma omp parallel num_threads(threads)
     {
         std::vector<int64_t> weighted(rows);
@@ -103,12 +104,16 @@ void dense_gram(const int8_t* a, bool signs, int64_t rows, const int32_t* left, 
             const int8_t* mine = a + static_cast<int64_t>(left[i]) * rows;
             for (int64_t r = 0; r < rows; ++r) weighted[r] = mine[r] * q[r];
             for (int k = 0; k < n; ++k) {
+                if (square && k > i) break;
                 const int8_t* other = a + static_cast<int64_t>(columns[k]) * rows;
                 out[static_cast<int64_t>(i) * n + k] =
                     signs ? signed_sum(other, weighted.data(), rows) : product_sum(other, weighted.data(), rows);
             }
         }
     }
+    if (square)
+        for (int i = 0; i < n; ++i)
+            for (int k = i + 1; k < n; ++k) out[static_cast<int64_t>(i) * n + k] = out[static_cast<int64_t>(k) * n + i];
 }
 
 void dense_gram_real(const double* a, int64_t rows, const int32_t* left, int n_left, const int32_t* columns,
@@ -127,6 +132,60 @@ void dense_gram_real(const double* a, int64_t rows, const int32_t* left, int n_l
                     real_sum(a + static_cast<int64_t>(columns[k]) * rows, weighted.data(), count, scale, quick, rows);
         }
     }
+}
+
+namespace {
+
+CARDBOOST_CLONES
+void scale_add(int n, double factor, const double* x, double* y) {
+    for (int j = 0; j < n; ++j) y[j] += factor * x[j];
+}
+
+double inner(int n, const double* x, const double* y) {
+    double sum = 0.0;
+    for (int j = 0; j < n; ++j) sum += x[j] * y[j];
+    return sum;
+}
+
+}  // namespace
+
+int dense_newton_direction(const int8_t* a, int64_t rows, const int32_t* columns, int n, const double* h,
+                           const int64_t* count, double total_count, const double* l2, const double* gradient,
+                           double tolerance, int max_iterations, double* d) {
+    std::vector<double> residual(n), p(n), hp(n), z(rows);
+    std::vector<int64_t> q(rows);
+    for (int j = 0; j < n; ++j) {
+        d[j] = 0.0;
+        p[j] = residual[j] = -gradient[j];
+    }
+    double square = inner(n, residual.data(), residual.data());
+    const double stop = tolerance * tolerance * square;
+    int iteration = 0;
+    for (; iteration < max_iterations && square > stop; ++iteration) {
+        std::fill(z.begin(), z.end(), 0.0);
+        for (int j = 0; j < n; ++j) add_column8(a + static_cast<int64_t>(columns[j]) * rows, p[j], rows, z.data());
+        // sums over rows are integers: the same in every order of the rows
+        double largest = 0.0;
+        for (int64_t i = 0; i < rows; ++i) {
+            z[i] *= h[i];
+            largest = std::max(largest, std::fabs(z[i]));
+        }
+        const double scale = fixed_scale(largest * total_count, total_count);
+        for (int64_t i = 0; i < rows; ++i) q[i] = (count ? count[i] : 1) * fix_any(z[i] * scale);
+        for (int j = 0; j < n; ++j)
+            hp[j] = static_cast<double>(signed_sum(a + static_cast<int64_t>(columns[j]) * rows, q.data(), rows)) / scale +
+                    l2[j] * p[j];
+        const double bend = inner(n, p.data(), hp.data());
+        if (!(bend > 0.0)) break;
+        const double step = square / bend;
+        scale_add(n, step, p.data(), d);
+        scale_add(n, -step, hp.data(), residual.data());
+        const double next = inner(n, residual.data(), residual.data());
+        const double ratio = next / square;
+        for (int j = 0; j < n; ++j) p[j] = residual[j] + ratio * p[j];
+        square = next;
+    }
+    return iteration;
 }
 
 }  // namespace cardboost

@@ -385,6 +385,25 @@ auto py_dense_gram_real(In<double, 2> a, In<int32_t, 1> left, In<int32_t, 1> col
     return out;
 }
 
+auto py_dense_newton_direction(In<int8_t, 2> a, In<int32_t, 1> columns, In<double, 1> h, Maybe<int64_t, 1> count,
+                               double total_count, In<double, 1> l2, In<double, 1> gradient, double tolerance,
+                               int max_iterations) {
+    const size_t n = columns.shape(0);
+    require(h.shape(0) == a.shape(1), "curvature and columns differ in length");
+    require(!count || count->shape(0) == a.shape(1), "counts and columns differ in length");
+    require(l2.shape(0) == n && gradient.shape(0) == n, "one l2 and one gradient entry per column");
+    check_columns(columns, a.shape(0));
+    auto d = make<double>({n});
+    int iterations;
+    {
+        nb::gil_scoped_release release;
+        iterations = dense_newton_direction(a.data(), a.shape(1), columns.data(), static_cast<int>(n), h.data(),
+                                            count ? count->data() : nullptr, total_count, l2.data(), gradient.data(),
+                                            tolerance, max_iterations, d.data());
+    }
+    return std::make_tuple(d, iterations);
+}
+
 auto py_minimise_quadratic(In<double, 2> q, In<double, 1> gradient, In<double, 1> x0, In<double, 1> slope,
                            In<double, 1> knee, In<double, 1> curve, In<double, 1> upper, double tolerance,
                            int max_iterations) {
@@ -487,6 +506,8 @@ NB_MODULE(_kernels, m) {
     m.def("dense_gram", &py_dense_gram, "a"_a, "signs"_a, "left"_a, "columns"_a, "q"_a, "threads"_a);
     m.def("dense_gram_real", &py_dense_gram_real, "a"_a, "left"_a, "columns"_a, "value"_a, "count"_a.none(), "scale"_a,
           "quick"_a, "threads"_a);
+    m.def("dense_newton_direction", &py_dense_newton_direction, "a"_a, "columns"_a, "h"_a, "count"_a.none(),
+          "total_count"_a, "l2"_a, "gradient"_a, "tolerance"_a, "max_iterations"_a);
     m.def("minimise_quadratic", &py_minimise_quadratic, "q"_a, "gradient"_a, "x0"_a, "slope"_a, "knee"_a, "curve"_a,
           "upper"_a, "tolerance"_a, "max_iterations"_a);
     m.def("score_supports", &py_score_supports, "q"_a, "gradient"_a, "x0"_a, "slope"_a, "curve"_a, "upper"_a,

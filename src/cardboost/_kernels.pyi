@@ -67,6 +67,17 @@ def dense_gram(a: I8, signs: bool, left: I32, columns: I32, q: I64, threads: int
 def dense_gram_real(
     a: F64, left: I32, columns: I32, value: F64, count: I64 | None, scale: float, quick: bool, threads: int
 ) -> I64: ...
+def dense_newton_direction(
+    a: I8,
+    columns: I32,
+    h: F64,
+    count: I64 | None,
+    total_count: float,
+    l2: F64,
+    gradient: F64,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[F64, int]: ...
 def minimise_quadratic(
     q: F64,
     gradient: F64,

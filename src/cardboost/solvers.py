@@ -11,19 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cardboost import _kernels
 from cardboost.boosting.column_generation import TraceRecord
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.relaxation import pool_relaxation
-from cardboost.certificate.bounds import guarantee
+from cardboost.certificate.bounds import dual_bound, guarantee
 from cardboost.certificate.certificate import FORMAT, VERSION, Certificate, finish_bound, sealed, sparse
 from cardboost.certificate.checker import data_digest
 from cardboost.data.weights import RowWeights
-from cardboost.dictionary.columns import MatrixDictionary, MatrixPool
+from cardboost.dictionary.columns import ColumnStore, MatrixPool
 from cardboost.losses import get_loss
 from cardboost.master.newton import Master
 from cardboost.master.problem import Prices
-from cardboost.risk import EmpiricalRisk
+from cardboost.risk import EmpiricalRisk, RiskPoint
 
 Array = NDArray[np.float64]
 
@@ -107,81 +108,139 @@ def minimize_l1(
         raise ValueError(f"tol must be a number of at least 0; got {tol!r}.")
     threads = _threads(n_jobs)
     risk = EmpiricalRisk(kind, problem.weights, None, threads)
-    dictionary = MatrixDictionary(np.ascontiguousarray(problem.A.T), threads)
-    pool = dictionary.pool()
-    master = Master(pool, risk, lambda own: problem.prices(own.which))
-    records: list[TraceRecord] = []
-    started = time.perf_counter()
-    status, bound, steps = _working_set(
-        dictionary, master, problem, tol, max_iter, started, records, callback
-    )
-    x = np.zeros(problem.A.shape[1])
-    x[pool.which] = master.weights
-    fun = master.objective
+    progress = _Progress(tol, max_iter, callback)
+    signs = bool((np.abs(problem.A) == 1).all())
+    solve = _projected_newton if signs and (problem.l2 > 0).all() else _working_set
+    x, point, status = solve(problem, risk, progress)
+    fun = point.value + problem.prices(np.arange(len(x), dtype=np.int32)).cost(x)
+    bound = progress.bound
     message = {
         "optimal": f"the relative duality gap is at most {tol:g}",
         "iteration limit": "max_iter was reached",
         "stopped": "the callback asked to stop",
         "precision": "no step lowers the objective any more; the gap is that of double precision",
     }[status]
-    dual = master.point.v * problem.weights.normalised
     return SolverResult(
-        x, fun, fun - bound, bound, steps, tuple(records), dual, status, message, status == "optimal"
+        x=x,
+        fun=fun,
+        gap=fun - bound,
+        lower_bound=bound,
+        nit=progress.steps,
+        history=tuple(progress.records),
+        dual=point.v * problem.weights.normalised,
+        status=status,
+        message=message,
+        success=status == "optimal",
     )
 
 
-def _working_set(
-    dictionary: MatrixDictionary,
-    master: Master,
-    problem: _Matrix,
-    tol: float,
-    max_iter: int,
-    started: float,
-    records: list[TraceRecord],
-    callback: Callable[[TraceRecord], object] | None,
-) -> tuple[str, float, int]:
-    """Alternate between one look at all columns and Newton steps on those in use."""
-    from cardboost.certificate.bounds import dual_bound
+class _Progress:
+    """Bound, history and the reasons to stop that both ways of solving share."""
 
-    pool = master.pool
-    everything = np.arange(len(dictionary.store), dtype=np.int32)
+    def __init__(self, tol: float, max_iter: int, callback: Callable[[TraceRecord], object] | None) -> None:
+        self.tol, self.max_iter, self.callback = tol, max_iter, callback
+        self.started = time.perf_counter()
+        self.records: list[TraceRecord] = []
+        self.bound, self.steps = 0.0, 0
+
+    def stop(
+        self, point: RiskPoint, edges: Array, prices: Prices, objective: float, columns: int, terms: int
+    ) -> str | None:
+        self.bound = max(self.bound, dual_bound(point, edges, prices)[0])
+        largest = float(edges.max(initial=-math.inf))
+        seconds = time.perf_counter() - self.started
+        self.records.append(TraceRecord(columns, terms, objective, self.bound, largest, seconds))
+        if self.callback is not None and self.callback(self.records[-1]):
+            return "stopped"
+        if objective - self.bound <= self.tol * abs(objective):
+            return "optimal"
+        return "iteration limit" if self.steps >= self.max_iter else None
+
+
+def _working_set(problem: _Matrix, risk: EmpiricalRisk, progress: _Progress) -> tuple[Array, RiskPoint, str]:
+    """Alternate between one look at all columns and Newton steps on those in use."""
+    store = ColumnStore(np.ascontiguousarray(problem.A.T), risk.threads)
+    everything = np.arange(len(store), dtype=np.int32)
     prices = problem.prices(everything)
-    best_bound, steps, stuck = 0.0, 0, 0
+    x, point, stuck = np.zeros(len(store)), risk.evaluate(np.zeros(problem.A.shape[0])), 0
     while True:
-        edges = dictionary.store.edges(everything, master.point)
-        bound, _ = dual_bound(master.point, edges, prices)
-        best_bound = max(best_bound, bound)
-        objective = master.objective
-        records.append(
-            TraceRecord(
-                pool.n_columns,
-                int(np.count_nonzero(master.weights)),
-                objective,
-                best_bound,
-                float(edges.max(initial=-math.inf)),
-                time.perf_counter() - started,
-            )
-        )
-        if callback is not None and callback(records[-1]):
-            return "stopped", best_bound, steps
-        if objective - best_bound <= tol * abs(objective):
-            return "optimal", best_bound, steps
-        if steps >= max_iter:
-            return "iteration limit", best_bound, steps
-        excess = edges - prices.l1
-        excess[pool.which] = -math.inf
-        violators = np.flatnonzero(excess > 0)
-        keep = max(20, 2 * int(np.count_nonzero(master.weights)))
-        order = np.argsort(-excess[violators], kind="stable")[:keep]
-        if len(order):
-            pool.append(violators[order].astype(np.int32))
-            master.extend()
-        before = master.objective
-        solution = master.solve(tol=None, max_iter=2 if len(order) else 3)
-        steps += max(1, solution.n_iter)
-        stuck = stuck + 1 if master.objective >= before and not len(order) else 0
+        edges = store.edges(everything, point)
+        objective = point.value + prices.cost(x)
+        used = np.flatnonzero(x)
+        status = progress.stop(point, edges, prices, objective, len(used), len(used))
+        if status is not None:
+            return x, point, status
+        excess = np.where(x > 0, -math.inf, edges - prices.l1)
+        wanted = max(10, len(used) // 2)
+        order = np.argsort(-excess, kind="stable")[:wanted]
+        chosen = np.concatenate([used, order[excess[order] > 0]]).astype(np.int32)
+        pool = MatrixPool(store, np.sort(chosen))
+        own = problem.prices(pool.which)
+        master = Master(pool, risk, lambda _, own=own: own, x[pool.which], point)  # type: ignore[misc]
+        solution = master.solve(tol=None, max_iter=2)
+        progress.steps += max(1, solution.n_iter)
+        x = np.zeros(len(store))
+        x[pool.which] = master.weights
+        point = master.point
+        stuck = stuck + 1 if master.objective >= objective else 0
         if stuck >= 3:
-            return "precision", best_bound, steps
+            return x, point, "precision"
+
+
+def _projected_newton(problem: _Matrix, risk: EmpiricalRisk, progress: _Progress) -> tuple[Array, RiskPoint, str]:
+    """Newton directions on all columns not held at a bound, by conjugate gradients; for l2 > 0."""
+    store = ColumnStore(np.ascontiguousarray(problem.A.T), risk.threads)
+    everything = np.arange(len(store), dtype=np.int32)
+    p = problem.prices(everything)
+    w = risk.weights
+    x, point = np.zeros(len(store)), risk.evaluate(np.zeros(problem.A.shape[0]))
+    forcing, objective = 0.3, point.value
+    while True:
+        edges = store.edges(everything, point)
+        status = progress.stop(point, edges, p, objective, len(x), int(np.count_nonzero(x)))
+        if status is not None:
+            return x, point, status
+        gradient = p.l1 + p.l2 * x - edges
+        free = _free_columns(x, gradient, p.max_weight)
+        h = point.rows[1] * (point.factor / w.total)
+        if w.factor is not None:
+            h = h * w.factor
+        direction = np.zeros(len(x))
+        direction[free], iterations = _kernels.dense_newton_direction(
+            store.values, free, h, w.count, w.total_count, p.l2[free], gradient[free], forcing, 200
+        )
+        progress.steps += 1
+        step, taken = 1.0, False
+        for _ in range(30):
+            trial = np.clip(x + step * direction, 0.0, p.max_weight)
+            found = risk.evaluate(store.margins(*_nonzero(trial)))
+            value = found.value + p.cost(trial)
+            if value <= objective + 1e-4 * float(np.sum(gradient * (trial - x))):
+                taken = value < objective
+                break
+            step *= 0.5
+        if not taken:
+            if forcing <= 1e-6:
+                return x, point, "precision"
+            forcing *= 0.01
+            continue
+        gained = (objective - value) / max(abs(objective), 1e-300)
+        forcing = float(np.clip(np.sqrt(gained), 1e-3, 0.3))
+        x, point, objective = trial, found, value
+
+
+def _free_columns(x: Array, gradient: Array, upper: Array) -> NDArray[np.int32]:
+    """Columns strictly inside their box, and the unused ones that pull hardest: too many at once overshoot."""
+    inside = np.flatnonzero((x > 0) & ((x < upper) | (gradient > 0)))
+    pull = np.where((x <= 0) & (upper > 0), -gradient, 0.0)
+    wanted = max(20, len(inside) // 2)
+    new = np.argsort(-pull, kind="stable")[:wanted]
+    return np.sort(np.concatenate([inside, new[pull[new] > 0]])).astype(np.int32)
+
+
+def _nonzero(x: Array) -> tuple[NDArray[np.int32], Array]:
+    used = np.flatnonzero(x)
+    return used.astype(np.int32), np.ascontiguousarray(x[used])
 
 
 def select_columns(
@@ -217,9 +276,8 @@ def select_columns(
         raise ValueError("Give max_terms, l0 > 0, or both; without them every column may be used: see minimize_l1.")
     threads = _threads(n_jobs)
     risk = EmpiricalRisk(kind, problem.weights, None, threads)
-    distinct, first = _distinct_columns(problem)
-    dictionary = MatrixDictionary(np.ascontiguousarray(problem.A.T), threads)
-    pool = MatrixPool(dictionary.store, distinct)
+    distinct = _distinct_columns(problem)
+    pool = MatrixPool(ColumnStore(np.ascontiguousarray(problem.A.T), threads), distinct)
     task = CardinalityProblem(pool, risk, problem.prices(distinct), max_terms)
     found, refits = polish(task)
     if max_weight is None:
@@ -293,13 +351,13 @@ def _matrix_certificate(task, distinct, A, sample_weight, weights, objective, nu
     )
 
 
-def _distinct_columns(problem: _Matrix) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+def _distinct_columns(problem: _Matrix) -> NDArray[np.int32]:
     """Of identical columns only the cheapest is used (least l0, then l1, l2, then the widest box)."""
     n = problem.A.shape[1]
     order = np.lexsort((np.arange(n), -problem.max_weight, problem.l2, problem.l1, problem.l0))
     _, first = np.unique(problem.A[:, order], axis=1, return_index=True)
     kept = np.sort(order[first]).astype(np.int32)
-    return kept[problem.max_weight[kept] > 0], first
+    return kept[problem.max_weight[kept] > 0]
 
 
 def _check_matrix(A, l1, l2, l0, max_weight, sample_weight) -> _Matrix:
