@@ -494,7 +494,7 @@ NB_MODULE(_kernels, m) {
     m.def("margins", &py_margins, "bins"_a, "features"_a, "tables"_a, "base"_a, "sign"_a.none(), "threads"_a);
     m.def("signed_weights", &py_signed_weights, "bins"_a, "features"_a, "signs"_a, "q"_a, "width"_a, "threads"_a);
     m.def("loss_pass", &py_loss_pass, "loss"_a, "F"_a, "D"_a.none(), "step"_a, "count"_a.none(), "factor"_a.none(),
-          "totals"_a, "rows_out"_a.none(), "threads"_a);
+          "totals"_a, "rows_out"_a.none().noconvert(), "threads"_a);
     m.def("dual_pass", &py_dual_pass, "loss"_a, "F"_a, "theta"_a, "count"_a.none(), "factor"_a.none(), "totals"_a,
           "threads"_a);
     m.def("quantise", &py_quantise, "values"_a, "sign"_a.none(), "count"_a.none(), "factor"_a.none(),

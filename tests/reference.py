@@ -330,6 +330,13 @@ def dense_gram_real(a, left, columns, value, count, scale):
     return np.array(rows, dtype=np.int64).reshape(len(left), len(columns))
 
 
+def dense_newton_direction(a, columns, h, count, l2, gradient):
+    """The solution of (A' diag(h) A + diag(l2)) d = -gradient, by a direct solve."""
+    own = a[columns].astype(np.float64)
+    curvature = h if count is None else h * count
+    return np.linalg.solve((own * curvature) @ own.T + np.diag(l2), -gradient)
+
+
 # ---------------------------------------------------------------- the master's quadratic
 
 

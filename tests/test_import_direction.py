@@ -28,6 +28,7 @@ MIDDLE = {"dictionary", "master", "cardinality", "certificate"}
 RESULTS = {"certificate.certificate"}  # plain results, which anything may show
 ANNOTATIONS = RESULTS | {"boosting.column_generation"}  # and those that are only named in signatures
 MAY_IMPORT = {
+    "threads": {"_kernels"},
     "losses": {"_kernels"},
     "data": {"_kernels"},
     "risk": {"_kernels", "losses", "data"},
@@ -40,8 +41,8 @@ MAY_IMPORT = {
     "certificate.checker_format": set(),
     "model": {"_kernels", "losses", "data"},
     "boosting": GROUND | MIDDLE | {"model"},
-    "solvers": GROUND | MIDDLE | {"boosting"},
-    "estimators": GROUND | {"boosting", "model", "certificate", "export", "report"},
+    "solvers": GROUND | MIDDLE | {"boosting", "threads"},
+    "estimators": GROUND | {"threads", "boosting", "model", "certificate", "export", "report"},
     "datasets": set(),
     "export": {"model"},
     "report": {"model", *RESULTS},

@@ -25,6 +25,7 @@ from cardboost.losses import get_loss
 from cardboost.master.newton import Master
 from cardboost.master.problem import Prices
 from cardboost.risk import EmpiricalRisk, RiskPoint
+from cardboost.threads import usable_threads
 
 Array = NDArray[np.float64]
 
@@ -100,13 +101,13 @@ def minimize_l1(
     >>> A = np.array([[1, -1], [1, 1], [-1, 1], [1, 1]])
     >>> result = minimize_l1(A, 0.1)
     >>> result.success, np.round(result.x, 3)
-    (True, array([0.35, 0.35]))
+    (True, array([0.805, 0.805]))
     """
     kind = get_loss(loss)
     problem = _check_matrix(A, l1, l2, 0.0, max_weight, sample_weight)
     if not tol >= 0:
         raise ValueError(f"tol must be a number of at least 0; got {tol!r}.")
-    threads = _threads(n_jobs)
+    threads = usable_threads(n_jobs)
     risk = EmpiricalRisk(kind, problem.weights, None, threads)
     progress = _Progress(tol, max_iter, callback)
     signs = bool((np.abs(problem.A) == 1).all())
@@ -187,7 +188,9 @@ def _working_set(problem: _Matrix, risk: EmpiricalRisk, progress: _Progress) -> 
             return x, point, "precision"
 
 
-def _projected_newton(problem: _Matrix, risk: EmpiricalRisk, progress: _Progress) -> tuple[Array, RiskPoint, str]:
+def _projected_newton(
+    problem: _Matrix, risk: EmpiricalRisk, progress: _Progress
+) -> tuple[Array, RiskPoint, str]:
     """Newton directions on all columns not held at a bound, by conjugate gradients; for l2 > 0."""
     store = ColumnStore(np.ascontiguousarray(problem.A.T), risk.threads)
     everything = np.arange(len(store), dtype=np.int32)
@@ -270,11 +273,15 @@ def select_columns(
     kind = get_loss(loss)
     problem = _check_matrix(A, l1, l2, l0, max_weight, sample_weight)
     n = problem.A.shape[1]
-    if max_terms is not None and (isinstance(max_terms, bool) or int(max_terms) != max_terms or max_terms < 0):
+    if max_terms is not None and (
+        isinstance(max_terms, bool) or int(max_terms) != max_terms or max_terms < 0
+    ):
         raise ValueError(f"max_terms must be a whole number of at least 0, or None; got {max_terms!r}.")
     if max_terms is None and not (problem.l0 > 0).any():
-        raise ValueError("Give max_terms, l0 > 0, or both; without them every column may be used: see minimize_l1.")
-    threads = _threads(n_jobs)
+        raise ValueError(
+            "Give max_terms, l0 > 0, or both; without them every column may be used: see minimize_l1."
+        )
+    threads = usable_threads(n_jobs)
     risk = EmpiricalRisk(kind, problem.weights, None, threads)
     distinct = _distinct_columns(problem)
     pool = MatrixPool(ColumnStore(np.ascontiguousarray(problem.A.T), threads), distinct)
@@ -287,7 +294,9 @@ def select_columns(
     objective = task.objective(risk.evaluate(pool.margins(found.weights)).value, found.weights)
     null = risk.evaluate(np.zeros(problem.A.shape[0])).value
     lower = min(root.leaf.bound, objective)
-    content = _matrix_certificate(task, distinct, A, sample_weight, found.weights, objective, null, root, kind.name)
+    content = _matrix_certificate(
+        task, distinct, A, sample_weight, found.weights, objective, null, root, kind.name
+    )
     x = np.zeros(n)
     x[distinct] = found.weights
     return SelectionResult(
@@ -303,7 +312,9 @@ def select_columns(
     )
 
 
-def _matrix_certificate(task, distinct, A, sample_weight, weights, objective, null, root, loss) -> dict[str, Any]:
+def _matrix_certificate(
+    task, distinct, A, sample_weight, weights, objective, null, root, loss
+) -> dict[str, Any]:
     p = task.prices
     leaf = {
         "forced_in": [],
@@ -365,7 +376,9 @@ def _check_matrix(A, l1, l2, l0, max_weight, sample_weight) -> _Matrix:
     if matrix.dtype.kind not in "fiub":
         raise ValueError(f"A must hold numbers; found {matrix.dtype}.")
     if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ValueError(f"A must have two dimensions and at least one row and one column; found {matrix.shape}.")
+        raise ValueError(
+            f"A must have two dimensions and at least one row and one column; found {matrix.shape}."
+        )
     if matrix.dtype.kind == "f" and not np.isfinite(matrix).all():
         raise ValueError("A contains NaN or infinity.")
     m, n = matrix.shape
@@ -400,9 +413,3 @@ def _per_column(name: str, value: ArrayLike, n: int, infinite: bool = False) -> 
     if name == "max_weight" and array.shape == () and array == 0:
         raise ValueError("max_weight must be above 0.")
     return np.array(np.broadcast_to(array, (n,)))
-
-
-def _threads(n_jobs: int | None) -> int:
-    from cardboost.estimators.classifier import usable_threads
-
-    return usable_threads(n_jobs)

@@ -167,7 +167,8 @@ def derive(certificate):
         lower = bound["lower_bound"] = min(leaf["bound"] for leaf in bound["leaves"])
         bound["gap"] = objective - lower
         bound["relative_gap"] = bound["gap"] / max(abs(objective), 1e-300)
-        share = (null - objective) / (null - lower) if null > lower else 1.0
+        possible = null - lower
+        share = 1.0 if possible <= 1e-9 * max(1.0, abs(null)) else (null - objective) / possible
         bound["guarantee"] = min(1.0, max(0.0, share))
     close = certificate["bounds"][0]["gap"] <= certificate["tolerance"] * max(1.0, abs(objective))
     certificate["status"] = "optimal" if close else "feasible"

@@ -62,8 +62,8 @@ def test_the_demo(work, capsys):
     assert code == 0
     for part in (
         "Scorecard for malignant = 1",
-        "scope: pool",
-        "scope: dictionary",
+        "pool",
+        "dictionary",
         "test       accuracy",
         "verified",
     ):

@@ -65,6 +65,10 @@ RIGHT = {
         "a": A64, "left": FEATURES, "columns": FEATURES, "value": F, "count": None, "scale": 1.0,
         "quick": True, "threads": 1,
     },
+    "dense_newton_direction": {
+        "a": A8, "columns": FEATURES, "h": F, "count": None, "total_count": 10.0, "l2": V2, "gradient": V2,
+        "tolerance": 1e-9, "max_iterations": 5,
+    },
     "minimise_quadratic": {
         "q": np.eye(2), "gradient": V2, "x0": V2, "slope": V2, "knee": V2, "curve": V2, "upper": V2,
         "tolerance": 1e-9, "max_iterations": 5,
@@ -165,6 +169,11 @@ WRONG = [
     ("dense_gram_real", "columns", np.array([3], np.int32)),
     ("dense_gram_real", "value", np.zeros(11)),
     ("dense_gram_real", "count", np.zeros(11, np.int64)),
+    ("dense_newton_direction", "columns", np.array([0, 3], np.int32)),
+    ("dense_newton_direction", "h", np.zeros(9)),
+    ("dense_newton_direction", "count", np.ones(9, np.int64)),
+    ("dense_newton_direction", "l2", np.zeros(3)),
+    ("dense_newton_direction", "gradient", np.zeros(3)),
     ("minimise_quadratic", "q", np.eye(3)),
     ("minimise_quadratic", "q", np.zeros((2, 3))),
     *[("minimise_quadratic", name, np.zeros(3)) for name in ("gradient", "x0", "slope", "knee")],

@@ -82,10 +82,9 @@ rules = st.sampled_from(
 @settings(max_examples=30)
 def test_reaches_the_optimum_over_all_stumps(seed, loss, rule, intercept, weighting, criterion):
     dictionary, risk = setting(seed, loss, intercept, weighting)
-    pool, solution, trace = run(
-        dictionary, risk, rule, StopRule(1000, tol=1e-7), criterion=criterion, pace=ONE_AT_A_TIME
-    )
     a = all_columns(dictionary)
+    stop = StopRule(a.shape[1] + 3, tol=1e-7)
+    pool, solution, trace = run(dictionary, risk, rule, stop, criterion=criterion, pace=ONE_AT_A_TIME)
     best = optimum(a, risk.loss, risk.weights.normalised, rule, 2 if intercept else 0)
     assert trace.status in ("optimal", "exhausted")
     assert solution.objective == pytest.approx(best, rel=2e-6)
@@ -105,8 +104,9 @@ def test_several_columns_a_round_reach_the_same_optimum(seed, loss):
     dictionary, risk = setting(seed, loss)
     rule = PriceRule(0.003, 0.01)
     pace = Pace(columns=lambda n: 1 + n // 2, newton_steps=2, final_tol=1e-9)
-    _, solution, trace = run(dictionary, risk, rule, StopRule(1000, tol=1e-7), pace=pace)
-    best = optimum(all_columns(dictionary), risk.loss, risk.weights.normalised, rule, 2)
+    a = all_columns(dictionary)
+    _, solution, trace = run(dictionary, risk, rule, StopRule(a.shape[1] + 3, tol=1e-7), pace=pace)
+    best = optimum(a, risk.loss, risk.weights.normalised, rule, 2)
     assert trace.status in ("optimal", "exhausted")
     assert solution.objective == pytest.approx(best, rel=2e-6)
 
@@ -132,9 +132,9 @@ def test_reasons_for_stopping():
     dictionary, risk = setting(1, "logistic")
     rule = PriceRule(1e-4, 0.0)
     assert run(dictionary, risk, rule, StopRule(2))[2].status == "column limit"
-    assert run(dictionary, risk, rule, StopRule(1000, deadline=0.0))[2].status == "time limit"
-    assert run(dictionary, risk, rule, StopRule(1000), callback=lambda record: True)[2].status == "stopped"
-    trace = run(dictionary, risk, PriceRule(10.0, 0.0), StopRule(1000))[2]
+    assert run(dictionary, risk, rule, StopRule(100, deadline=0.0))[2].status == "time limit"
+    assert run(dictionary, risk, rule, StopRule(100), callback=lambda record: True)[2].status == "stopped"
+    trace = run(dictionary, risk, PriceRule(10.0, 0.0), StopRule(100))[2]
     assert trace.status == "exhausted"
     assert trace.message
     assert len(trace) == len(list(trace)) == 1

@@ -118,7 +118,7 @@ def test_agrees_with_scipy(case):
     assert solution.lower_bound <= reference * (1 + 1e-9)
     assert solution.lower_bound <= solution.objective
     assert solution.gap == pytest.approx(solution.objective - solution.lower_bound, abs=1e-15)
-    assert solution.gap <= 1e-7 * solution.objective
+    assert solution.gap <= 1e-7 * solution.objective, "the bound belongs to the last weights, stalled or not"
     assert (solution.weights >= 0).all()
     assert (solution.weights <= problem.prices.max_weight).all()
 

@@ -1,6 +1,6 @@
 """The one loop: ask the dictionary for columns, make all weights optimal, pass the row weights back.
 
-    row weights u  ->  best unseen columns and a bound on all others  ->  pool  ->  master  ->  u ...
+row weights u  ->  best unseen columns and a bound on all others  ->  pool  ->  master  ->  u ...
 """
 
 from __future__ import annotations

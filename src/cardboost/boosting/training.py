@@ -6,6 +6,7 @@ to choose: the convex solution is the model, and its gap over the whole dictiona
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,7 +21,15 @@ from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem, Leaf
 from cardboost.cardinality.relaxation import dictionary_relaxation, pool_relaxation
 from cardboost.certificate.bounds import dual_bound
-from cardboost.certificate.certificate import FORMAT, VERSION, Certificate, finish_bound, sealed, sparse
+from cardboost.certificate.certificate import (
+    FORMAT,
+    MAX_BYTES,
+    VERSION,
+    Certificate,
+    finish_bound,
+    sealed,
+    sparse,
+)
 from cardboost.data.binning import BinnedMatrix
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.base import Criterion
@@ -55,9 +64,14 @@ class TrainingSettings:
     tol: float
     fit_intercept: bool
     threads: int
-    deadline: float
+    time_limit: float
     started: float
     callback: Callable[[TraceRecord], object] | None = None
+    stopped: Callable[[], bool] = lambda: False
+
+    def late(self, share: float = 1.0) -> bool:
+        """Whether this share of the time is up, or the caller has asked to stop."""
+        return time.perf_counter() >= self.started + share * self.time_limit or self.stopped()
 
     @property
     def selects(self) -> bool:
@@ -117,6 +131,8 @@ def train(
     limit = min(settings.hot_start, settings.max_iter) if settings.selects else settings.max_iter
     if settings.max_terms is not None:
         limit = min(settings.max_iter, max(limit, settings.max_terms))
+    # with a time limit half of it is for generating where a selection and its proof follow
+    deadline = settings.started + settings.time_limit * (0.5 if settings.selects else 0.9)
     pace = pace_for(settings)
     scout = None if settings.criterion == "edge" else Scout.make(dictionary, risk, rule, pace)
     find = None
@@ -125,7 +141,7 @@ def train(
         find = lambda own, w, k: scout.propose(own, w, k, settings.criterion)  # noqa: E731
     _, solution, trace = generate(
         dictionary, master,
-        StopRule(limit, 0.0 if settings.selects else settings.tol, settings.deadline),
+        StopRule(limit, 0.0 if settings.selects else settings.tol, deadline),
         criterion=settings.criterion, l1=settings.l1, l2=settings.l2, unseen=rule.prices(1, 0),
         pace=pace, callback=settings.callback, started=settings.started, scout=find,
     )  # fmt: skip
@@ -193,21 +209,22 @@ class _Proof:
         problem = CardinalityProblem(
             pool, self.risk, rule.prices(pool.n_columns, pool.n_free), settings.max_terms
         )
-        found, _ = polish(problem, start)
+        found, _ = polish(problem, start, lambda: settings.late(0.75))
         weights = found.weights
         if settings.max_weight is None:
             largest = float(np.max(weights[pool.n_free :], initial=0.0))
             rule = replace(rule, max_weight=2.0 * largest if largest > 0 else 1.0)
             problem = problem.with_box(rule.max_weight)
         objective = problem.objective(self.risk.evaluate(pool.margins(weights)).value, weights)
-        root = pool_relaxation(problem, weights)
+        root = pool_relaxation(problem, weights, lambda: settings.late(0.85))
         bounds = [("pool", pool.n_columns, [root.leaf])]
         everything = pool
         if self._whole_dictionary_fits:
             everything = pool.subset(np.arange(pool.n_columns))
             wide = replace(problem, pool=everything)
-            late = lambda: time.perf_counter() >= settings.deadline  # noqa: E731
-            outer = dictionary_relaxation(wide, self.dictionary, rule, root.weights, settings.max_iter // 4, late)
+            outer = dictionary_relaxation(
+                wide, self.dictionary, rule, root.weights, settings.max_iter // 4, lambda: settings.late(0.95)
+            )
             bounds.append(("dictionary", everything.n_columns, [outer.leaf]))
         return self._content(everything, rule, weights, objective, bounds), weights
 
@@ -272,6 +289,9 @@ class _Proof:
                 "digest": self.facts.digest(),
             },
         }
+        if whole and len(json.dumps(content)) > MAX_BYTES:
+            smaller = [own for own in bounds if own[0] != "dictionary"]
+            return self._content(pool, rule, weights, objective, smaller)
         gap = content["bounds"][0]["gap"]
         content["status"] = "optimal" if gap <= _OPTIMAL * max(1.0, abs(objective)) else "feasible"
         return sealed(content)

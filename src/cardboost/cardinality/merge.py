@@ -7,6 +7,7 @@ distinct rows than the table has. Merged weights are sums of integers, so the or
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.columns import ColumnStore, MatrixPool
 from cardboost.risk import EmpiricalRisk
+
+#: distinct rows beyond which searches use a part of them
+SKETCH_ROWS = 16_384
 
 
 def merge_rows(problem: CardinalityProblem) -> CardinalityProblem:
@@ -28,21 +32,50 @@ def merge_rows(problem: CardinalityProblem) -> CardinalityProblem:
         weights = _merged_weights(risk.weights, group, len(first), risk.threads)
     else:
         weights = risk.weights
+    return _stored(problem, dense, weights)
+
+
+def sketch_rows(merged: CardinalityProblem, limit: int = SKETCH_ROWS) -> CardinalityProblem:
+    """A smaller problem on about ``limit`` of the distinct rows, picked by their content; for searching only."""
+    dense, weights = merged.pool.dense(), merged.risk.weights
+    one_in = len(dense) // limit
+    if one_in < 2 or dense.dtype != np.int8:
+        return merged
+    keys = _packed(dense)
+    mixed = np.zeros(len(keys), dtype=np.uint64)
+    for word in keys.T:
+        mixed = (mixed ^ word) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(29)
+    rows = np.flatnonzero((mixed >> np.uint64(20)) % np.uint64(one_in) == 0)
+    if len(rows) < limit // 2:
+        return merged
+    raw = None if weights.count is None else weights.count[rows].astype(np.float64)
+    factor = None if weights.factor is None else weights.factor[rows]
+    return _stored(merged, dense[rows], RowWeights.make(len(rows), raw, factor))
+
+
+def _stored(problem: CardinalityProblem, dense: NDArray[Any], weights: RowWeights) -> CardinalityProblem:
+    risk = problem.risk
     store = ColumnStore(np.ascontiguousarray(dense.T), risk.threads)
     pool = MatrixPool(store, np.arange(len(store), dtype=np.int32))
     merged = EmpiricalRisk(risk.loss, weights, None, risk.threads)
     return replace(problem, pool=pool, risk=merged)
 
 
-def _distinct_rows(dense: NDArray[np.int8]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """First occurrence of every distinct row and, for every row, which one it equals."""
+def _packed(dense: NDArray[np.int8]) -> NDArray[np.uint64]:
+    """Rows of -1, 0, 1 as words of bits."""
     planes = np.concatenate([dense > 0, dense == 0], axis=1) if (dense == 0).any() else dense > 0
     words = -(-planes.shape[1] // 64)
     packed = np.zeros((len(dense), words * 8), dtype=np.uint8)
     bits = np.packbits(planes, axis=1)
     packed[:, : bits.shape[1]] = bits
-    keys = packed.view(np.uint64)
-    if words == 1:
+    return packed.view(np.uint64)
+
+
+def _distinct_rows(dense: NDArray[np.int8]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """First occurrence of every distinct row and, for every row, which one it equals."""
+    keys = _packed(dense)
+    if keys.shape[1] == 1:
         _, first, group = np.unique(keys[:, 0], return_index=True, return_inverse=True)
     else:
         _, first, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)

@@ -6,14 +6,14 @@ over the rows); the most promising ones are refitted on the true loss, and the b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cardboost import _kernels
-from cardboost.cardinality.merge import merge_rows
+from cardboost.cardinality.merge import merge_rows, sketch_rows
 from cardboost.cardinality.problem import CardinalityProblem, Support
 from cardboost.master.newton import Master
 
@@ -35,8 +35,10 @@ class Incumbent:
 class Polisher:
     """Refits supports of one problem and improves them. Counts refits in ``work``."""
 
-    def __init__(self, problem: CardinalityProblem) -> None:
-        self.problem = merge_rows(problem)
+    def __init__(self, problem: CardinalityProblem, late: Callable[[], bool] = lambda: False) -> None:
+        """``problem``: over stored columns (merge_rows). ``late``: asked between refits whether to stop."""
+        self.problem = problem
+        self.late = late
         self.work = 0
         self._free = np.flatnonzero(~problem.prices.charged)
         self._seen: dict[tuple[int, ...], Incumbent] = {}
@@ -87,7 +89,7 @@ class Polisher:
 
     def thin(self, at: Incumbent, size: int) -> Incumbent:
         """Drop the least useful columns one by one (by the model, renewed as they go) down to ``size``."""
-        while len(at.support) > size:
+        while len(at.support) > size and not self.late():
             model = self._model(at)
             support = [int(j) for j in at.support]
             # several at once while there are many to go
@@ -122,6 +124,8 @@ class Polisher:
         """Take the best move until none of the promising ones helps."""
         for _ in range(max_rounds):
             best = at
+            if self.late():
+                return at
             for _, support in self._moves(at)[:_REFITS_PER_ROUND]:
                 found = self.refit(support, at.weights)
                 if found.objective < best.objective - 1e-12 * max(1.0, abs(best.objective)):
@@ -135,7 +139,7 @@ class Polisher:
         """Forward selection: the best addition by the model, refitted, ``size`` times."""
         at = self.refit([])
         p = self.problem.prices
-        while len(at.support) < size:
+        while len(at.support) < size and not self.late():
             model = self._model(at)
             support = [int(j) for j in at.support]
             outside = [
@@ -153,20 +157,30 @@ class Polisher:
         return at
 
 
-def polish(problem: CardinalityProblem, start: Array | None = None) -> tuple[Incumbent, int]:
+def polish(
+    problem: CardinalityProblem, start: Array | None = None, late: Callable[[], bool] = lambda: False
+) -> tuple[Incumbent, int]:
     """The best support that local search finds from three starts; returns it and the number of refits.
 
-    Starts: the convex solution thinned out, forward selection, and ``start`` (weights) if given.
+    Starts: the convex solution thinned out, forward selection, and ``start`` (weights) if given. On large
+    tables the search sees some of the rows; what it finds is refitted and compared on all of them.
     """
-    polisher = Polisher(problem)
+    merged = merge_rows(problem)
+    smaller = sketch_rows(merged)
+    polisher = Polisher(smaller, late)
     charged = np.flatnonzero(problem.prices.charged & (problem.prices.max_weight > 0))
     k = len(charged) if problem.max_terms is None else min(problem.max_terms, len(charged))
-    everything = polisher.refit(charged)
     starts = [polisher.refit([])]
-    if k > 0:
-        starts += [polisher.thin(everything, k), polisher.grow(k)]
     if start is not None:
         largest = np.argsort(-np.where(problem.prices.charged, start, 0.0), kind="stable")[:k]
         starts.append(polisher.refit([j for j in largest if start[j] > 0]))
-    best = min((polisher.improve(at) for at in starts), key=lambda at: at.objective)
-    return best, polisher.work
+    if k > 0 and not late():
+        starts.append(polisher.grow(k))
+        thinned = polisher.thin(polisher.refit(charged), k)
+        if len(thinned.support) <= k:
+            starts.append(thinned)
+    ends = [polisher.improve(at) for at in starts]
+    if smaller is not merged:
+        final = Polisher(merged)
+        ends = [final.refit(at.support, at.weights) for at in {tuple(at.support): at for at in ends}.values()]
+    return min(ends, key=lambda at: at.objective), polisher.work

@@ -1,7 +1,7 @@
 """Choosing few columns of a pool: the problem, and what a selector returns.
 
-    min  sum s_i loss(F_i) + sum nu_j w_j + mu_j w_j^2 / 2 + lambda_j [w_j > 0],    0 <= w_j <= M_j,
-    with at most ``max_terms`` charged columns in use.
+min  sum s_i loss(F_i) + sum nu_j w_j + mu_j w_j^2 / 2 + lambda_j [w_j > 0],    0 <= w_j <= M_j,
+with at most ``max_terms`` charged columns in use.
 """
 
 from __future__ import annotations

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.cardinality.merge import merge_rows
+from cardboost.cardinality.merge import merge_rows, sketch_rows
 from cardboost.cardinality.problem import CardinalityProblem, Leaf
 from cardboost.certificate.bounds import dual_bound
 from cardboost.dictionary.base import Dictionary, Proposals
 from cardboost.master.newton import Master
 from cardboost.master.problem import PriceRule, Prices
+from cardboost.risk import RiskPoint
 
 Array = NDArray[np.float64]
 
@@ -44,8 +45,10 @@ class RelaxationSolver:
         dictionary: Dictionary | None = None,
         rule: PriceRule | None = None,
         per_round: int = 8,
+        late: Callable[[], bool] = lambda: False,
     ) -> None:
         self.problem = problem
+        self.late = late
         self.dictionary, self.rule, self.per_round = dictionary, rule, per_round
         self.tau = 0.0
         self.best = Leaf(np.zeros(problem.pool.n_columns), 0.0, 0.0)
@@ -78,31 +81,36 @@ class RelaxationSolver:
 
     def _note(self) -> None:
         """Keep the bound at the present row weights if it is the best so far."""
-        point, pool = self.master.point, self.problem.pool
-        unseen_edge, unseen = -np.inf, None
-        if self.dictionary is not None and self.rule is not None:
-            self.proposals = self.dictionary.best_columns(point, self.per_round, pool, "edge", self.rule.l1, 0.0)
-            unseen_edge, unseen = self.proposals.bound, self.rule.prices(1, 0)
-        edges = pool.edges(point)
-        bound, theta = dual_bound(point, edges, self._plain(), self.problem.max_terms, unseen_edge, unseen)
+        bound, theta = self._bound_at(self.master.point)
         if bound > self.best.bound:
             self.best = Leaf(self.master.weights.copy(), theta, bound)
+
+    def _bound_at(self, point: RiskPoint) -> tuple[float, float]:
+        pool, unseen_edge, unseen = self.problem.pool, -np.inf, None
+        if self.dictionary is not None and self.rule is not None:
+            self.proposals = self.dictionary.best_columns(
+                point, self.per_round, pool, "edge", self.rule.l1, 0.0
+            )
+            unseen_edge, unseen = self.proposals.bound, self.rule.prices(1, 0)
+        return dual_bound(
+            point, pool.edges(point), self._plain(), self.problem.max_terms, unseen_edge, unseen
+        )
 
     def solve(self, rounds: int = 14) -> None:
         """Find the multiplier at which the relaxed weights just meet the size limit."""
         excess = self._solve(self.tau)
         if excess > 0:
             low, high = self.tau, max(2 * self.tau, 1e-4)
-            while self._solve(high) > 0 and high < 1e6:
+            while not self.late() and self._solve(high) > 0 and high < 1e6:
                 low, high = high, 4 * high
         elif self.tau > 0:
             low, high = self.tau / 4, self.tau
-            while low > 1e-12 and self._solve(low) <= 0:
+            while not self.late() and low > 1e-12 and self._solve(low) <= 0:
                 low, high = low / 4, low
         else:
             low = high = 0.0
         for _ in range(rounds):
-            if high - low <= 1e-3 * high:
+            if high - low <= 1e-3 * high or self.late():
                 break
             middle = float(np.sqrt(low * high)) if low > 0 else high / 4
             if self._solve(middle) > 0:
@@ -120,15 +128,33 @@ class RelaxationSolver:
         return True
 
     def result(self) -> Relaxation:
-        n = self.problem.pool.n_columns
-        weights = np.concatenate([self.best.weights, np.zeros(n - len(self.best.weights))])
-        return Relaxation(replace(self.best, weights=weights), self.master.weights.copy(), self.tau)
+        """The best leaf, with its bound over the pool as it is now."""
+        pool, best = self.problem.pool, self.best
+        if len(best.weights) < pool.n_columns:
+            weights = np.concatenate([best.weights, np.zeros(pool.n_columns - len(best.weights))])
+            best = replace(best, weights=weights)
+            if best.theta > 0:
+                bound, theta = self._bound_at(self.problem.risk.evaluate(pool.margins(weights)))
+                best = Leaf(weights, theta, bound)
+        return Relaxation(best, self.master.weights.copy(), self.tau)
 
 
-def pool_relaxation(problem: CardinalityProblem, start: Array | None = None) -> Relaxation:
-    """The root bound over the columns of the pool."""
-    solver = RelaxationSolver(merge_rows(problem), start)
+def pool_relaxation(
+    problem: CardinalityProblem, start: Array | None = None, late: Callable[[], bool] = lambda: False
+) -> Relaxation:
+    """The root bound over the columns of the pool.
+
+    On large tables the multiplier is found on some of the rows; the bound itself is always over all of them.
+    """
+    merged = merge_rows(problem)
+    smaller = sketch_rows(merged)
+    solver = RelaxationSolver(smaller, start, late=late)
     solver.solve()
+    if smaller is not merged:
+        found = solver
+        solver = RelaxationSolver(merged, found.master.weights, late=late)
+        solver.tau = found.tau
+        solver.solve(rounds=2)
     return solver.result()
 
 
@@ -141,7 +167,7 @@ def dictionary_relaxation(
     late: Callable[[], bool] = lambda: False,
 ) -> Relaxation:
     """The root bound over the whole dictionary: columns are added to ``problem.pool`` while that helps."""
-    solver = RelaxationSolver(problem, start, dictionary, rule)
+    solver = RelaxationSolver(problem, start, dictionary, rule, late=late)
     solver.solve()
     stale = 0
     for _ in range(rounds):

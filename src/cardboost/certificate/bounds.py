@@ -96,6 +96,6 @@ def _unseen_theta(c: Array, prices: Prices, max_terms: int | None, edge: float, 
 def guarantee(null: float, objective: float, lower_bound: float) -> float:
     """Share of the possible improvement over the empty model that is achieved for certain."""
     possible = null - lower_bound
-    if possible <= 0.0:
+    if possible <= 1e-9 * max(1.0, abs(null)):
         return 1.0
     return float(min(1.0, max(0.0, (null - objective) / possible)))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.certificate import checker
+from cardboost.certificate.bounds import guarantee
 
 FORMAT = "cardboost-certificate"
 VERSION = 1
@@ -44,7 +45,8 @@ class Certificate:
     def bounds(self) -> tuple[ScopedBound, ...]:
         keys = ("scope", "lower_bound", "gap", "relative_gap", "guarantee")
         return tuple(
-            ScopedBound(*(bound[key] for key in keys), tuple(bound["leaves"])) for bound in self.content["bounds"]
+            ScopedBound(*(bound[key] for key in keys), tuple(bound["leaves"]))
+            for bound in self.content["bounds"]
         )
 
     def bound(self, scope: str | None = None) -> ScopedBound:
@@ -108,26 +110,26 @@ class Certificate:
 
     def lines(self) -> list[str]:
         """The certificate in words, for cards and logs."""
-        problem = self.content["problem"]
-        k = problem["max_terms"]
-        out = [f"objective    {self.objective:.6f}   (empty model {self.null_objective:.6f}, {self.status})"]
+        k = self.content["problem"]["max_terms"]
+        out = [f"objective {self.objective:.6f}, empty model {self.null_objective:.6f}: {self.status}", ""]
+        out.append(f"{'scope':<12}{'lower bound':>11}  {'guarantee':>9}   what it covers")
         for own in self.bounds:
-            n = len(self.content["columns"]["feature"]) if own.scope == "pool" else self._n_stumps()
-            within = f"the {self._pool_size()} candidate terms" if own.scope == "pool" else f"all {n:,} stumps"
-            size = "any model" if k is None else f"any {k}-term card"
-            out.append(f"lower bound  {own.lower_bound:.6f}   over {within} (scope: {own.scope})")
-            out.append(
-                f"guarantee    {100 * np.floor(own.guarantee * 1e4) / 1e4:.2f} %   of the improvement that {size} "
-                "of that scope could make"
+            covers = (
+                f"the {self._pool_size()} candidate terms" if own.scope == "pool" else self._stumps_in_words()
             )
+            share = np.floor(own.guarantee * 1e4 + 1e-6) / 1e2
+            out.append(f"{own.scope:<12}{own.lower_bound:>11.6f}  {share:>7.2f} %   {covers}")
+        size = "any model" if k is None else f"any {k}-term card"
+        out += ["", "guarantee: at least this share of the improvement over the empty model"]
+        out.append(f"that {size} of that scope could make")
         return out
 
     def _pool_size(self) -> int:
         return next(bound["columns"] for bound in self.content["bounds"] if bound["scope"] == "pool")
 
-    def _n_stumps(self) -> int:
+    def _stumps_in_words(self) -> str:
         cuts = self.content["dictionary"]["cuts"]
-        return 2 * sum(len(own) for own in cuts)
+        return f"all {2 * sum(len(own) for own in cuts):,} stumps"
 
     def __repr__(self) -> str:
         return (
@@ -150,11 +152,10 @@ def finish_bound(bound: dict[str, Any], objective: float, null: float) -> dict[s
     """Fill in what follows from the leaves."""
     lower = min(leaf["bound"] for leaf in bound["leaves"])
     gap = objective - lower
-    share = min(1.0, max(0.0, (null - objective) / (null - lower))) if null > lower else 1.0
     return {
         **bound,
         "lower_bound": lower,
         "gap": gap,
         "relative_gap": gap / max(abs(objective), 1e-300),
-        "guarantee": share,
+        "guarantee": guarantee(null, objective, lower),
     }

@@ -233,7 +233,9 @@ def _bound_faults(certificate: dict[str, Any], number: int, evidence: Evidence) 
     if lower > objective + TOLERANCE:
         yield f"{path}.lower_bound: {lower!r} is above the objective {objective!r}"
     gap = objective - lower
-    guarantee = min(1.0, max(0.0, (null - objective) / (null - lower))) if null > lower else 1.0
+    possible = null - lower
+    nothing = possible <= TOLERANCE * max(1.0, abs(null))  # no model could improve on the empty one
+    guarantee = 1.0 if nothing else min(1.0, max(0.0, (null - objective) / possible))
     rounding = ARITHMETIC * max(1.0, abs(objective))
     relative = gap / max(abs(objective), 1e-300)
     for key, value in (("gap", gap), ("relative_gap", relative), ("guarantee", guarantee)):

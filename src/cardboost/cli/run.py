@@ -147,7 +147,9 @@ def fit_rows(
         started = time.perf_counter()
         progress.say("binning ...")
         # labels go in as 0 and 1, so that either class can be the positive one
-        estimator._fit(rows.table, rows.positive.astype(np.int64), rows.weight, after_round)
+        labels = rows.positive.astype(np.int64)
+        asked = (lambda: interrupt.asked) if interrupt is not None else (lambda: False)
+        estimator._fit(rows.table, labels, rows.weight, after_round, asked)
         seconds = time.perf_counter() - started
     except (ValueError, TypeError) as error:
         raise BadInput(str(error)) from None
@@ -162,7 +164,7 @@ def fit_rows(
     scores = {"training": score(ensemble, rows)}
     if test is not None:
         scores["test"] = score(ensemble, test)
-    interrupted = estimator.trace_.status == "stopped"
+    interrupted = interrupt is not None and interrupt.asked
     return Run(ensemble, certificate, estimator.trace_, parameters, data, scores, seconds, interrupted)
 
 

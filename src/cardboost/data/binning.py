@@ -43,7 +43,11 @@ class BinnedMatrix:
 
 def bin_table(table: Table, weights: RowWeights, max_bins: int, threads: int) -> BinnedMatrix:
     """Find the cuts of every column and bin it."""
-    if not isinstance(max_bins, (int, np.integer)) or isinstance(max_bins, bool) or not 2 <= max_bins <= MAX_BINS:
+    if (
+        not isinstance(max_bins, (int, np.integer))
+        or isinstance(max_bins, bool)
+        or not 2 <= max_bins <= MAX_BINS
+    ):
         raise ValueError(f"max_bins must be a whole number from 2 to {MAX_BINS}; got {max_bins!r}.")
     bins, cuts, n_cuts, missing, infinite = _kernels.bin_columns(
         list(table.columns), _quantile_weights(weights, threads), int(max_bins), threads

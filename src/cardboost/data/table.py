@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,12 +35,12 @@ class Table:
         return Table(columns, self.names, len(columns[0]) if columns else int(np.sum(rows)))
 
     def digest(self, positive: NDArray[np.bool_], weights: NDArray[np.float64] | None, threads: int) -> str:
-        """Digest of the content, whatever the order of the rows (certificate/checker.py defines it)."""
+        """Digest of the content, whatever the order of the rows (certificate/checker_data.py defines it)."""
         from cardboost import _kernels
 
         count = weight = None
         if weights is not None:
-            if (weights == np.rint(weights)).all() and float(weights.sum()) < 2.0**53:
+            if (weights == np.rint(weights)).all() and math.fsum(weights / 2.0) < 2.0**52:
                 count = weights.astype(np.int64)
             else:
                 weight = weights
@@ -52,7 +53,9 @@ def read_table(X: Any, *, what: str = "X") -> Table:
     if hasattr(X, "columns") and hasattr(X, "__getitem__") and not isinstance(X, np.ndarray):
         return _read_frame(X, what)
     if hasattr(X, "toarray"):
-        raise TypeError(f"{what} is a sparse matrix; cardboost takes dense arrays and frames. Use X.toarray().")
+        raise TypeError(
+            f"{what} is a sparse matrix; cardboost takes dense arrays and frames. Use X.toarray()."
+        )
     array = np.asarray(X)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {what} must hold real numbers.")
@@ -86,7 +89,7 @@ def _frame_column(column: Any, name: str, what: str) -> NDArray[Any]:
                 raise TypeError
             values = column.cast(float).to_numpy() if column.null_count() else column.to_numpy()
         else:
-            if str(column.dtype) in ("category", "str", "string") or column.dtype.kind in "MmSU":
+            if str(column.dtype) in ("category", "str", "string") or column.dtype.kind in "MmSUc":
                 raise TypeError
             if column.dtype.kind == "O" or not isinstance(column.dtype, np.dtype):
                 values = column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -118,7 +121,9 @@ def _readable(column: NDArray[Any]) -> NDArray[Any]:
 def check_rows(table: Table, *, least: int = 1, what: str = "X") -> None:
     """Refuse tables without rows or columns."""
     if table.n_features == 0:
-        raise ValueError(f"{what} has 0 feature(s) (shape=({table.n_rows}, 0)) while a minimum of 1 is required.")
+        raise ValueError(
+            f"{what} has 0 feature(s) (shape=({table.n_rows}, 0)) while a minimum of 1 is required."
+        )
     if table.n_rows < least:
         raise ValueError(f"{what} has {table.n_rows} sample(s) while a minimum of {least} is required.")
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost._kernels import fixed_scale
+
 _COUNT_LIMIT = 2.0**53
 
 
@@ -27,27 +29,27 @@ class RowWeights:
     largest_factor: float
 
     @classmethod
-    def make(cls, n_rows: int, weights: NDArray[np.float64] | None, factor: NDArray[np.float64] | None = None):
+    def make(
+        cls, n_rows: int, weights: NDArray[np.float64] | None, factor: NDArray[np.float64] | None = None
+    ):
         """From positive raw ``weights`` and an optional further ``factor`` per row (class weights)."""
         count = None
         if weights is not None:
             count = _as_counts(weights)
             if count is None:
-                factor = weights if factor is None else weights * factor
+                factor = _near_one(weights) if factor is None else _near_one(weights) * _near_one(factor)
             elif (count == 1).all():
                 count = None
         if factor is not None:
-            # a power of two leaves the bits of every weight alone and keeps 1e300 harmless
-            exponent = -int(np.frexp(factor.max())[1])
-            factor = np.ldexp(factor, exponent)
+            factor = _near_one(factor)
             if (factor == factor[0]).all():
                 factor = None
         total_count = float(n_rows) if count is None else float(count.sum())
         if factor is None:
             total, largest = total_count, 1.0
         else:
-            products = factor if count is None else factor * count
-            total, largest = math.fsum(products.tolist()), float(factor.max())
+            largest = float(factor.max())
+            total = _fixed_sum(factor, count, largest * total_count, total_count)
         return cls(n_rows, count, factor, total_count, total, largest)
 
     @property
@@ -59,8 +61,9 @@ class RowWeights:
         if self.factor is None:
             held = float(np.count_nonzero(rows)) if self.count is None else float(self.count[rows].sum())
         else:
-            products = self.factor if self.count is None else self.factor * self.count
-            held = math.fsum(products[rows].tolist())
+            count = None if self.count is None else self.count[rows]
+            bound = self.largest_factor * self.total_count
+            held = _fixed_sum(self.factor[rows], count, bound, self.total_count)
         return held / self.total
 
     @property
@@ -72,6 +75,20 @@ class RowWeights:
         return weights / self.total
 
 
+def _near_one(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scaled by a power of two, which leaves the bits of every weight alone and keeps 1e300 harmless."""
+    return np.ldexp(weights, -int(np.frexp(weights.max())[1]))
+
+
+def _fixed_sum(
+    factor: NDArray[np.float64], count: NDArray[np.int64] | None, bound: float, total_count: float
+) -> float:
+    """Sum of count * factor in fixed point: equal for every order, and for a row twice or counted twice."""
+    scale = fixed_scale(bound, total_count)
+    units = np.rint(factor * scale).astype(np.int64)
+    return float((units if count is None else units * count).sum()) / scale
+
+
 def _as_counts(weights: NDArray[np.float64]) -> NDArray[np.int64] | None:
     """Whole multiples of the smallest weight, when all are."""
     for unit in (1.0, float(weights.min())):
@@ -80,6 +97,8 @@ def _as_counts(weights: NDArray[np.float64]) -> NDArray[np.int64] | None:
         if not (ratio < _COUNT_LIMIT).all():
             continue
         rounded = np.rint(ratio)
-        if (rounded * unit == weights).all() and (rounded >= 1).all() and math.fsum(rounded) < _COUNT_LIMIT:
+        with np.errstate(over="ignore"):
+            whole = (rounded * unit == weights).all()
+        if whole and (rounded >= 1).all() and math.fsum(rounded) < _COUNT_LIMIT:
             return rounded.astype(np.int64)
     return None

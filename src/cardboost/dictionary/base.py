@@ -55,9 +55,7 @@ class ColumnPool(ABC):
         """``c_j = sum_i u_i a_ij``."""
 
     @abstractmethod
-    def gram(
-        self, point: RiskPoint, left: NDArray[np.intp] | None = None, exact: bool = False
-    ) -> Array:
+    def gram(self, point: RiskPoint, left: NDArray[np.intp] | None = None, exact: bool = False) -> Array:
         """``sum_i s_i loss''(F_i) a_ij a_ik`` for j in ``left`` (default: all) and every k.
 
         A pool may answer with an estimate from some of the rows unless ``exact``.

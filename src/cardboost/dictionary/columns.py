@@ -42,7 +42,10 @@ class ColumnStore:
     def edges(self, which: NDArray[np.int32], point: RiskPoint) -> Array:
         if self.values.dtype == np.int8:
             lane = point.fixed.edge_lane
-            return _kernels.dense_edges(self.values, self.signs, which, lane, self.threads) * point.fixed.edge_unit
+            return (
+                _kernels.dense_edges(self.values, self.signs, which, lane, self.threads)
+                * point.fixed.edge_unit
+            )
         value, count, scale, unit = self._real(point, 0, self.largest)
         quick = scale * self.largest * float(value.max(initial=0.0)) < _QUICK
         return _kernels.dense_edges_real(self.values, which, value, count, scale, quick, self.threads) * unit
@@ -54,7 +57,10 @@ class ColumnStore:
             return sums * point.fixed.curvature_unit
         value, count, scale, unit = self._real(point, 1, self.largest**2)
         quick = scale * self.largest**2 * float(value.max(initial=0.0)) < _QUICK
-        return _kernels.dense_gram_real(self.values, left, which, value, count, scale, quick, self.threads) * unit
+        return (
+            _kernels.dense_gram_real(self.values, left, which, value, count, scale, quick, self.threads)
+            * unit
+        )
 
     def _real(self, point: RiskPoint, lane: int, largest: float):
         """Row weights for real columns: products are rounded, so the scale leaves room for the entries."""
@@ -92,7 +98,7 @@ class MatrixDictionary(Dictionary):
         candidates = np.flatnonzero(unseen).astype(np.int32)
         edges = self.store.edges(candidates, point)
         excess = edges - (l1[candidates] if isinstance(l1, np.ndarray) else l1)
-        bound = float(excess.max(initial=-np.inf))
+        bound = float(edges.max(initial=-np.inf))
         best = np.argsort(-excess, kind="stable")[:k]
         return Proposals(candidates[best], edges[best], bound)
 
@@ -127,9 +133,7 @@ class MatrixPool(ColumnPool):
     def edges(self, point: RiskPoint) -> Array:
         return self.store.edges(self.which, point)
 
-    def gram(
-        self, point: RiskPoint, left: NDArray[np.intp] | None = None, exact: bool = False
-    ) -> Array:
+    def gram(self, point: RiskPoint, left: NDArray[np.intp] | None = None, exact: bool = False) -> Array:
         return self.store.gram(self.which if left is None else self.which[left], self.which, point)
 
     def dense(self) -> NDArray[Any]:
@@ -138,9 +142,7 @@ class MatrixPool(ColumnPool):
 
 def _compact(columns: NDArray[Any]) -> NDArray[Any]:
     """int8 where every entry is -1, 0 or 1."""
-    if columns.dtype != np.int8:
-        small = columns.astype(np.int8)
-        columns = small if np.array_equal(small, columns) else columns.astype(np.float64)
-    if columns.dtype == np.int8 and columns.size and max(columns.max(), -int(columns.min())) > 1:
-        columns = columns.astype(np.float64)
-    return np.ascontiguousarray(columns)
+    small = columns.size == 0 or (columns.min() >= -1 and columns.max() <= 1)
+    if small and columns.dtype != np.int8:
+        small = bool((columns == np.rint(columns)).all()) if columns.dtype.kind == "f" else True
+    return np.ascontiguousarray(columns, dtype=np.int8 if small else np.float64)

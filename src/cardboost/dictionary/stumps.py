@@ -133,7 +133,9 @@ class StumpDictionary(Dictionary):
         """
         m = self.matrix.n_rows
         words = np.random.default_rng(20_26).integers(-(2**62), 2**62, size=(m, 1), dtype=np.int64)
-        hist = _kernels.histograms(self.matrix.bins, self.features, words, self.threads)[..., 0].view(np.uint64)
+        hist = _kernels.histograms(self.matrix.bins, self.features, words, self.threads)[..., 0].view(
+            np.uint64
+        )
         left = np.cumsum(hist, axis=1, dtype=np.uint64)
         total, missing = left[:, -1:].copy(), hist[:, MISSING:]
         sides = np.stack([left, total - left, left + missing, total - left - missing], axis=2)
@@ -152,9 +154,7 @@ class StumpDictionary(Dictionary):
             self._recent = (point, hist)
         return self._recent[1]
 
-    def known_histogram(
-        self, point: RiskPoint, features: NDArray[np.int32]
-    ) -> NDArray[np.int64] | None:
+    def known_histogram(self, point: RiskPoint, features: NDArray[np.int32]) -> NDArray[np.int64] | None:
         """Histograms of these features at this point, if a search has left them."""
         if self._recent is not None and self._recent[0] is point:
             return self._recent[1][features]
@@ -252,7 +252,7 @@ class StumpDictionary(Dictionary):
         flat, marks = self.plus_digest.reshape(-1), mask.reshape(-1)
         for digest in self.digest_of(stumps):
             same = np.flatnonzero(flat == digest)
-            marks[same // 4] |= (1 << (same % 4)).astype(np.uint8)
+            np.bitwise_or.at(marks, same // 4, (1 << (same % 4)).astype(np.uint8))
 
     def _distinct(self, stumps: Stumps, order: NDArray[np.intp]) -> tuple[Stumps, NDArray[np.intp]]:
         _, first = np.unique(self.digest_of(stumps), return_index=True)
@@ -327,9 +327,7 @@ class StumpPool(ColumnPool):
         total = hist[0].sum(axis=0) if len(features) else np.array([point.fixed.lanes[:, 0].sum()])
         return self._signed_sums(hist, slot, total)[:, 0] * point.fixed.edge_unit
 
-    def gram(
-        self, point: RiskPoint, left: NDArray[np.intp] | None = None, exact: bool = False
-    ) -> Array:
+    def gram(self, point: RiskPoint, left: NDArray[np.intp] | None = None, exact: bool = False) -> Array:
         """Second derivatives; on large tables from a sketch of the rows unless ``exact``."""
         d = self.dictionary
         left = np.arange(self.n_columns) if left is None else left
@@ -393,7 +391,9 @@ class StumpPool(ColumnPool):
     def _cross(self, point: RiskPoint) -> Array:
         """``sum of curvature * h_j`` over all rows, remembered while the point stays the same."""
         d, lane = self.dictionary, point.fixed.curvature_lane
-        known = self._cross_of[1] if self._cross_of is not None and self._cross_of[0] is point else np.empty(0)
+        known = (
+            self._cross_of[1] if self._cross_of is not None and self._cross_of[0] is point else np.empty(0)
+        )
         if len(known) < self.n_columns:
             if len(known) < self.n_free:
                 known = np.array([1.0, -1.0]) * float(lane.sum())

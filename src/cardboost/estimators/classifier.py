@@ -24,6 +24,7 @@ from cardboost.data.weights import RowWeights
 from cardboost.losses import get_loss
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.io import save
+from cardboost.threads import usable_threads
 
 Array = NDArray[np.float64]
 
@@ -71,7 +72,7 @@ class CardBoostClassifier(ClassifierMixin, BaseEstimator):
         Seconds after which generation stops; the best model so far is finished and returned.
     class_weight : dict, "balanced" or None
     n_jobs : int or None
-        Threads. None or -1: all cores that joblib and threadpoolctl allow. Results never depend on it.
+        Threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. Results never depend on it.
 
     Attributes
     ----------
@@ -163,13 +164,19 @@ class CardBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CardBoostClassifier:
         """Train on a table of numbers (NaN: missing) and two classes."""
-        return self._fit(X, y, sample_weight, None)
+        return self._fit(X, y, sample_weight)
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any, callback: Callable[[TraceRecord], object] | None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        callback: Callable[[TraceRecord], object] | None = None,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> CardBoostClassifier:
+        """``callback`` sees every round and ends generation by returning true; ``stopped`` ends all searches."""
         started = time.perf_counter()
-        settings = self._settings(started, callback)
+        settings = self._settings(started, callback, stopped)
         table = read_table(X)
         check_rows(table)
         classes, positive = _two_classes(y, table.n_rows)
@@ -207,7 +214,10 @@ class CardBoostClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _settings(
-        self, started: float, callback: Callable[[TraceRecord], object] | None
+        self,
+        started: float,
+        callback: Callable[[TraceRecord], object] | None,
+        stopped: Callable[[], bool],
     ) -> TrainingSettings:
         for name, (default, meaning) in _LATER.items():
             if getattr(self, name) is not default and getattr(self, name) != default:
@@ -219,7 +229,11 @@ class CardBoostClassifier(ClassifierMixin, BaseEstimator):
         if self.criterion not in ("gain", "edge"):
             raise ValueError(f"criterion must be 'gain' or 'edge'; got {self.criterion!r}.")
         max_terms = None if self.max_terms is None else _whole("max_terms", self.max_terms, 1)
-        limit = _number("time_limit", self.time_limit, 0.0, strict=True) if self.time_limit is not None else math.inf
+        limit = (
+            _number("time_limit", self.time_limit, 0.0, strict=True)
+            if self.time_limit is not None
+            else math.inf
+        )
         box = None if self.max_weight is None else _number("max_weight", self.max_weight, 0.0, strict=True)
         _whole("max_nodes", self.max_nodes, 1)
         if self.bits != "auto":
@@ -237,9 +251,10 @@ class CardBoostClassifier(ClassifierMixin, BaseEstimator):
             tol=_number("tol", self.tol, 0.0),
             fit_intercept=bool(self.fit_intercept),
             threads=usable_threads(self.n_jobs),
-            deadline=started + limit,
+            time_limit=limit,
             started=started,
             callback=_reporter(self.verbose, callback),
+            stopped=stopped,
         )
 
     def _table(self, X: Any) -> Table:
@@ -250,7 +265,9 @@ class CardBoostClassifier(ClassifierMixin, BaseEstimator):
         threads = usable_threads(self.n_jobs)
         infinite = _kernels.find_infinite(list(table.columns), threads)
         if infinite >= 0:
-            raise ValueError(f"X contains infinity in {table.label(infinite)}: only finite numbers and NaN are accepted.")
+            raise ValueError(
+                f"X contains infinity in {table.label(infinite)}: only finite numbers and NaN are accepted."
+            )
         return table
 
     def decision_function(self, X: Any) -> Array:
@@ -295,21 +312,12 @@ def card_text(ensemble: Ensemble, certificate_lines: list[str]) -> str:
     return render_card(ensemble, certificate_lines=certificate_lines)
 
 
-def usable_threads(n_jobs: int | None) -> int:
-    """Threads for the kernels. None and -1: all cores within the limits of joblib and threadpoolctl."""
-    if n_jobs is not None and (not isinstance(n_jobs, numbers.Integral) or n_jobs == 0):
-        raise ValueError(f"n_jobs must be a whole number other than 0, or None; got {n_jobs!r}.")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    allowed = max(1, min(cores, _kernels.max_threads()))
-    if n_jobs is None:
-        return allowed
-    return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
-
-
 def _number(name: str, value: Any, least: float, strict: bool = False) -> float:
     wrong = isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value)
     if wrong or value < least or (strict and value <= least):
-        raise ValueError(f"{name} must be a number {'above' if strict else 'of at least'} {least:g}; got {value!r}.")
+        raise ValueError(
+            f"{name} must be a number {'above' if strict else 'of at least'} {least:g}; got {value!r}."
+        )
     return float(value)
 
 
@@ -333,7 +341,9 @@ def _two_classes(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     check_classification_targets(y)
     classes, code = np.unique(y, return_inverse=True)
     if len(classes) == 1:
-        raise ValueError(f"Classifier can't train when only one class is present: every label is {classes[0]!r}.")
+        raise ValueError(
+            f"Classifier can't train when only one class is present: every label is {classes[0]!r}."
+        )
     if len(classes) > 2:
         raise ValueError(
             f"Only binary classification is supported. The type of the target is multiclass: {len(classes)} classes. "
@@ -376,8 +386,13 @@ def _class_weights(
         raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {class_weight!r}.")
     unknown = [label for label in class_weight if label not in classes]
     if unknown:
-        raise ValueError(f"class_weight names {unknown[0]!r}, which is not among the classes {list(classes)}.")
-    values = [_number(f"class_weight[{label!r}]", class_weight.get(label, 1.0), 0.0, strict=True) for label in classes]
+        raise ValueError(
+            f"class_weight names {unknown[0]!r}, which is not among the classes {list(classes)}."
+        )
+    values = [
+        _number(f"class_weight[{label!r}]", class_weight.get(label, 1.0), 0.0, strict=True)
+        for label in classes
+    ]
     return (values[0], values[1])
 
 

@@ -22,7 +22,8 @@ Array = NDArray[np.float64]
 
 _SHORTFALL = 0.25  # share of the promised drop below which the Hessian is made anew
 _PATIENCE = 8  # slow rounds before an estimated Hessian gives way to the exact one
-_PRECISION = 1e-16  # share of the objective below which a drop cannot be seen
+_ROUNDING = 4e-15  # share of the objective below which a drop cannot be seen
+_UNSEEN = 5  # steps whose gain cannot be seen before the solve ends
 _SLOW = 0.2  # ratio of successive drops above which convergence counts as slow
 
 
@@ -93,14 +94,17 @@ class Master:
         """Newton steps until the relative gap over the pool is at most ``tol``; None: just ``max_iter`` steps."""
         status, bound, steps = "iteration limit", -np.inf, 0
         last_drop = last_promise = np.inf
-        slow_rounds = 0
+        slow_rounds = unseen_rounds = 0
+        bound_at: RiskPoint | None = None
         if self._anchor_columns and self.pool.n_columns >= 2 * self._anchor_columns + 4:
             self._anchor = None
         while tol is not None or steps < max_iter:
             edges = self.pool.edges(self.point)
             # far from the end the promised drop tells as much as the bound, which costs a pass over the rows
-            if tol is not None and (last_promise <= 100 * tol * abs(self.objective) or steps in (0, max_iter)):
-                bound = dual_bound(self.point, edges, self.prices)[0]
+            if tol is not None and (
+                last_promise <= 100 * tol * abs(self.objective) or steps in (0, max_iter)
+            ):
+                bound, bound_at = max(bound, dual_bound(self.point, edges, self.prices)[0]), self.point
                 if self.objective - bound <= tol * max(abs(self.objective), 1e-300):
                     status = "optimal"
                     break
@@ -111,17 +115,26 @@ class Master:
             steps += 1
             if not taken:
                 fresh = self._anchor is start
-                if promised <= _PRECISION * abs(self.objective) or tol is None or (fresh and self._exact):
+                if promised <= 0.0 or tol is None or (fresh and self._exact):
                     status = "stalled"
                     break
                 self._exact |= fresh
                 self._anchor = None
                 continue
+            # near the optimum the objective no longer shows what a step gains; the bound still does
+            unseen_rounds = unseen_rounds + 1 if got <= _ROUNDING * abs(self.objective) else 0
+            if unseen_rounds > _UNSEEN:
+                status = "stalled"
+                break
             if got < _SHORTFALL * promised or (tol is not None and got > _SLOW * last_drop):
                 slow_rounds += 1
                 self._exact |= slow_rounds >= _PATIENCE and self._anchor is start
                 self._anchor = None
             last_drop, last_promise = got, promised
+        if tol is not None and bound_at is not self.point:
+            bound = max(bound, dual_bound(self.point, self.pool.edges(self.point), self.prices)[0])
+            if self.objective - bound <= tol * max(abs(self.objective), 1e-300):
+                status = "optimal"
         objective = self.objective
         return MasterSolution(self.weights, objective, bound, objective - bound, status, steps)
 
@@ -143,12 +156,12 @@ class Master:
         target, promised, _ = _kernels.minimise_quadratic(
             gram, gradient, w, p.slope, p.knee, p.l2, p.max_weight, 1e-5 * violation, 60
         )
-        if not promised > _PRECISION * abs(self.objective):
+        if not promised > 0.0:
             return False, promised, 0.0
         before = self.objective
         point = self.risk.evaluate(self.pool.margins(target))
         after = point.value + p.relaxed_cost(target)
-        if before - after >= 0.1 * promised:
+        if before - after >= 0.1 * promised - _ROUNDING * abs(before):
             self.weights, self.point = target, point
             return True, promised, before - after
         return self._search(target, promised, before)
@@ -170,4 +183,3 @@ class Master:
             return False, promised, 0.0
         self.move_to(w + best * direction)
         return True, promised, before - self.objective
-
