@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <limits>
+#include <memory>
 #include <type_traits>
 
 #include "decimals.h"
@@ -121,9 +122,14 @@ void bucket_indices(const double* values, int64_t n, BucketMap map, uint16_t* ou
 // Buffers of one thread, reused from column to column.
 template <class Item>
 struct Work {
-    std::vector<uint16_t> index;
-    std::vector<Item> items, spare;
+    // arrays that are written before they are read: not cleared first
+    std::unique_ptr<double[]> values;
+    std::unique_ptr<uint16_t[]> index;
+    std::unique_ptr<Item[]> items, spare;
     std::vector<Distinct> distinct;
+    Work(int64_t rows, int columns)
+        : values(new double[rows * columns]), index(new uint16_t[rows]), items(new Item[rows]),
+          spare(new Item[rows]) {}
 };
 
 // Distinct values with their weights while there are at most `limit` of them: an open hash table, left as
@@ -300,17 +306,30 @@ int bin_column(const double* values, const int64_t* weights, int64_t rows, int m
     const Scan range = scan(values, rows);
     *missing = 0;
     if (range.infinite) return -1;
+    const bool plain = std::is_same_v<Item, Bare> && !range.missing;
     int64_t n = 0;
-    for (int64_t i = 0; i < rows; ++i) {
-        if (range.missing && std::isnan(values[i])) continue;
-        if constexpr (std::is_same_v<Item, Weighted>)
-            work.items[n++] = {values[i], weights[i]};
-        else
-            work.items[n++] = {values[i]};
+    auto collect = [&]() {
+        for (int64_t i = 0; i < rows; ++i) {
+            if (range.missing && std::isnan(values[i])) continue;
+            if constexpr (std::is_same_v<Item, Weighted>)
+                work.items[n++] = {values[i], weights[i]};
+            else
+                work.items[n++] = {values[i]};
+        }
+    };
+    bool few;
+    if (plain) {
+        // a bare item is just its value
+        static_assert(sizeof(Bare) == sizeof(double));
+        few = few_distinct(reinterpret_cast<const Bare*>(values), rows, max_bins, work.distinct);
+        if (!few) collect();
+    } else {
+        collect();
+        *missing = rows - n;
+        few = few_distinct(work.items.get(), n, max_bins, work.distinct);
     }
-    *missing = rows - n;
     int made = 0;
-    if (few_distinct(work.items.data(), n, max_bins, work.distinct)) {
+    if (few) {
         for (size_t i = 0; i + 1 < work.distinct.size(); ++i)
             cuts[made++] = simplest_decimal(work.distinct[i].value, work.distinct[i + 1].value);
         assign_bins(values, rows, cuts, made, bins);
@@ -324,21 +343,21 @@ int bin_column(const double* values, const int64_t* weights, int64_t rows, int m
     GreedyBins greedy(total, max_bins, cuts);
     const BucketMap map(range.low, range.high);
     if (!map.usable()) {
-        feed_sorted(work.items.data(), n, greedy);
+        feed_sorted(work.items.get(), n, greedy);
         assign_bins(values, rows, cuts, greedy.made(), bins);
     } else if (range.missing) {
-        feed(work.items.data(), work.spare.data(), n, map, nullptr, greedy);
+        feed(work.items.get(), work.spare.get(), n, map, nullptr, greedy);
         assign_bins(values, rows, cuts, greedy.made(), bins);
     } else {
-        bucket_indices(values, rows, map, work.index.data());
-        feed(work.items.data(), work.spare.data(), n, map, work.index.data(), greedy);
-        assign_by_bucket(values, work.index.data(), rows, map, cuts, greedy.made(), bins);
+        bucket_indices(values, rows, map, work.index.get());
+        feed(work.items.get(), work.spare.get(), n, map, work.index.get(), greedy);
+        assign_by_bucket(values, work.index.get(), rows, map, cuts, greedy.made(), bins);
     }
     return greedy.made();
 }
 
 int group_size(int64_t rows, int columns, int threads) {
-    int64_t fit = std::max<int64_t>(1, (int64_t{16} << 20) / (8 * std::max<int64_t>(rows, 1)));
+    int64_t fit = std::max<int64_t>(1, (int64_t{40} << 20) / (8 * std::max<int64_t>(rows, 1)));
     return static_cast<int>(std::max<int64_t>(1, std::min<int64_t>({8, fit, (columns + threads - 1) / threads})));
 }
 
@@ -352,18 +371,15 @@ void bin_columns_as(const std::vector<Column>& columns, const int64_t* weights, 
     std::atomic<int64_t> bad{n};
 #pragma omp parallel num_threads(threads)
     {
-        std::vector<double> buffer(static_cast<size_t>(group) * rows);
-        Work<Item> work;
-        work.index.resize(rows);
-        work.items.resize(rows);
-        work.spare.resize(rows);
+        Work<Item> work(rows, group);
+        double* buffer = work.values.get();
 #pragma omp for schedule(dynamic, 1)
         for (int g = 0; g < groups; ++g) {
             const int begin = g * group, count = std::min(group, n - begin);
-            gather_group(columns.data() + begin, count, rows, buffer.data());
+            gather_group(columns.data() + begin, count, rows, buffer);
             for (int c = 0; c < count; ++c) {
                 const int j = begin + c;
-                n_cuts[j] = bin_column<Item>(buffer.data() + static_cast<size_t>(c) * rows, weights, rows, max_bins,
+                n_cuts[j] = bin_column<Item>(buffer + static_cast<size_t>(c) * rows, weights, rows, max_bins,
                                              work, cuts + static_cast<size_t>(j) * kBins, missing + j,
                                              bins + static_cast<size_t>(j) * rows);
                 if (n_cuts[j] < 0) {

@@ -90,7 +90,9 @@ class EmpiricalRisk:
         unit = math.exp(min(shift, 700.0)) / self.weights.total
         return loss * unit, slope * unit, bend * unit
 
-    def _pass(self, F: Array, D: Array | None, step: float, rows: Array | None):
+    def _pass(
+        self, F: Array, D: Array | None, step: float, rows: Array | None
+    ) -> tuple[float, float, float, float, float, float]:
         w = self.weights
         self.passes[0] += 1
         return _kernels.loss_pass(

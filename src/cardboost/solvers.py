@@ -1,4 +1,4 @@
-"""The solvers on a plain matrix: ``A`` has one row per example and one column per learner, y multiplied in."""
+"""Solvers on a plain matrix: ``A`` has one row per example and one column per learner, y multiplied in."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from cardboost import _kernels
 from cardboost.boosting.column_generation import TraceRecord
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.cardinality.relaxation import pool_relaxation
-from cardboost.certificate.bounds import dual_bound, guarantee
+from cardboost.cardinality.relaxation import Relaxation, pool_relaxation
+from cardboost.certificate.bounds import dual_bound
 from cardboost.certificate.certificate import FORMAT, VERSION, Certificate, finish_bound, sealed, sparse
 from cardboost.certificate.checker import data_digest
 from cardboost.data.weights import RowWeights
@@ -73,8 +73,8 @@ class _Matrix:
     max_weight: Array
 
     def prices(self, which: NDArray[np.int32]) -> Prices:
-        parts = (self.l1, self.l2, self.l0, self.max_weight)
-        return Prices(*(part[which] for part in parts), np.ones(len(which), dtype=bool))
+        charged = np.ones(len(which), dtype=bool)
+        return Prices(self.l1[which], self.l2[which], self.l0[which], self.max_weight[which], charged)
 
 
 def minimize_l1(
@@ -209,7 +209,7 @@ def _projected_newton(
         if w.factor is not None:
             h = h * w.factor
         direction = np.zeros(len(x))
-        direction[free], iterations = _kernels.dense_newton_direction(
+        direction[free], _ = _kernels.dense_newton_direction(
             store.values, free, h, w.count, w.total_count, p.l2[free], gradient[free], forcing, 200
         )
         progress.steps += 1
@@ -233,7 +233,7 @@ def _projected_newton(
 
 
 def _free_columns(x: Array, gradient: Array, upper: Array) -> NDArray[np.int32]:
-    """Columns strictly inside their box, and the unused ones that pull hardest: too many at once overshoot."""
+    """Columns inside their box, and the unused ones that pull hardest: too many at once overshoot."""
     inside = np.flatnonzero((x > 0) & ((x < upper) | (gradient > 0)))
     pull = np.where((x <= 0) & (upper > 0), -gradient, 0.0)
     wanted = max(20, len(inside) // 2)
@@ -263,7 +263,7 @@ def select_columns(
     seed: int = 0,
     n_jobs: int | None = 1,
 ) -> SelectionResult:
-    """Choose few columns of ``A`` and their weights: the price of a column is ``l0``, at most ``max_terms`` are used.
+    """Choose few columns of ``A`` and their weights: each costs ``l0``, at most ``max_terms`` are used.
 
     ``method="polish"`` is local search with convex refits and the bound of the convex relaxation;
     ``max_weight=None`` takes twice the largest weight found.
@@ -291,21 +291,18 @@ def select_columns(
         largest = float(np.max(found.weights, initial=0.0))
         task = task.with_box(2.0 * largest if largest > 0 else 1.0)
     root = pool_relaxation(task, found.weights)
-    objective = task.objective(risk.evaluate(pool.margins(found.weights)).value, found.weights)
     null = risk.evaluate(np.zeros(problem.A.shape[0])).value
-    lower = min(root.leaf.bound, objective)
-    content = _matrix_certificate(
-        task, distinct, A, sample_weight, found.weights, objective, null, root, kind.name
-    )
+    content = _matrix_certificate(task, distinct, A, sample_weight, found.weights, null, root)
+    objective, bound = content["solution"]["objective"], content["bounds"][0]
     x = np.zeros(n)
     x[distinct] = found.weights
     return SelectionResult(
         x=x,
         support=np.flatnonzero(x),
         objective=objective,
-        lower_bound=lower,
-        gap=objective - lower,
-        guarantee=guarantee(null, objective, lower),
+        lower_bound=bound["lower_bound"],
+        gap=bound["gap"],
+        guarantee=bound["guarantee"],
         status=content["status"],
         certificate=Certificate(content),
         nodes=refits,
@@ -313,9 +310,16 @@ def select_columns(
 
 
 def _matrix_certificate(
-    task, distinct, A, sample_weight, weights, objective, null, root, loss
+    task: CardinalityProblem,
+    distinct: NDArray[np.int32],
+    A: ArrayLike,
+    sample_weight: ArrayLike | None,
+    weights: Array,
+    null: float,
+    root: Relaxation,
 ) -> dict[str, Any]:
     p = task.prices
+    objective = task.objective(task.risk.evaluate(task.pool.margins(weights)).value, weights)
     leaf = {
         "forced_in": [],
         "forced_out": [],
@@ -333,7 +337,7 @@ def _matrix_certificate(
             "version": VERSION,
             "kind": "matrix",
             "problem": {
-                "loss": loss,
+                "loss": task.risk.loss.name,
                 "max_terms": task.max_terms,
                 "intercept_box": None,
                 "class_weight": [1.0, 1.0],
@@ -371,7 +375,14 @@ def _distinct_columns(problem: _Matrix) -> NDArray[np.int32]:
     return kept[problem.max_weight[kept] > 0]
 
 
-def _check_matrix(A, l1, l2, l0, max_weight, sample_weight) -> _Matrix:
+def _check_matrix(
+    A: ArrayLike,
+    l1: ArrayLike,
+    l2: ArrayLike,
+    l0: ArrayLike,
+    max_weight: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+) -> _Matrix:
     matrix = np.asarray(A)
     if matrix.dtype.kind not in "fiub":
         raise ValueError(f"A must hold numbers; found {matrix.dtype}.")

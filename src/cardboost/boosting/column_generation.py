@@ -57,7 +57,7 @@ class Trace(Sequence[TraceRecord]):
     def __getitem__(self, k: int) -> TraceRecord: ...
     @overload
     def __getitem__(self, k: slice) -> Sequence[TraceRecord]: ...
-    def __getitem__(self, k):
+    def __getitem__(self, k: int | slice) -> TraceRecord | Sequence[TraceRecord]:
         return self.records[k]
 
     def __len__(self) -> int:
@@ -83,6 +83,7 @@ class Pace:
     columns: Callable[[int], int] = lambda n: 1
     newton_steps: int = 1
     final_tol: float | None = 1e-6  # of the last solve; None: no further solve
+    certified: bool = True  # whether the last solve is to prove its tolerance over the pool
     full_search_every: int = 1  # rounds in between look only at promising features
     bound_growth: float = 1.0  # a bound is computed when the pool has grown by this factor
 
@@ -102,12 +103,13 @@ def generate(
     pace: Pace = ONE_AT_A_TIME,
     callback: Callable[[TraceRecord], object] | None = None,
     started: float | None = None,
-    scout: Callable[[ColumnPool, Array, int], Any] | None = None,
+    scout: Callable[[ColumnPool, Array, int], tuple[Any, Array]] | None = None,
 ) -> tuple[ColumnPool, MasterSolution, Trace]:
     """Grow ``master``'s pool until a stop rule holds.
 
     ``unseen`` are the prices of a column not in the pool; without them no bound is computed. ``scout`` finds
-    columns with less work than the dictionary's search, which then only serves the bound.
+    columns with less work than the dictionary's search, which then only serves the bound, and suggests
+    weights for all of them.
     """
     started = time.perf_counter() if started is None else started
     pool = master.pool
@@ -119,7 +121,10 @@ def generate(
         made = pool.n_columns - start_columns
         wanted = min(pace.columns(made), stop.max_columns - made)
         whole = len(records) % pace.full_search_every == 0 or wanted <= 0
-        atoms = scout(pool, master.weights, wanted) if scout is not None and wanted > 0 else None
+        hint: Array | None = None
+        atoms = None
+        if scout is not None and wanted > 0:
+            atoms, hint = scout(pool, master.weights, wanted)
         if atoms is not None and len(atoms):
             whole = made >= bound_due and stop.tol > 0
             proposals = Proposals(atoms, np.empty(len(atoms)), math.inf)
@@ -158,8 +163,11 @@ def generate(
         else:
             pool.append(proposals.atoms)
             master.extend()
+            if hint is not None and len(hint) == pool.n_columns:
+                master.try_weights(hint)
             master.solve(tol=None, max_iter=pace.newton_steps)
             continue
         break
-    solution = master.solve(tol=pace.final_tol, max_iter=0 if pace.final_tol is None else 200)
+    steps = 0 if pace.final_tol is None else 200
+    solution = master.solve(tol=pace.final_tol, max_iter=steps, certified=pace.certified)
     return pool, solution, Trace(tuple(records), status)

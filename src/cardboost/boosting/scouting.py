@@ -15,15 +15,16 @@ from cardboost.boosting.column_generation import Pace, StopRule, generate
 from cardboost.data.binning import MISSING, BinnedMatrix
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.base import Criterion
-from cardboost.dictionary.stumps import RowSketch, StumpDictionary, StumpPool, Stumps
+from cardboost.dictionary.sketch import RowSketch
+from cardboost.dictionary.stumps import StumpDictionary, StumpPool, Stumps
 from cardboost.master.newton import Master
 from cardboost.master.problem import PriceRule
 from cardboost.risk import EmpiricalRisk
 
 Array = NDArray[np.float64]
 
-SCOUT_ROWS = 65_536
-_WORTH = 4  # a scout pays where the table has this many times its rows
+SCOUT_ROWS = 32_768
+_WORTH = 8  # a scout pays where the table has this many times its rows
 
 
 class Scout:
@@ -54,19 +55,20 @@ class Scout:
         sketch = RowSketch.make(dictionary.matrix, risk.weights, dictionary.threads, SCOUT_ROWS, bit=40)
         return None if sketch is None else cls(dictionary, risk, rule, sketch, pace)
 
-    def propose(self, pool: StumpPool, weights: Array, k: int, criterion: Criterion) -> Stumps:
-        """Up to k new columns for a model with these columns and weights."""
+    def propose(self, pool: StumpPool, weights: Array, k: int, criterion: Criterion) -> tuple[Stumps, Array]:
+        """Up to k new columns for a model with these columns and weights, and what all would weigh here."""
         known = self.pool.n_columns
         if pool.n_columns > known:
             self.pool.append(pool.stumps[known:])
         self.master.extend()
         self.master.move_to(weights.copy())
         start = self.pool.n_columns
+        pace = replace(self.pace, columns=lambda n: self.pace.columns(n + start))
         generate(
             self.dictionary, self.master, StopRule(k), criterion=criterion, l1=self.rule.l1, l2=self.rule.l2,
-            pace=self.pace,
+            pace=pace,
         )  # fmt: skip
-        return self.pool.stumps[start:]
+        return self.pool.stumps[start:], self.master.weights
 
 
 def _subset(weights: RowWeights, rows: NDArray[np.intp]) -> RowWeights:

@@ -108,6 +108,7 @@ def pace_for(settings: TrainingSettings) -> Pace:
         full_search_every=2,
         bound_growth=1.2,
         final_tol=0.1 * settings.tol if 0 < settings.tol < 1e-4 else 1e-5,
+        certified=settings.tol > 0,
     )
 
 
@@ -137,7 +138,7 @@ def train(
     scout = None if settings.criterion == "edge" else Scout.make(dictionary, risk, rule, pace)
     find = None
     if scout is not None:
-        pace = replace(pace, columns=lambda n: 4 + n, newton_steps=2)
+        pace = replace(pace, columns=lambda n: 20 + 2 * n, newton_steps=1)
         find = lambda own, w, k: scout.propose(own, w, k, settings.criterion)  # noqa: E731
     _, solution, trace = generate(
         dictionary, master,
@@ -203,7 +204,7 @@ class _Proof:
         return self._content(pool, rule, master.weights, master.objective, bounds)
 
     def select(self, rule: PriceRule, start: Array) -> tuple[dict[str, Any], Array]:
-        """Choose columns of the pool, then bound what any choice could reach: in the pool, in the dictionary."""
+        """Choose columns of the pool, then bound any choice in the pool or the dictionary."""
         pool, settings = self.pool, self.settings
         rule = replace(rule, l0=settings.l0)
         problem = CardinalityProblem(
@@ -244,7 +245,7 @@ class _Proof:
         price = {"l1": rule.l1, "l2": rule.l2, "l0": rule.l0, "max_weight": box}
         whole = any(scope == "dictionary" for scope, _, _ in bounds)
         null_intercept, null_objective = self.null
-        content = {
+        content: dict[str, Any] = {
             "format": FORMAT,
             "version": VERSION,
             "kind": "stumps",

@@ -36,7 +36,7 @@ def merge_rows(problem: CardinalityProblem) -> CardinalityProblem:
 
 
 def sketch_rows(merged: CardinalityProblem, limit: int = SKETCH_ROWS) -> CardinalityProblem:
-    """A smaller problem on about ``limit`` of the distinct rows, picked by their content; for searching only."""
+    """A smaller problem on about ``limit`` distinct rows, picked by their content; for searching only."""
     dense, weights = merged.pool.dense(), merged.risk.weights
     one_in = len(dense) // limit
     if one_in < 2 or dense.dtype != np.int8:

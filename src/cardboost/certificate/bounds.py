@@ -53,9 +53,9 @@ def dual_bound(
     unseen_edge: float = -np.inf,
     unseen: Prices | None = None,
 ) -> tuple[float, float]:
-    """The bound at the row weights of ``point``, scaled by theta where that is needed; returns (bound, theta).
+    """The bound at the row weights of ``point``, scaled by theta where needed; returns (bound, theta).
 
-    ``unseen_edge`` bounds the edges of columns not listed in ``c``; they have the prices ``unseen`` (one entry).
+    ``unseen_edge`` bounds the edges of columns not listed in ``c``; ``unseen`` (one entry) are their prices.
     """
     theta = 1.0
     over = np.isinf(kappa(c, prices))
@@ -82,7 +82,7 @@ def dual_bound(
 
 
 def _unseen_theta(c: Array, prices: Prices, max_terms: int | None, edge: float, unseen: Prices) -> float:
-    """How far u must shrink so that a column of this edge contributes nothing (or is finite, with max_terms)."""
+    """How far u must shrink so that a column of this edge adds nothing (or is finite, with max_terms)."""
     l1, l2, l0, box = (float(x[0]) for x in (unseen.l1, unseen.l2, unseen.l0, unseen.max_weight))
     if edge <= l1:
         return 1.0

@@ -1,4 +1,4 @@
-"""The certificate: an objective, a lower bound on what any model of the same scope could reach, and the proof.
+"""The certificate: an objective, a lower bound for every model of the same scope, and the proof.
 
 The content is plain JSON (docs/certificate.md); :meth:`Certificate.verify` hands it to the independent
 checker, which recomputes every number from the data.
@@ -45,7 +45,7 @@ class Certificate:
     def bounds(self) -> tuple[ScopedBound, ...]:
         keys = ("scope", "lower_bound", "gap", "relative_gap", "guarantee")
         return tuple(
-            ScopedBound(*(bound[key] for key in keys), tuple(bound["leaves"]))
+            ScopedBound(**{key: bound[key] for key in keys}, leaves=tuple(bound["leaves"]))
             for bound in self.content["bounds"]
         )
 
@@ -79,7 +79,7 @@ class Certificate:
 
     @property
     def guarantee(self) -> float:
-        """At least this share of the improvement over the empty model that any model of the scope could make."""
+        """At least this share of the improvement over the empty model that the scope allows."""
         return self.bound().guarantee
 
     @property

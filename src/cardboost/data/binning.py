@@ -6,7 +6,7 @@ Cuts are exact weighted quantiles and the simplest decimals in their gaps; bin `
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ class BinnedMatrix:
     bins: NDArray[np.uint8]
     cuts: tuple[NDArray[np.float64], ...]
     n_missing: NDArray[np.int64]
+    _hashes: list[NDArray[np.uint64]] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def n_rows(self) -> int:
@@ -34,6 +35,14 @@ class BinnedMatrix:
     @property
     def n_features(self) -> int:
         return self.bins.shape[0]
+
+    def row_hashes(self, threads: int) -> NDArray[np.uint64]:
+        """A number per row that depends on its bins only (of up to 16 features); computed once."""
+        if not self._hashes:
+            step = max(1, self.n_features // 16)
+            features = np.arange(0, self.n_features, step, dtype=np.int32)
+            self._hashes.append(_kernels.hash_bins(self.bins, features, threads))
+        return self._hashes[0]
 
     @property
     def n_bins(self) -> NDArray[np.int32]:
@@ -54,7 +63,8 @@ def bin_table(table: Table, weights: RowWeights, max_bins: int, threads: int) ->
     )
     if infinite >= 0:
         raise ValueError(
-            f"X contains infinity in {table.label(infinite)}: only finite numbers and missing values (NaN) are accepted."
+            f"X contains infinity in {table.label(infinite)}: only finite numbers and missing values (NaN) "
+            "are accepted."
         )
     return BinnedMatrix(bins, tuple(cuts[j, : n_cuts[j]].copy() for j in range(len(n_cuts))), missing)
 

@@ -132,7 +132,8 @@ def match_names(seen: Sequence[str] | None, n_features: int, table: Table) -> No
     """Refuse a table whose columns are not those of the fit."""
     if table.n_features != n_features and (seen is None or table.names is None):
         raise ValueError(
-            f"X has {table.n_features} features, but the model was fitted with {n_features} features as input."
+            f"X has {table.n_features} features, but the model was fitted with {n_features} features as "
+            "input."
         )
     if seen is None or table.names is None:
         return

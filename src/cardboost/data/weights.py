@@ -30,8 +30,11 @@ class RowWeights:
 
     @classmethod
     def make(
-        cls, n_rows: int, weights: NDArray[np.float64] | None, factor: NDArray[np.float64] | None = None
-    ):
+        cls,
+        n_rows: int,
+        weights: NDArray[np.float64] | None,
+        factor: NDArray[np.float64] | None = None,
+    ) -> RowWeights:
         """From positive raw ``weights`` and an optional further ``factor`` per row (class weights)."""
         count = None
         if weights is not None:

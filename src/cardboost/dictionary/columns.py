@@ -42,27 +42,26 @@ class ColumnStore:
     def edges(self, which: NDArray[np.int32], point: RiskPoint) -> Array:
         if self.values.dtype == np.int8:
             lane = point.fixed.edge_lane
-            return (
-                _kernels.dense_edges(self.values, self.signs, which, lane, self.threads)
-                * point.fixed.edge_unit
-            )
+            sums = _kernels.dense_edges(self.values, self.signs, which, lane, self.threads)
+            return sums.astype(np.float64) * point.fixed.edge_unit
         value, count, scale, unit = self._real(point, 0, self.largest)
         quick = scale * self.largest * float(value.max(initial=0.0)) < _QUICK
-        return _kernels.dense_edges_real(self.values, which, value, count, scale, quick, self.threads) * unit
+        sums = _kernels.dense_edges_real(self.values, which, value, count, scale, quick, self.threads)
+        return sums.astype(np.float64) * unit
 
     def gram(self, left: NDArray[np.int32], which: NDArray[np.int32], point: RiskPoint) -> Array:
         if self.values.dtype == np.int8:
             lane = point.fixed.curvature_lane
             sums = _kernels.dense_gram(self.values, self.signs, left, which, lane, self.threads)
-            return sums * point.fixed.curvature_unit
+            return sums.astype(np.float64) * point.fixed.curvature_unit
         value, count, scale, unit = self._real(point, 1, self.largest**2)
         quick = scale * self.largest**2 * float(value.max(initial=0.0)) < _QUICK
-        return (
-            _kernels.dense_gram_real(self.values, left, which, value, count, scale, quick, self.threads)
-            * unit
-        )
+        sums = _kernels.dense_gram_real(self.values, left, which, value, count, scale, quick, self.threads)
+        return sums.astype(np.float64) * unit
 
-    def _real(self, point: RiskPoint, lane: int, largest: float):
+    def _real(
+        self, point: RiskPoint, lane: int, largest: float
+    ) -> tuple[Array, NDArray[np.int64] | None, float, float]:
         """Row weights for real columns: products are rounded, so the scale leaves room for the entries."""
         w = point.risk.weights
         value = point.rows[lane] if w.factor is None else point.rows[lane] * w.factor

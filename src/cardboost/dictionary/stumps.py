@@ -7,18 +7,19 @@ up to one lookup table per feature, and the edges of all of them are prefix sums
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cardboost import _kernels
 from cardboost.data.binning import MISSING, BinnedMatrix
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary, Proposals
+from cardboost.dictionary.sketch import RowSketch
 from cardboost.risk import RiskPoint
 
 Array = NDArray[np.float64]
-_SKETCH_ROWS = 16_384
 CONSTANT = -1  # the "feature" of the intercept's two columns
 
 
@@ -34,7 +35,7 @@ class Stumps:
     def __len__(self) -> int:
         return len(self.feature)
 
-    def __getitem__(self, which) -> Stumps:
+    def __getitem__(self, which: slice | NDArray[Any]) -> Stumps:
         return Stumps(self.feature[which], self.cut[which], self.polarity[which], self.missing_left[which])
 
     def __add__(self, other: Stumps) -> Stumps:
@@ -46,7 +47,7 @@ class Stumps:
         )
 
     @classmethod
-    def make(cls, feature, cut, polarity, missing_left) -> Stumps:
+    def make(cls, feature: ArrayLike, cut: ArrayLike, polarity: ArrayLike, missing_left: ArrayLike) -> Stumps:
         return cls(
             np.asarray(feature, dtype=np.int32),
             np.asarray(cut, dtype=np.int32),
@@ -60,42 +61,6 @@ class Stumps:
         left[:, MISSING] = self.missing_left
         left |= (self.feature == CONSTANT)[:, None]
         return np.where(left, self.polarity[:, None], -self.polarity[:, None]).astype(np.int8)
-
-
-@dataclass(frozen=True)
-class RowSketch:
-    """Some rows of a large table, for Hessians that need not be exact.
-
-    Rows are picked by a hash of their bins, so the order of rows, shards and repeated rows do not matter.
-    """
-
-    rows: NDArray[np.intp]
-    bins: NDArray[np.uint8]
-
-    @classmethod
-    def make(
-        cls,
-        matrix: BinnedMatrix,
-        weights: RowWeights,
-        threads: int,
-        target: int = _SKETCH_ROWS,
-        bit: int = 20,
-    ) -> RowSketch | None:
-        """About ``target`` rows by weight; None for tables not much larger, or with too few distinct rows.
-
-        ``bit``: which part of the hash decides, so that a sketch can be taken of a sketch.
-        """
-        one_in = int(weights.total_count // target)
-        if one_in < 2:
-            return None
-        step = max(1, matrix.n_features // 32)
-        features = np.arange(0, matrix.n_features, step, dtype=np.int32)
-        hashes = _kernels.hash_bins(matrix.bins, features, threads)
-        rows = np.flatnonzero((hashes >> np.uint64(bit)) % np.uint64(one_in) == 0)
-        held = len(rows) if weights.count is None else int(weights.count[rows].sum())
-        if held < target // 2 or len(rows) < target // 8:
-            return None
-        return cls(rows, np.ascontiguousarray(matrix.bins[:, rows]))
 
 
 class StumpDictionary(Dictionary):
@@ -121,8 +86,9 @@ class StumpDictionary(Dictionary):
         self.features = np.arange(matrix.n_features, dtype=np.int32)
         self.plus_digest, self.constant = self._digests()
         self.sketch = None if weights is None else RowSketch.make(matrix, weights, threads)
-        self._recent: tuple[RiskPoint, NDArray[np.int64]] | None = None
-        self._partial: tuple[RiskPoint, NDArray[np.int32], NDArray[np.int64]] | None = None
+        # histograms of the latest points, known by their margins so that nothing else of a point is kept
+        self._recent: tuple[Array, NDArray[np.int64]] | None = None
+        self._partial: tuple[Array, NDArray[np.int32], NDArray[np.int64]] | None = None
         self._last_scores: Array | None = None
 
     def _digests(self) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
@@ -140,25 +106,25 @@ class StumpDictionary(Dictionary):
         total, missing = left[:, -1:].copy(), hist[:, MISSING:]
         sides = np.stack([left, total - left, left + missing, total - left - missing], axis=2)
         constant = (sides == 0) | (sides == total[:, :, None])
-        mask = np.packbits(constant[..., ::-1], axis=2)[..., 0] >> 4
+        mask = (np.packbits(constant[..., ::-1], axis=2)[..., 0] >> 4).astype(np.uint8)
         mask[:, MISSING] = 15
-        return sides, mask
+        return sides.astype(np.uint64, copy=False), mask
 
     def pool(self) -> StumpPool:
         return StumpPool(self)
 
     def histogram(self, point: RiskPoint) -> NDArray[np.int64]:
         """Edge and curvature sums of every bin of every feature; the latest one is remembered."""
-        if self._recent is None or self._recent[0] is not point:
+        if self._recent is None or self._recent[0] is not point.F:
             hist = _kernels.histograms(self.matrix.bins, self.features, point.fixed.lanes, self.threads)
-            self._recent = (point, hist)
+            self._recent = (point.F, hist)
         return self._recent[1]
 
     def known_histogram(self, point: RiskPoint, features: NDArray[np.int32]) -> NDArray[np.int64] | None:
-        """Histograms of these features at this point, if a search has left them."""
-        if self._recent is not None and self._recent[0] is point:
+        """Histograms of these features at this point, if an earlier pass has left them."""
+        if self._recent is not None and self._recent[0] is point.F:
             return self._recent[1][features]
-        if self._partial is not None and self._partial[0] is point:
+        if self._partial is not None and self._partial[0] is point.F and len(self._partial[1]):
             at = np.searchsorted(self._partial[1], features)
             at = np.minimum(at, len(self._partial[1]) - 1)
             if (self._partial[1][at] == features).all():
@@ -185,6 +151,15 @@ class StumpDictionary(Dictionary):
         self._last_scores = scores
         return proposals
 
+    def partial_histogram(self, point: RiskPoint, features: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Histograms of some features (ascending), from an earlier pass where there was one."""
+        known = self.known_histogram(point, features)
+        if known is not None:
+            return known
+        hist = _kernels.histograms(self.matrix.bins, features, point.fixed.lanes, self.threads)
+        self._partial = (point.F, features, hist)
+        return hist
+
     def promising_columns(
         self, point: RiskPoint, k: int, exclude: ColumnPool, criterion: Criterion, l1: float, l2: float
     ) -> Proposals:
@@ -197,8 +172,7 @@ class StumpDictionary(Dictionary):
         features = np.union1d(good, exclude.stumps.feature[exclude.n_free :]).astype(np.int32)
         if len(features) > 0.6 * len(self.features):
             return self.best_columns(point, k, exclude, criterion, l1, l2)
-        hist = _kernels.histograms(self.matrix.bins, features, point.fixed.lanes, self.threads)
-        self._partial = (point, features, hist)
+        hist = self.partial_histogram(point, features)
         return self._search(hist, features, point, k, exclude.mask[features], criterion, l1, l2)[0]
 
     def _search(
@@ -268,7 +242,8 @@ class StumpPool(ColumnPool):
         self.stumps = Stumps.make([], [], [], [])
         self.mask = dictionary.constant.copy()
         self.signs = np.empty((0, 256), dtype=np.int8)
-        self._cross_of: tuple[RiskPoint, Array] | None = None
+        self._cross_of: tuple[Array, Array] | None = None
+        self._sketched = np.empty((0, 0), dtype=np.int8)
         if dictionary.intercept:
             self.stumps = Stumps.make([CONSTANT, CONSTANT], [MISSING, MISSING], [1, -1], [True, True])
             self.signs = self.stumps.signs()
@@ -316,14 +291,8 @@ class StumpPool(ColumnPool):
         return _kernels.margins(d.matrix.bins, features, tables, base, d.sign, d.threads)
 
     def edges(self, point: RiskPoint) -> Array:
-        d = self.dictionary
         features, slot = self._features()
-        known = d.known_histogram(point, features)
-        if known is not None:
-            hist = known[:, :, :1]
-        else:
-            lane = point.fixed.edge_lane.reshape(-1, 1)
-            hist = _kernels.histograms(d.matrix.bins, features, lane, d.threads)
+        hist = self.dictionary.partial_histogram(point, features)[:, :, :1]
         total = hist[0].sum(axis=0) if len(features) else np.array([point.fixed.lanes[:, 0].sum()])
         return self._signed_sums(hist, slot, total)[:, 0] * point.fixed.edge_unit
 
@@ -331,18 +300,31 @@ class StumpPool(ColumnPool):
         """Second derivatives; on large tables from a sketch of the rows unless ``exact``."""
         d = self.dictionary
         left = np.arange(self.n_columns) if left is None else left
-        lane = point.fixed.curvature_lane
         unit = point.fixed.curvature_unit
-        if exact or d.sketch is None:
-            return self._products(d.matrix.bins, lane, left) * unit
-        sample = lane[d.sketch.rows]
-        held, total = int(sample.sum()), int(lane.sum())
-        if held == 0:
-            return self._products(d.matrix.bins, lane, left) * unit
+        sample = None if d.sketch is None or exact else point.fixed.lanes[d.sketch.rows, 1]
+        if d.sketch is None or sample is None or not sample.any():
+            return self._products(d.matrix.bins, point.fixed.curvature_lane, left) * unit
+        held, total = int(sample.sum()), int(point.fixed.lanes[:, 1].sum())
         scale = total / held
-        estimate = self._products(d.sketch.bins, sample, left) * scale
-        ones = self._with_one(d.sketch.bins, sample) * scale
+        columns = self._sketched_columns(d.sketch)
+        every = np.arange(self.n_columns, dtype=np.int32)
+        sums = _kernels.dense_gram(columns, True, left.astype(np.int32), every, sample, d.threads)
+        estimate = sums.astype(np.float64) * scale
+        ones = _kernels.dense_edges(columns, True, every, sample, d.threads).astype(np.float64) * scale
         return self._corrected(estimate, ones, self._cross(point), float(total), left) * unit
+
+    def _sketched_columns(self, sketch: RowSketch) -> NDArray[np.int8]:
+        """The columns on the rows of the sketch, one after the other; kept as the pool grows."""
+        known = len(self._sketched)
+        if known < self.n_columns:
+            new = [
+                np.full(len(sketch.rows), self.stumps.polarity[j], dtype=np.int8)
+                if self.stumps.feature[j] == CONSTANT
+                else self.signs[j][sketch.bins[self.stumps.feature[j]]]
+                for j in range(known, self.n_columns)
+            ]
+            self._sketched = np.concatenate([self._sketched.reshape(-1, len(sketch.rows)), np.stack(new)])
+        return self._sketched
 
     def _corrected(
         self, estimate: Array, ones: Array, cross: Array, total: float, left: NDArray[np.intp]
@@ -390,24 +372,20 @@ class StumpPool(ColumnPool):
 
     def _cross(self, point: RiskPoint) -> Array:
         """``sum of curvature * h_j`` over all rows, remembered while the point stays the same."""
-        d, lane = self.dictionary, point.fixed.curvature_lane
-        known = (
-            self._cross_of[1] if self._cross_of is not None and self._cross_of[0] is point else np.empty(0)
-        )
+        known = np.empty(0)
+        if self._cross_of is not None and self._cross_of[0] is point.F:
+            known = self._cross_of[1]
         if len(known) < self.n_columns:
+            total = float(point.fixed.lanes[:, 1].sum())
             if len(known) < self.n_free:
-                known = np.array([1.0, -1.0]) * float(lane.sum())
+                known = np.array([1.0, -1.0]) * total
             new = self.stumps[len(known) :]
             features, slot = np.unique(new.feature, return_inverse=True)
-            found = d.known_histogram(point, features)
-            if found is not None:
-                hist = found[:, :, 1]
-            else:
-                hist = _kernels.histograms(d.matrix.bins, features, lane.reshape(-1, 1), d.threads)[:, :, 0]
+            hist = self.dictionary.partial_histogram(point, features)[:, :, 1]
             left = np.cumsum(hist[:, :MISSING], axis=1)[slot, np.minimum(new.cut, MISSING - 1)]
             left = left + np.where(new.missing_left, hist[slot, MISSING], 0)
-            known = np.concatenate([known, new.polarity * (2.0 * left - float(lane.sum()))])
-            self._cross_of = (point, known)
+            known = np.concatenate([known, new.polarity * (2.0 * left - total)])
+            self._cross_of = (point.F, known)
         return known
 
     def _features(self) -> tuple[NDArray[np.int32], NDArray[np.intp]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 import os
 import time
 from collections.abc import Callable
@@ -12,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from cardboost import _kernels
 from cardboost.boosting.column_generation import TraceRecord
@@ -21,6 +19,7 @@ from cardboost.boosting.training import DataFacts, TrainingSettings, train
 from cardboost.data.binning import bin_table
 from cardboost.data.table import Table, check_rows, match_names, read_table
 from cardboost.data.weights import RowWeights
+from cardboost.estimators.validation import class_weights, number, sample_weights, two_classes, whole
 from cardboost.losses import get_loss
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.io import save
@@ -50,7 +49,8 @@ class CardBoostClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     max_terms : int or None, default=10
-        At most so many terms; the intercept is free. None with ``l0=0``: no selection, up to ``max_iter`` terms.
+        At most so many terms; the intercept is free. None with ``l0=0``: no selection, up to ``max_iter``
+        terms.
     l0, l1, l2 : float
         Price of a term, of a unit of weight, and of half a squared weight, in units of the mean loss.
     loss : {"logistic", "exponential"}
@@ -72,7 +72,8 @@ class CardBoostClassifier(ClassifierMixin, BaseEstimator):
         Seconds after which generation stops; the best model so far is finished and returned.
     class_weight : dict, "balanced" or None
     n_jobs : int or None
-        Threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. Results never depend on it.
+        Threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. Results do not depend
+        on it.
 
     Attributes
     ----------
@@ -174,13 +175,13 @@ class CardBoostClassifier(ClassifierMixin, BaseEstimator):
         callback: Callable[[TraceRecord], object] | None = None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> CardBoostClassifier:
-        """``callback`` sees every round and ends generation by returning true; ``stopped`` ends all searches."""
+        """``callback`` sees every round and ends generation by returning true; ``stopped`` ends searches."""
         started = time.perf_counter()
         settings = self._settings(started, callback, stopped)
         table = read_table(X)
         check_rows(table)
-        classes, positive = _two_classes(y, table.n_rows)
-        raw = _sample_weights(sample_weight, table.n_rows)
+        classes, positive = two_classes(y, table.n_rows)
+        raw = sample_weights(sample_weight, table.n_rows)
         if raw is not None and not (raw > 0).all():
             keep = raw > 0
             table, positive, raw = table.take(keep), positive[keep], raw[keep]
@@ -188,7 +189,7 @@ class CardBoostClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(
                     "Classifier can't train when only one class is present: the other has no positive weight."
                 )
-        class_weight = _class_weights(self.class_weight, classes, positive, raw)
+        class_weight = class_weights(self.class_weight, classes, positive, raw)
         factor = None if class_weight == (1.0, 1.0) else np.where(positive, class_weight[1], class_weight[0])
         weights = RowWeights.make(table.n_rows, raw, factor)
         matrix = bin_table(table, weights, self.max_bins, settings.threads)
@@ -228,27 +229,27 @@ class CardBoostClassifier(ClassifierMixin, BaseEstimator):
             )
         if self.criterion not in ("gain", "edge"):
             raise ValueError(f"criterion must be 'gain' or 'edge'; got {self.criterion!r}.")
-        max_terms = None if self.max_terms is None else _whole("max_terms", self.max_terms, 1)
+        max_terms = None if self.max_terms is None else whole("max_terms", self.max_terms, 1)
         limit = (
-            _number("time_limit", self.time_limit, 0.0, strict=True)
+            number("time_limit", self.time_limit, 0.0, strict=True)
             if self.time_limit is not None
             else math.inf
         )
-        box = None if self.max_weight is None else _number("max_weight", self.max_weight, 0.0, strict=True)
-        _whole("max_nodes", self.max_nodes, 1)
+        box = None if self.max_weight is None else number("max_weight", self.max_weight, 0.0, strict=True)
+        whole("max_nodes", self.max_nodes, 1)
         if self.bits != "auto":
-            _whole("bits", self.bits, 1)
+            whole("bits", self.bits, 1)
         return TrainingSettings(
             loss=get_loss(self.loss),
             max_terms=max_terms,
-            l0=_number("l0", self.l0, 0.0),
-            l1=_number("l1", self.l1, 0.0),
-            l2=_number("l2", self.l2, 0.0),
+            l0=number("l0", self.l0, 0.0),
+            l1=number("l1", self.l1, 0.0),
+            l2=number("l2", self.l2, 0.0),
             criterion=self.criterion,  # type: ignore[arg-type]
-            hot_start=_whole("hot_start", self.hot_start, 1),
-            max_iter=_whole("max_iter", self.max_iter, 1),
+            hot_start=whole("hot_start", self.hot_start, 1),
+            max_iter=whole("max_iter", self.max_iter, 1),
             max_weight=box,
-            tol=_number("tol", self.tol, 0.0),
+            tol=number("tol", self.tol, 0.0),
             fit_intercept=bool(self.fit_intercept),
             threads=usable_threads(self.n_jobs),
             time_limit=limit,
@@ -310,90 +311,6 @@ def card_text(ensemble: Ensemble, certificate_lines: list[str]) -> str:
     from cardboost.model.card import render_card
 
     return render_card(ensemble, certificate_lines=certificate_lines)
-
-
-def _number(name: str, value: Any, least: float, strict: bool = False) -> float:
-    wrong = isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value)
-    if wrong or value < least or (strict and value <= least):
-        raise ValueError(
-            f"{name} must be a number {'above' if strict else 'of at least'} {least:g}; got {value!r}."
-        )
-    return float(value)
-
-
-def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
-    return int(value)
-
-
-def _two_classes(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """The two classes in order, and which rows are of the second."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None.")
-    y = column_or_1d(np.asarray(y), warn=True)
-    if len(y) != n_rows:
-        raise ValueError(f"X and y have inconsistent numbers of samples: {n_rows} and {len(y)}.")
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError("Input y contains NaN or infinity: every row needs a label.")
-    if y.dtype.kind == "O" and any(label is None or label != label for label in y):
-        raise ValueError("Input y contains NaN or None: every row needs a label.")
-    check_classification_targets(y)
-    classes, code = np.unique(y, return_inverse=True)
-    if len(classes) == 1:
-        raise ValueError(
-            f"Classifier can't train when only one class is present: every label is {classes[0]!r}."
-        )
-    if len(classes) > 2:
-        raise ValueError(
-            f"Only binary classification is supported. The type of the target is multiclass: {len(classes)} classes. "
-            "More than two classes are not available yet."
-        )
-    return classes, code == 1
-
-
-def _sample_weights(sample_weight: Any, n_rows: int) -> Array | None:
-    if sample_weight is None:
-        return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.ndim == 0:
-        weight = np.full(n_rows, float(weight))
-    if weight.shape != (n_rows,):
-        raise ValueError(f"sample_weight must have shape ({n_rows},); got {weight.shape}.")
-    if not np.isfinite(weight).all():
-        raise ValueError("sample_weight contains NaN or infinity.")
-    if (weight < 0).any():
-        raise ValueError("sample_weight must not be negative.")
-    if not (weight > 0).any():
-        raise ValueError("sample_weight must not be zero for every row.")
-    return weight
-
-
-def _class_weights(
-    class_weight: Any, classes: NDArray[Any], positive: NDArray[np.bool_], raw: Array | None
-) -> tuple[float, float]:
-    """Factors of the negative and the positive class."""
-    if class_weight is None:
-        return (1.0, 1.0)
-    if isinstance(class_weight, str):
-        if class_weight != "balanced":
-            raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {class_weight!r}.")
-        weight = np.ones(len(positive)) if raw is None else raw
-        plus = math.fsum(weight[positive])
-        minus = math.fsum(weight[~positive])
-        return (0.5 * (plus + minus) / minus, 0.5 * (plus + minus) / plus)
-    if not isinstance(class_weight, dict):
-        raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {class_weight!r}.")
-    unknown = [label for label in class_weight if label not in classes]
-    if unknown:
-        raise ValueError(
-            f"class_weight names {unknown[0]!r}, which is not among the classes {list(classes)}."
-        )
-    values = [
-        _number(f"class_weight[{label!r}]", class_weight.get(label, 1.0), 0.0, strict=True)
-        for label in classes
-    ]
-    return (values[0], values[1])
 
 
 def _plain(label: Any) -> Any:

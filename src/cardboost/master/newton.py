@@ -21,10 +21,15 @@ from cardboost.risk import EmpiricalRisk, RiskPoint
 Array = NDArray[np.float64]
 
 _SHORTFALL = 0.25  # share of the promised drop below which the Hessian is made anew
-_PATIENCE = 8  # slow rounds before an estimated Hessian gives way to the exact one
+_PATIENCE = 6  # slow steps in a row before the Hessian is made anew, and exactly if it was new
 _ROUNDING = 4e-15  # share of the objective below which a drop cannot be seen
 _UNSEEN = 5  # steps whose gain cannot be seen before the solve ends
 _SLOW = 0.2  # ratio of successive drops above which convergence counts as slow
+
+
+def _fixed_order_product(matrix: Array, x: Array) -> Array:
+    """A matrix times a vector without BLAS, whose order of additions depends on its threads."""
+    return np.einsum("ij,j->i", matrix, x, optimize=False)
 
 
 class Master:
@@ -47,7 +52,10 @@ class Master:
         self._gram = np.empty((0, 0))
         self._anchor: RiskPoint | None = None
         self._anchor_columns = 0
+        self._metric: Array | None = None  # the Hessian as the steps use it
         self._exact = not pool.sketches
+        self._bound = -np.inf
+        self._bound_at: RiskPoint | None = None
 
     @property
     def objective(self) -> float:
@@ -57,6 +65,7 @@ class Master:
         """Take note of columns that were appended to the pool: their weights start at 0."""
         n, old = self.pool.n_columns, len(self.weights)
         self.weights = np.concatenate([self.weights, np.zeros(n - old)])
+        self._metric = None
         self.prices = self._prices(self.pool)
 
     def reprice(self, prices: Callable[[ColumnPool], Prices]) -> None:
@@ -69,6 +78,13 @@ class Master:
         if not np.array_equal(weights, self.weights):
             self.weights = weights
             self.point = self.risk.evaluate(self.pool.margins(weights))
+
+    def try_weights(self, weights: Array) -> None:
+        """Go to these weights if that lowers the objective."""
+        weights = np.clip(weights, 0.0, self.prices.max_weight)
+        point = self.risk.evaluate(self.pool.margins(weights))
+        if point.value + self.prices.relaxed_cost(weights) < self.objective:
+            self.weights, self.point = weights, point
 
     def gram(self) -> Array:
         """The Hessian at the anchor, complete for the present columns."""
@@ -90,62 +106,92 @@ class Master:
         self._anchor_columns = self.pool.n_columns
         return self._gram
 
-    def solve(self, tol: float | None = 1e-8, max_iter: int = 100) -> MasterSolution:
-        """Newton steps until the relative gap over the pool is at most ``tol``; None: just ``max_iter`` steps."""
-        status, bound, steps = "iteration limit", -np.inf, 0
-        last_drop = last_promise = np.inf
-        slow_rounds = unseen_rounds = 0
-        bound_at: RiskPoint | None = None
+    def solve(self, tol: float | None = 1e-8, max_iter: int = 100, certified: bool = True) -> MasterSolution:
+        """Newton steps until the relative gap over the pool is at most ``tol``; None: ``max_iter`` steps.
+
+        ``certified=False`` stops when the drop that the quadratic model still promises is that small, which
+        takes fewer steps where ``l1`` is tiny and the bound therefore loose.
+        """
+        status, steps = "iteration limit", 0
+        self._bound, self._bound_at = -np.inf, None
+        last_drop, promised = np.inf, np.inf
+        slow = unseen = 0
+        before: tuple[Array, Array] | None = None  # weights and edges one step ago
         if self._anchor_columns and self.pool.n_columns >= 2 * self._anchor_columns + 4:
-            self._anchor = None
+            self._forget()
         while tol is not None or steps < max_iter:
             edges = self.pool.edges(self.point)
+            if before is not None:
+                self._learn(self.weights - before[0], before[1] - edges)
+            small = tol is not None and promised <= (100 if certified else 0.1) * tol * abs(self.objective)
             # far from the end the promised drop tells as much as the bound, which costs a pass over the rows
-            if tol is not None and (
-                last_promise <= 100 * tol * abs(self.objective) or steps in (0, max_iter)
-            ):
-                bound, bound_at = max(bound, dual_bound(self.point, edges, self.prices)[0]), self.point
-                if self.objective - bound <= tol * max(abs(self.objective), 1e-300):
+            if tol is not None and certified and (small or steps in (0, max_iter)):
+                if self._gap(edges) <= tol * max(abs(self.objective), 1e-300):
                     status = "optimal"
                     break
+            elif small:
+                status = "optimal"
+                break
             if steps >= max_iter:
                 break
-            start = self.point
+            start, before = self.point, (self.weights, edges)
             taken, promised, got = self._step(edges)
             steps += 1
             if not taken:
+                before = None
                 fresh = self._anchor is start
                 if promised <= 0.0 or tol is None or (fresh and self._exact):
                     status = "stalled"
                     break
                 self._exact |= fresh
-                self._anchor = None
+                self._forget()
                 continue
             # near the optimum the objective no longer shows what a step gains; the bound still does
-            unseen_rounds = unseen_rounds + 1 if got <= _ROUNDING * abs(self.objective) else 0
-            if unseen_rounds > _UNSEEN:
+            unseen = unseen + 1 if got <= _ROUNDING * abs(self.objective) else 0
+            if unseen > _UNSEEN:
                 status = "stalled"
                 break
-            if got < _SHORTFALL * promised or (tol is not None and got > _SLOW * last_drop):
-                slow_rounds += 1
-                self._exact |= slow_rounds >= _PATIENCE and self._anchor is start
-                self._anchor = None
-            last_drop, last_promise = got, promised
-        if tol is not None and bound_at is not self.point:
-            bound = max(bound, dual_bound(self.point, self.pool.edges(self.point), self.prices)[0])
-            if self.objective - bound <= tol * max(abs(self.objective), 1e-300):
-                status = "optimal"
+            slow = slow + 1 if tol is not None and got > _SLOW * last_drop else 0
+            if got < _SHORTFALL * promised or slow >= _PATIENCE:
+                self._exact |= slow >= _PATIENCE and self._anchor is start
+                self._forget()
+                slow = 0
+            last_drop = got
+        if tol is not None and certified and self._bound_at is not self.point:
+            gap = self._gap(self.pool.edges(self.point))
+            status = "optimal" if gap <= tol * max(abs(self.objective), 1e-300) else status
         objective = self.objective
-        return MasterSolution(self.weights, objective, bound, objective - bound, status, steps)
+        return MasterSolution(self.weights, objective, self._bound, objective - self._bound, status, steps)
+
+    def _gap(self, edges: Array) -> float:
+        """The gap over the pool with the best bound of this solve."""
+        self._bound = max(self._bound, dual_bound(self.point, edges, self.prices)[0])
+        self._bound_at = self.point
+        return self.objective - self._bound
+
+    def _forget(self) -> None:
+        """Make the Hessian anew when it is next needed."""
+        self._anchor = self._metric = None
+
+    def _learn(self, step: Array, change: Array) -> None:
+        """Correct the metric along the last step by what the gradient did there (BFGS)."""
+        if self._metric is None or len(self._metric) != len(step) or self.pool.cheap_gram:
+            return
+        held = _fixed_order_product(self._metric, step)
+        model, true = float(np.sum(step * held)), float(np.sum(step * change))
+        if model > 0.0 and true > 1e-3 * model:
+            self._metric = self._metric - held[:, None] * (held / model) + change[:, None] * (change / true)
 
     def _step(self, edges: Array) -> tuple[bool, float, float]:
         """One Newton step from the present weights; returns (taken, promised drop, true drop)."""
         if self.pool.cheap_gram and self._anchor is not self.point:
-            self._anchor = None
-        gram = self.gram()
-        assert self._anchor is not None
-        if self._anchor is not self.point and self._anchor.curvature > 0:
-            gram = gram * (self.point.curvature / self._anchor.curvature)
+            self._forget()
+        if self._metric is None or len(self._metric) != self.pool.n_columns:
+            gram = self.gram()
+            assert self._anchor is not None
+            if self._anchor is not self.point and self._anchor.curvature > 0:
+                gram = gram * (self.point.curvature / self._anchor.curvature)
+            self._metric = gram
         p, w = self.prices, self.weights
         gradient = -edges
         slope = gradient + p.slope + p.l2 * np.maximum(0.0, w - p.knee)
@@ -154,7 +200,7 @@ class Master:
         if violation == 0.0:
             return False, 0.0, 0.0
         target, promised, _ = _kernels.minimise_quadratic(
-            gram, gradient, w, p.slope, p.knee, p.l2, p.max_weight, 1e-5 * violation, 60
+            self._metric, gradient, w, p.slope, p.knee, p.l2, p.max_weight, 1e-5 * violation, 60
         )
         if not promised > 0.0:
             return False, promised, 0.0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ class Prices:
     def __len__(self) -> int:
         return len(self.l1)
 
-    def __getitem__(self, which) -> Prices:
+    def __getitem__(self, which: slice | NDArray[Any]) -> Prices:
         return Prices(
             self.l1[which], self.l2[which], self.l0[which], self.max_weight[which], self.charged[which]
         )
