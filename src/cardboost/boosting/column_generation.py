@@ -116,7 +116,7 @@ def generate(
     start_columns = pool.n_columns
     records: list[TraceRecord] = []
     status = "column limit"
-    bound, bound_due = -math.inf, 0.0
+    bound, bound_due, tight = -math.inf, 0.0, False
     while True:
         made = pool.n_columns - start_columns
         wanted = min(pace.columns(made), stop.max_columns - made)
@@ -157,10 +157,16 @@ def generate(
         elif wanted <= 0:
             status = "column limit"
         elif whole and (len(proposals) == 0 or proposals.bound <= l1):
+            if not tight and len(proposals):  # with better weights another column may have an edge again
+                tight = True
+                records.pop()
+                master.solve(tol=pace.final_tol or 1e-8, max_iter=200)
+                continue
             status = "exhausted"
         elif time.perf_counter() >= stop.deadline:
             status = "time limit"
         else:
+            tight = False
             pool.append(proposals.atoms)
             master.extend()
             if hint is not None and len(hint) == pool.n_columns:
