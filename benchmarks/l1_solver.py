@@ -7,8 +7,8 @@ feature: 569 x 1854 columns of +-1, both polarities, labels multiplied in, no du
 
 What is counted:
 * ours: the whole call; the gap is then computed again here, in NumPy, from x alone;
-* SciPy L-BFGS-B: until its objective is within 1e-8 of the best one known. That is less than a gap of 1e-8,
-  which it has no means to prove;
+* SciPy L-BFGS-B: until the duality gap of its iterate, computed afterwards and not charged, is 1e-8; the
+  last column shows when its objective was within 1e-8 of the best one known, which it cannot tell itself;
 * Clarabel through cvxpy: the time that the solver itself reports; translation is shown but not counted. Its
   word that it is optimal is taken; how far its objective is above the best one known is in the JSON.
 """
@@ -118,7 +118,7 @@ def solve_lbfgsb(A: np.ndarray, problem: dict, task: dict) -> tuple[np.ndarray, 
     from scipy.optimize import minimize
 
     l1, l2 = problem["l1"], problem["l2"]
-    history: list[tuple[float, float]] = []
+    iterates: list[tuple[float, float, np.ndarray]] = []
 
     def value_and_gradient(w: np.ndarray) -> tuple[float, np.ndarray]:
         value, u = loss_and_row_weights(A @ w, problem["loss"])
@@ -126,7 +126,7 @@ def solve_lbfgsb(A: np.ndarray, problem: dict, task: dict) -> tuple[np.ndarray, 
 
     def record(intermediate_result) -> None:
         elapsed = time.perf_counter() - start
-        history.append((elapsed, float(intermediate_result.fun)))
+        iterates.append((elapsed, float(intermediate_result.fun), intermediate_result.x.copy()))
         if elapsed > task["give_up"]:
             raise StopIteration
 
@@ -142,7 +142,13 @@ def solve_lbfgsb(A: np.ndarray, problem: dict, task: dict) -> tuple[np.ndarray, 
         options={"maxiter": 1_000_000, "maxfun": 10_000_000, "ftol": 0.0, "gtol": 1e-14, "maxcor": 30},
     )
     total = time.perf_counter() - start
-    return result.x, {"seconds": total, "iterations": int(result.nit), "history": history}
+    # the first iterate whose own duality gap is within the tolerance; far ones cannot be
+    near = result.fun + 1e-5 * abs(result.fun)
+    to_gap = next(
+        (at for at, value, w in iterates if value <= near and relative_gap(A, w, problem) <= TOLERANCE), None
+    )
+    figures = {"seconds": total, "iterations": int(result.nit), "seconds_to_gap": to_gap}
+    return result.x, figures | {"history": [(at, value) for at, value, _ in iterates]}
 
 
 def solve_clarabel(A: np.ndarray, problem: dict, task: dict) -> tuple[np.ndarray, dict]:
@@ -191,7 +197,7 @@ def objective_scale(A: np.ndarray, problem: dict) -> float:
 
 
 def time_to_target(run: dict, best: float) -> tuple[float, bool]:
-    """Seconds until L-BFGS-B was within the tolerance of `best`, or all its time if it never was."""
+    """Seconds until L-BFGS-B's objective was within the tolerance of `best`, or all its time."""
     target = best + TOLERANCE * abs(best)
     reached = next((seconds for seconds, value in run["history"] if value <= target), None)
     return (run["seconds"], False) if reached is None else (reached, True)
@@ -206,7 +212,9 @@ def judge(outcomes: dict[str, dict]) -> dict[str, dict]:
         for run in outcome["runs"]:
             seconds, reached = run["seconds"], True
             if name == LBFGSB:
-                seconds, reached = time_to_target(run, best)
+                reached = run["seconds_to_gap"] is not None
+                seconds = run["seconds_to_gap"] if reached else run["seconds"]
+                run["seconds_to_objective"] = time_to_target(run, best)[0]
             elif name == OURS:
                 reached = run["gap"] <= TOLERANCE
             else:
@@ -255,6 +263,7 @@ def table_row(problem: dict, judged: dict[str, dict]) -> list[str]:
         cells.append(f"{bound}{peer['seconds']:.2f}" if peer else "-")
         cells.append(f"{bound}{peer['seconds'] / own['seconds']:.1f}" if peer and own else "-")
     cells.append(f"{judged[CLARABEL]['wall_seconds']:.2f}" if CLARABEL in judged else "-")
+    cells.append(f"{judged[LBFGSB]['seconds_to_objective']:.3f}" if LBFGSB in judged else "-")
     return cells
 
 
@@ -293,7 +302,18 @@ def main() -> None:
                     goals.append(Goal(f"{rows[-1][0]}: {name} / ours", ratio, SPEED_GOAL, at_most=False))
     print("\nSeconds, and the peer's time / ours; '>' marks a peer that was stopped short of the target")
     print_table(
-        ["problem", "ours", "our gap", "L-BFGS-B", "/ ours", "Clarabel", "/ ours", "Clarabel + cvxpy"], rows
+        [
+            "problem",
+            "ours",
+            "our gap",
+            "L-BFGS-B",
+            "/ ours",
+            "Clarabel",
+            "/ ours",
+            "+ cvxpy",
+            "L-BFGS-B, fun",
+        ],
+        rows,
     )
     if goals:
         print("\nGoals")

@@ -147,13 +147,74 @@ double inner(int n, const double* x, const double* y) {
     return sum;
 }
 
+// Signs in bytes of eight, so that a product takes one table lookup for eight entries.
+// by_row[g][i]: signs of row i in the g-th eight columns; by_column[g][j]: signs of column j in the g-th eight rows.
+struct PackedSigns {
+    int64_t rows;
+    int n, column_groups, row_groups;
+    std::vector<uint8_t> by_row, by_column;
+
+    PackedSigns(const int8_t* a, int64_t m, const int32_t* columns, int count)
+        : rows(m), n(count), column_groups((count + 7) / 8), row_groups(static_cast<int>((m + 7) / 8)),
+          by_row(static_cast<size_t>(column_groups) * m, 0), by_column(static_cast<size_t>(row_groups) * count, 0) {
+        for (int j = 0; j < n; ++j) {
+            const int8_t* own = a + static_cast<int64_t>(columns[j]) * rows;
+            uint8_t* across = by_row.data() + static_cast<int64_t>(j / 8) * rows;
+            for (int64_t i = 0; i < rows; ++i)
+                across[i] = static_cast<uint8_t>(across[i] | ((own[i] < 0 ? 1u : 0u) << (j % 8)));
+            int64_t i = 0;
+            for (; i + 8 <= rows; i += 8) {
+                // the sign bits of eight bytes, gathered into one by a multiplication
+                uint64_t eight;
+                std::memcpy(&eight, own + i, 8);
+                eight = (eight >> 7) & 0x0101010101010101ull;
+                by_column[(i / 8) * n + j] = static_cast<uint8_t>((eight * 0x0102040810204080ull) >> 56);
+            }
+            for (; i < rows; ++i)
+                by_column[(i / 8) * n + j] |= static_cast<uint8_t>((own[i] < 0 ? 1u : 0u) << (i % 8));
+        }
+    }
+
+    // all sums of +-x over eight entries (missing ones count 0), indexed by the byte of signs
+    template <class T>
+    static void table(const T* x, int size, T* out) {
+        out[0] = 0;
+        for (int k = 0; k < size; ++k) out[0] += x[k];
+        for (int k = 0; k < 8; ++k)
+            for (int b = 0; b < (1 << k); ++b) out[(1 << k) + b] = k < size ? out[b] - 2 * x[k] : out[b];
+    }
+
+    // z[i] = sum over columns of a * p
+    void times(const double* p, double* z) const {
+        double sums[256];
+        std::fill(z, z + rows, 0.0);
+        for (int g = 0; g < column_groups; ++g) {
+            table(p + 8 * g, std::min(8, n - 8 * g), sums);
+            const uint8_t* bytes = by_row.data() + static_cast<int64_t>(g) * rows;
+            for (int64_t i = 0; i < rows; ++i) z[i] += sums[bytes[i]];
+        }
+    }
+
+    // out[j] = sum over rows of a * q
+    void transposed(const int64_t* q, int64_t* out) const {
+        int64_t sums[256];
+        std::fill(out, out + n, 0);
+        for (int g = 0; g < row_groups; ++g) {
+            table(q + 8 * g, static_cast<int>(std::min<int64_t>(8, rows - 8 * g)), sums);
+            const uint8_t* bytes = by_column.data() + static_cast<int64_t>(g) * n;
+            for (int j = 0; j < n; ++j) out[j] += sums[bytes[j]];
+        }
+    }
+};
+
 }  // namespace
 
 int dense_newton_direction(const int8_t* a, int64_t rows, const int32_t* columns, int n, const double* h,
                            const int64_t* count, double total_count, const double* l2, const double* gradient,
                            double tolerance, int max_iterations, double* d) {
+    const PackedSigns signs(a, rows, columns, n);
     std::vector<double> residual(n), p(n), hp(n), z(rows);
-    std::vector<int64_t> q(rows);
+    std::vector<int64_t> q(rows), sums(n);
     for (int j = 0; j < n; ++j) {
         d[j] = 0.0;
         p[j] = residual[j] = -gradient[j];
@@ -162,8 +223,7 @@ int dense_newton_direction(const int8_t* a, int64_t rows, const int32_t* columns
     const double stop = tolerance * tolerance * square;
     int iteration = 0;
     for (; iteration < max_iterations && square > stop; ++iteration) {
-        std::fill(z.begin(), z.end(), 0.0);
-        for (int j = 0; j < n; ++j) add_column8(a + static_cast<int64_t>(columns[j]) * rows, p[j], rows, z.data());
+        signs.times(p.data(), z.data());
         // sums over rows are integers: the same in every order of the rows
         double largest = 0.0;
         for (int64_t i = 0; i < rows; ++i) {
@@ -171,10 +231,13 @@ int dense_newton_direction(const int8_t* a, int64_t rows, const int32_t* columns
             largest = std::max(largest, std::fabs(z[i]));
         }
         const double scale = fixed_scale(largest * total_count, total_count);
-        for (int64_t i = 0; i < rows; ++i) q[i] = (count ? count[i] : 1) * fix_any(z[i] * scale);
-        for (int j = 0; j < n; ++j)
-            hp[j] = static_cast<double>(signed_sum(a + static_cast<int64_t>(columns[j]) * rows, q.data(), rows)) / scale +
-                    l2[j] * p[j];
+        const bool quick = largest * scale < kQuickLimit;
+        for (int64_t i = 0; i < rows; ++i) {
+            const double x = z[i] * scale;
+            q[i] = (count ? count[i] : 1) * (quick ? fix_quick(x) : fix_any(x));
+        }
+        signs.transposed(q.data(), sums.data());
+        for (int j = 0; j < n; ++j) hp[j] = static_cast<double>(sums[j]) / scale + l2[j] * p[j];
         const double bend = inner(n, p.data(), hp.data());
         if (!(bend > 0.0)) break;
         const double step = square / bend;
