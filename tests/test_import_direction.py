@@ -29,6 +29,7 @@ RESULTS = {"certificate.certificate"}  # plain results, which anything may show
 ANNOTATIONS = RESULTS | {"boosting.column_generation"}  # and those that are only named in signatures
 MAY_IMPORT = {
     "threads": {"_kernels"},
+    "validation": set(),
     "losses": {"_kernels"},
     "data": {"_kernels"},
     "risk": {"_kernels", "losses", "data"},
@@ -41,8 +42,8 @@ MAY_IMPORT = {
     "certificate.checker_format": set(),
     "model": {"_kernels", "losses", "data"},
     "boosting": GROUND | MIDDLE | {"model"},
-    "solvers": GROUND | MIDDLE | {"boosting", "threads"},
-    "estimators": GROUND | {"threads", "boosting", "model", "certificate", "export", "report"},
+    "solvers": GROUND | MIDDLE | {"boosting", "threads", "validation"},
+    "estimators": GROUND | {"threads", "validation", "boosting", "model", "certificate", "export", "report"},
     "datasets": set(),
     "export": {"model"},
     "report": {"model", *RESULTS},

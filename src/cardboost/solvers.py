@@ -26,6 +26,7 @@ from cardboost.master.newton import Master
 from cardboost.master.problem import Prices
 from cardboost.risk import EmpiricalRisk, RiskPoint
 from cardboost.threads import usable_threads
+from cardboost.validation import number, whole
 
 Array = NDArray[np.float64]
 
@@ -105,8 +106,7 @@ def minimize_l1(
     """
     kind = get_loss(loss)
     problem = _check_matrix(A, l1, l2, 0.0, max_weight, sample_weight)
-    if not tol >= 0:
-        raise ValueError(f"tol must be a number of at least 0; got {tol!r}.")
+    tol, max_iter = number("tol", tol, 0.0), whole("max_iter", max_iter, 0)
     threads = usable_threads(n_jobs)
     risk = EmpiricalRisk(kind, problem.weights, None, threads)
     progress = _Progress(tol, max_iter, callback)
@@ -164,6 +164,7 @@ def _working_set(problem: _Matrix, risk: EmpiricalRisk, progress: _Progress) -> 
     everything = np.arange(len(store), dtype=np.int32)
     prices = problem.prices(everything)
     x, point, stuck = np.zeros(len(store)), risk.evaluate(np.zeros(problem.A.shape[0])), 0
+    bound = progress.bound
     while True:
         edges = store.edges(everything, point)
         objective = point.value + prices.cost(x)
@@ -183,8 +184,9 @@ def _working_set(problem: _Matrix, risk: EmpiricalRisk, progress: _Progress) -> 
         x = np.zeros(len(store))
         x[pool.which] = master.weights
         point = master.point
-        stuck = stuck + 1 if master.objective >= objective else 0
-        if stuck >= 3:
+        better = master.objective < objective or progress.bound > bound
+        stuck, bound = 0 if better else stuck + 1, progress.bound
+        if stuck >= 5:
             return x, point, "precision"
 
 
@@ -273,10 +275,7 @@ def select_columns(
     kind = get_loss(loss)
     problem = _check_matrix(A, l1, l2, l0, max_weight, sample_weight)
     n = problem.A.shape[1]
-    if max_terms is not None and (
-        isinstance(max_terms, bool) or int(max_terms) != max_terms or max_terms < 0
-    ):
-        raise ValueError(f"max_terms must be a whole number of at least 0, or None; got {max_terms!r}.")
+    max_terms = None if max_terms is None else whole("max_terms", max_terms, 0)
     if max_terms is None and not (problem.l0 > 0).any():
         raise ValueError(
             "Give max_terms, l0 > 0, or both; without them every column may be used: see minimize_l1."
@@ -286,11 +285,13 @@ def select_columns(
     distinct = _distinct_columns(problem)
     pool = MatrixPool(ColumnStore(np.ascontiguousarray(problem.A.T), threads), distinct)
     task = CardinalityProblem(pool, risk, problem.prices(distinct), max_terms)
-    found, refits = polish(task)
+    limit = math.inf if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
+    started = time.perf_counter()
+    found, refits = polish(task, None, lambda: time.perf_counter() > started + 0.6 * limit)
     if max_weight is None:
         largest = float(np.max(found.weights, initial=0.0))
         task = task.with_box(2.0 * largest if largest > 0 else 1.0)
-    root = pool_relaxation(task, found.weights)
+    root = pool_relaxation(task, found.weights, lambda: time.perf_counter() > started + 0.9 * limit)
     null = risk.evaluate(np.zeros(problem.A.shape[0])).value
     content = _matrix_certificate(task, distinct, A, sample_weight, found.weights, null, root)
     objective, bound = content["solution"]["objective"], content["bounds"][0]
@@ -383,7 +384,10 @@ def _check_matrix(
     max_weight: ArrayLike | None,
     sample_weight: ArrayLike | None,
 ) -> _Matrix:
-    matrix = np.asarray(A)
+    try:
+        matrix = np.asarray(A)
+    except ValueError as error:
+        raise ValueError(f"A is not a matrix: its rows differ in length ({error}).") from error
     if matrix.dtype.kind not in "fiub":
         raise ValueError(f"A must hold numbers; found {matrix.dtype}.")
     if matrix.ndim != 2 or 0 in matrix.shape:
@@ -395,7 +399,10 @@ def _check_matrix(
     m, n = matrix.shape
     weight = None
     if sample_weight is not None:
-        weight = np.asarray(sample_weight, dtype=np.float64)
+        try:
+            weight = np.asarray(sample_weight, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"sample_weight must hold {m} numbers: {error}.") from error
         if weight.shape != (m,) or not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
             raise ValueError(f"sample_weight must hold {m} finite numbers of at least 0, not all 0.")
         if not (weight > 0).all():

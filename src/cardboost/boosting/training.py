@@ -151,6 +151,7 @@ def train(
     if settings.selects:
         certified, weights_found = proof.select(rule, solution.weights)
     else:
+        master.move_to(_netted(pool, master.weights))
         weights_found = master.weights
         certified = proof.convex(rule, master)
     ensemble = _ensemble(pool, weights_found, matrix, settings.loss, feature_names, classes)
@@ -169,6 +170,22 @@ def _null_model(pool: StumpPool, risk: EmpiricalRisk, start: Array) -> tuple[flo
     """Intercept and objective of the empty model."""
     empty = pool.subset(np.arange(pool.n_free))
     return _intercept(start, pool.n_free), risk.evaluate(empty.margins(start)).value
+
+
+def _netted(pool: StumpPool, weights: Array) -> Array:
+    """Without opposite stumps that cancel: the scores are the same and no price is higher."""
+    place: dict[tuple[int, int, bool, int], int] = {}
+    out, stumps = weights.copy(), pool.stumps
+    for j in np.flatnonzero(weights):
+        cut = (int(stumps.feature[j]), int(stumps.cut[j]), bool(stumps.missing_left[j]))
+        other = place.get((*cut, -int(stumps.polarity[j])))
+        if other is None:
+            place[(*cut, int(stumps.polarity[j]))] = int(j)
+        else:
+            shared = min(out[j], out[other])
+            out[j] -= shared
+            out[other] -= shared
+    return out
 
 
 def _intercept(weights: Array, n_free: int) -> float:

@@ -28,8 +28,8 @@ def merge_rows(problem: CardinalityProblem) -> CardinalityProblem:
     risk = problem.risk
     if dense.dtype == np.int8 and dense.shape[1] > 0:
         first, group = _distinct_rows(dense)
-        dense = dense[first]
         weights = _merged_weights(risk.weights, group, len(first), risk.threads)
+        dense = dense[first]
     else:
         weights = risk.weights
     return _stored(problem, dense, weights)
@@ -95,4 +95,5 @@ def _merged_weights(weights: RowWeights, group: NDArray[np.intp], n: int, thread
     )  # fmt: skip
     total = np.zeros(n, dtype=np.int64)
     np.add.at(total, group, lanes[:, 0])
-    return RowWeights.make(n, total.astype(np.float64) / scale)
+    # a row that weighs next to nothing keeps one unit: its loss may still be large
+    return RowWeights.make(n, np.maximum(total, 1).astype(np.float64) / scale)

@@ -87,7 +87,11 @@ def table_digest(table: Table) -> str:
         values = table.column(j)
         for block in blocks:
             state[block] = _stir(state[block], _bits(values[keep[block]]), 0xBF58476D1CE4E5B9, 29)
-    counted = bool(np.all(weight == np.floor(weight))) and math.fsum(weight / 2.0) < 2.0**52
+    counted = (
+        bool(np.all(weight == np.floor(weight)))
+        and bool(weight.max() < 2.0**53)
+        and math.fsum(weight / 2.0) < 2.0**52
+    )
     lanes = [0, 0]
     for block in blocks:
         h = _stir(state[block], positive[block], 0x94D049BB133111EB, 32)

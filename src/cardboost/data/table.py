@@ -40,7 +40,11 @@ class Table:
 
         count = weight = None
         if weights is not None:
-            if (weights == np.rint(weights)).all() and math.fsum(weights / 2.0) < 2.0**52:
+            if (
+                (weights == np.rint(weights)).all()
+                and float(weights.max()) < 2.0**53
+                and math.fsum(weights / 2.0) < 2.0**52
+            ):
                 count = weights.astype(np.int64)
             else:
                 weight = weights
@@ -56,7 +60,10 @@ def read_table(X: Any, *, what: str = "X") -> Table:
         raise TypeError(
             f"{what} is a sparse matrix; cardboost takes dense arrays and frames. Use X.toarray()."
         )
-    array = np.asarray(X)
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise ValueError(f"{what} is not a table: its rows differ in length ({error}).") from error
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {what} must hold real numbers.")
     if array.dtype.kind not in "fiub":
@@ -107,7 +114,7 @@ def _to_float(array: NDArray[Any], what: str) -> NDArray[np.float64]:
     try:
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{what} holds entries that are not numbers: {error}.") from error
+        raise type(error)(f"{what} holds entries that are not numbers: {error}.") from error
 
 
 def _readable(column: NDArray[Any]) -> NDArray[Any]:
@@ -128,12 +135,11 @@ def check_rows(table: Table, *, least: int = 1, what: str = "X") -> None:
         raise ValueError(f"{what} has {table.n_rows} sample(s) while a minimum of {least} is required.")
 
 
-def match_names(seen: Sequence[str] | None, n_features: int, table: Table) -> None:
+def match_names(seen: Sequence[str] | None, n_features: int, table: Table, who: str = "the model") -> None:
     """Refuse a table whose columns are not those of the fit."""
     if table.n_features != n_features and (seen is None or table.names is None):
         raise ValueError(
-            f"X has {table.n_features} features, but the model was fitted with {n_features} features as "
-            "input."
+            f"X has {table.n_features} features, but {who} is expecting {n_features} features as input."
         )
     if seen is None or table.names is None:
         return

@@ -19,11 +19,12 @@ from cardboost.boosting.training import DataFacts, TrainingSettings, train
 from cardboost.data.binning import bin_table
 from cardboost.data.table import Table, check_rows, match_names, read_table
 from cardboost.data.weights import RowWeights
-from cardboost.estimators.validation import class_weights, number, sample_weights, two_classes, whole
+from cardboost.estimators.validation import class_weights, sample_weights, two_classes
 from cardboost.losses import get_loss
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.io import save
 from cardboost.threads import usable_threads
+from cardboost.validation import number, whole
 
 Array = NDArray[np.float64]
 
@@ -221,8 +222,9 @@ class CardBoostClassifier(ClassifierMixin, BaseEstimator):
         stopped: Callable[[], bool],
     ) -> TrainingSettings:
         for name, (default, meaning) in _LATER.items():
-            if getattr(self, name) is not default and getattr(self, name) != default:
-                raise ValueError(f"{name}={getattr(self, name)!r}: {meaning} is not available yet.")
+            value = getattr(self, name)
+            if value is not default and not (isinstance(value, type(default)) and value == default):
+                raise ValueError(f"{name}={value!r}: {meaning} is not available yet.")
         if self.selector not in ("auto", "polish"):
             raise ValueError(
                 f"selector={self.selector!r} is not available yet; accepted are 'auto' and 'polish'."
@@ -261,7 +263,8 @@ class CardBoostClassifier(ClassifierMixin, BaseEstimator):
     def _table(self, X: Any) -> Table:
         check_is_fitted(self)
         table = read_table(X)
-        match_names(getattr(self, "feature_names_in_", None), self.n_features_in_, table)
+        names = getattr(self, "feature_names_in_", None)
+        match_names(names, self.n_features_in_, table, type(self).__name__)
         check_rows(table)
         threads = usable_threads(self.n_jobs)
         infinite = _kernels.find_infinite(list(table.columns), threads)
@@ -273,16 +276,18 @@ class CardBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> Array:
         """The score: intercept plus one number per feature. Positive means ``classes_[1]``."""
-        return self.ensemble_.decision_function(self._table(X), usable_threads(self.n_jobs))
+        table = self._table(X)
+        return self.ensemble_.decision_function(table, usable_threads(self.n_jobs))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likelier class; a score of exactly 0 is ``classes_[0]``."""
-        return self.classes_[(self.decision_function(X) > 0).astype(np.intp)]
+        positive = self.decision_function(X) > 0
+        return self.classes_[positive.astype(np.intp)]
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of both classes."""
-        positive = get_loss(self.loss).probability(self.decision_function(X))
-        return np.column_stack([1.0 - positive, positive])
+        table = self._table(X)
+        return self.ensemble_.predict_proba(table, usable_threads(self.n_jobs))
 
     def predict_log_proba(self, X: Any) -> Array:
         with np.errstate(divide="ignore"):
@@ -290,7 +295,8 @@ class CardBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def contributions(self, X: Any) -> Array:
         """What each feature adds to the score: shape (rows, features); the intercept comes on top."""
-        return self.ensemble_.contributions(self._table(X), usable_threads(self.n_jobs))
+        table = self._table(X)
+        return self.ensemble_.contributions(table, usable_threads(self.n_jobs))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write model and certificate as JSON; :func:`cardboost.load_model` reads them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from typing import Any
 
 import numpy as np
@@ -11,22 +10,9 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from cardboost.validation import number
+
 Array = NDArray[np.float64]
-
-
-def number(name: str, value: Any, least: float, strict: bool = False) -> float:
-    wrong = isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value)
-    if wrong or value < least or (strict and value <= least):
-        raise ValueError(
-            f"{name} must be a number {'above' if strict else 'of at least'} {least:g}; got {value!r}."
-        )
-    return float(value)
-
-
-def whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
-    return int(value)
 
 
 def two_classes(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -60,13 +46,19 @@ def _distinct_labels(y: NDArray[Any]) -> NDArray[Any]:
         low, high = y.min(), y.max()
         if ((y == low) | (y == high)).all():
             return np.unique(np.array([low, high], dtype=y.dtype))
-    return np.unique(y)
+    try:
+        return np.unique(y)
+    except TypeError as error:
+        raise TypeError(f"y holds labels of different types, which have no order: {error}.") from error
 
 
 def sample_weights(sample_weight: Any, n_rows: int) -> Array | None:
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight must hold one number per row: {error}.") from error
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.shape != (n_rows,):
@@ -89,9 +81,11 @@ def class_weights(
     if isinstance(class_weight, str):
         if class_weight != "balanced":
             raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {class_weight!r}.")
-        weight = np.ones(len(positive)) if raw is None else raw
+        weight = np.ones(len(positive)) if raw is None else np.ldexp(raw, -int(np.frexp(raw.max())[1]))
         plus = math.fsum(weight[positive])
         minus = math.fsum(weight[~positive])
+        if plus == 0.0 or minus == 0.0:
+            raise ValueError("class_weight='balanced': a class has next to no sample_weight.")
         return (0.5 * (plus + minus) / minus, 0.5 * (plus + minus) / plus)
     if not isinstance(class_weight, dict):
         raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {class_weight!r}.")

@@ -202,9 +202,10 @@ class Master:
         target, promised, _ = _kernels.minimise_quadratic(
             self._metric, gradient, w, p.slope, p.knee, p.l2, p.max_weight, 1e-5 * violation, 60
         )
-        if not promised > 0.0:
-            return False, promised, 0.0
         before = self.objective
+        if np.array_equal(target, w) or not promised > -_ROUNDING * abs(before):
+            return False, promised, 0.0
+        promised = max(promised, 1e-300)  # near the optimum rounding may hide the sign of a tiny drop
         point = self.risk.evaluate(self.pool.margins(target))
         after = point.value + p.relaxed_cost(target)
         if before - after >= 0.1 * promised - _ROUNDING * abs(before):

@@ -1,0 +1,22 @@
+"""Checks of single arguments: the message names the argument and says what is accepted."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+
+def number(name: str, value: Any, least: float, strict: bool = False) -> float:
+    wrong = isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value)
+    if wrong or value < least or (strict and value <= least):
+        raise ValueError(
+            f"{name} must be a number {'above' if strict else 'of at least'} {least:g}; got {value!r}."
+        )
+    return float(value)
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+    return int(value)
