@@ -276,6 +276,9 @@ def select_columns(
     problem = _check_matrix(A, l1, l2, l0, max_weight, sample_weight)
     n = problem.A.shape[1]
     max_terms = None if max_terms is None else whole("max_terms", max_terms, 0)
+    whole("bits", bits, 1)
+    if max_nodes is not None:
+        whole("max_nodes", max_nodes, 1)
     if max_terms is None and not (problem.l0 > 0).any():
         raise ValueError(
             "Give max_terms, l0 > 0, or both; without them every column may be used: see minimize_l1."
@@ -368,12 +371,20 @@ def _matrix_certificate(
 
 
 def _distinct_columns(problem: _Matrix) -> NDArray[np.int32]:
-    """Of identical columns only the cheapest is used (least l0, then l1, l2, then the widest box)."""
-    n = problem.A.shape[1]
-    order = np.lexsort((np.arange(n), -problem.max_weight, problem.l2, problem.l1, problem.l0))
-    _, first = np.unique(problem.A[:, order], axis=1, return_index=True)
-    kept = np.sort(order[first]).astype(np.int32)
-    return kept[problem.max_weight[kept] > 0]
+    """Of identical columns, those that no other one undercuts in every price and the box."""
+    usable = np.flatnonzero(problem.max_weight > 0)
+    _, group = np.unique(problem.A[:, usable], axis=1, return_inverse=True)
+    costs = np.stack([problem.l0, problem.l1, problem.l2, -problem.max_weight])[:, usable]
+    order = np.lexsort((usable, *costs[::-1], group.reshape(-1)))
+    kept: list[int] = []
+    rivals: list[int] = []
+    for k in order:
+        if rivals and group.reshape(-1)[rivals[0]] != group.reshape(-1)[k]:
+            rivals = []
+        if not any((costs[:, r] <= costs[:, k]).all() for r in rivals):
+            rivals.append(int(k))
+            kept.append(int(usable[k]))
+    return np.sort(np.array(kept, dtype=np.int32))
 
 
 def _check_matrix(

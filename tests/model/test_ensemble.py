@@ -214,7 +214,7 @@ def test_no_rows_no_terms_and_unused_features() -> None:
         assert ensemble.contributions(np.ones((0, 3))).shape == (0, 3)
         assert ensemble.predict_proba(np.ones((0, 3))).shape == (0, 2)
         assert ensemble.predict(np.ones((0, 3))).shape == (0,)
-        with pytest.raises(ValueError, match="2 features, but the model was fitted with 3"):
+        with pytest.raises(ValueError, match="2 features, but the model is expecting 3"):
             ensemble.decision_function(np.ones((0, 2)))
 
 

@@ -244,6 +244,11 @@ class _Proof:
                 wide, self.dictionary, rule, root.weights, settings.max_iter // 4, lambda: settings.late(0.95)
             )
             bounds.append(("dictionary", everything.n_columns, [outer.leaf]))
+            if outer.leaf.bound > root.leaf.bound:  # what bounds the dictionary bounds the pool
+                point = self.risk.evaluate(everything.margins(outer.leaf.weights))
+                edges = everything.edges(point)[: pool.n_columns]
+                bound, theta = dual_bound(point, edges, problem.prices, problem.max_terms)
+                bounds[0] = ("pool", pool.n_columns, [Leaf(outer.leaf.weights, theta, bound)])
         return self._content(everything, rule, weights, objective, bounds), weights
 
     def _content(
