@@ -428,14 +428,15 @@ void apply_cuts(const std::vector<Column>& columns, int64_t rows, const double* 
 void digest_rows(const std::vector<Column>& columns, int64_t rows, const uint8_t* positive,
                  const int64_t* counts, const double* weights, int threads, uint64_t* lanes) {
     threads = worth_threads(threads, rows * static_cast<int64_t>(columns.size()));
+    constexpr int64_t kTile = 128;  // few rows at a time: a row-major table is read once
     uint64_t lane1 = 0, lane2 = 0;
-    const int64_t blocks = (rows + kBlock - 1) / kBlock;
+    const int64_t blocks = (rows + kTile - 1) / kTile;
     const int n = static_cast<int>(columns.size());
 #pragma omp parallel for schedule(static) num_threads(threads) reduction(+ : lane1, lane2)
     for (int64_t b = 0; b < blocks; ++b) {
-        double values[kBlock];
-        uint64_t hash[kBlock];
-        const int64_t begin = b * kBlock, size = std::min(rows, begin + kBlock) - begin;
+        double values[kTile];
+        uint64_t hash[kTile];
+        const int64_t begin = b * kTile, size = std::min(rows, begin + kTile) - begin;
         for (int64_t i = 0; i < size; ++i) hash[i] = 0x9E3779B97F4A7C15ull;
         for (int j = 0; j < n; ++j) {
             gather(columns[j], begin, begin + size, values);

@@ -46,6 +46,7 @@ Array = NDArray[np.float64]
 INTERCEPT_BOX = {"logistic": 30.0, "exponential": 15.0}
 _OPTIMAL = 1e-4
 _CUTS_IN_FILE = 200_000
+_CUTS_TO_WEIGH = 100_000  # at most some 25 characters each: fewer cannot pass the limit of a file
 
 
 @dataclass(frozen=True)
@@ -263,6 +264,7 @@ class _Proof:
         stumps = pool.stumps[free:]
         cuts = self.dictionary.matrix.cuts
         n = len(stumps)
+        n_cuts = sum(len(own) for own in cuts)
         box = None if np.isinf(rule.max_weight) else rule.max_weight
         price = {"l1": rule.l1, "l2": rule.l2, "l0": rule.l0, "max_weight": box}
         whole = any(scope == "dictionary" for scope, _, _ in bounds)
@@ -312,7 +314,7 @@ class _Proof:
                 "digest": self.facts.digest(),
             },
         }
-        if whole and len(json.dumps(content)) > MAX_BYTES:
+        if whole and n_cuts > _CUTS_TO_WEIGH and len(json.dumps(content)) > MAX_BYTES:
             smaller = [own for own in bounds if own[0] != "dictionary"]
             return self._content(pool, rule, weights, objective, smaller)
         gap = content["bounds"][0]["gap"]

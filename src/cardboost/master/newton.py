@@ -123,7 +123,7 @@ class Master:
             edges = self.pool.edges(self.point)
             if before is not None:
                 self._learn(self.weights - before[0], before[1] - edges)
-            small = tol is not None and promised <= (100 if certified else 0.1) * tol * abs(self.objective)
+            small = tol is not None and promised <= (100 if certified else 1) * tol * abs(self.objective)
             # far from the end the promised drop tells as much as the bound, which costs a pass over the rows
             if tol is not None and certified and (small or steps in (0, max_iter)):
                 if self._gap(edges) <= tol * max(abs(self.objective), 1e-300):
