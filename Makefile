@@ -8,13 +8,10 @@ ARGS ?=
 SHELL = /bin/sh
 
 VENV = .venv
-OLDEST = .venv-oldest
 SANITIZE = .venv-sanitize
 
 # A change in these rebuilds the kernels. Python edits need no reinstall: the install is editable.
 BUILD_INPUTS = pyproject.toml CMakeLists.txt $(wildcard kernels/*)
-# A plain install copies the Python sources, so it depends on them as well.
-SOURCES = $(shell find src -type f -not -path '*/__pycache__/*' 2>/dev/null)
 
 # The build tools live in the environment (no build isolation), so that they too are held to the constraints and
 # a changed kernel recompiles alone.
@@ -26,7 +23,7 @@ CHECK = sh scripts/check_prerequisites.sh "$(PYTHON)"
 # Targets share one environment and one build folder.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-oldest lint bench docs sanitize clean
+.PHONY: help demo test test-all lint bench docs sanitize clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -40,9 +37,6 @@ test: $(VENV)/test.stamp ## Run the quick tests (under five minutes)
 # pytest exits with 5 when it selects no test, which is no failure here: a misspelt marker already is one.
 test-all: test ## Run the quick tests, then the long ones
 	$(VENV)/bin/python -m pytest -m long $(ARGS) || [ $$? -eq 5 ]
-
-test-oldest: $(OLDEST)/test.stamp ## Run the quick tests with the oldest dependencies promised
-	$(OLDEST)/bin/python -m pytest -m "not long" $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style (ruff) and types (mypy)
 	$(VENV)/bin/ruff check .
@@ -76,7 +70,7 @@ sanitize: $(SANITIZE)/test.stamp ## Run tests/kernels under the address and unde
 	    $(SANITIZE)/bin/python -m pytest tests/kernels $(ARGS)
 
 clean: ## Remove the environments, the build and every cache
-	rm -rf $(VENV) $(OLDEST) $(SANITIZE) build dist cardboost-demo
+	rm -rf $(VENV) $(SANITIZE) build dist cardboost-demo
 	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find $(wildcard src tests benchmarks examples) -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -86,12 +80,6 @@ $(VENV)/made.stamp $(SANITIZE)/made.stamp: constraints/test.txt
 	$(PYTHON) -m venv $(@D)
 	@echo '*' > $(@D)/.gitignore
 	$(@D)/bin/python $(PIP) install -c constraints/test.txt $(BUILD_TOOLS)
-	@touch $@
-
-$(OLDEST)/made.stamp: constraints/oldest.txt
-	@$(CHECK) 12
-	$(PYTHON) -m venv $(@D)
-	@echo '*' > $(@D)/.gitignore
 	@touch $@
 
 # Installs. A larger extra contains the smaller ones, so it marks them as done too.
@@ -116,14 +104,6 @@ $(VENV)/bench.stamp: $(VENV)/made.stamp $(BUILD_INPUTS) constraints/bench.txt
 	@$(CHECK)
 	$(INSTALL) -c constraints/bench.txt -e '.[bench]'
 	@touch $(VENV)/run.stamp $@
-
-# A plain, isolated install, as a user's `pip install .` is. Older pips hold the isolated build to PIP_CONSTRAINT,
-# newer ones to PIP_BUILD_CONSTRAINT.
-$(OLDEST)/test.stamp: $(OLDEST)/made.stamp $(BUILD_INPUTS) $(SOURCES)
-	@$(CHECK) 12
-	PIP_CONSTRAINT=constraints/oldest.txt PIP_BUILD_CONSTRAINT=constraints/oldest.txt \
-	    $(OLDEST)/bin/python $(PIP) install --config-settings=build-dir=build/oldest '.[test]'
-	@touch $@
 
 $(SANITIZE)/test.stamp: $(SANITIZE)/made.stamp $(BUILD_INPUTS)
 	@$(CHECK)
