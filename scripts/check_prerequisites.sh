@@ -1,8 +1,7 @@
 #!/bin/sh
 # Says in one sentence what is missing to build cardboost, before anything is downloaded.
-# Usage: check_prerequisites.sh PYTHON [NEWEST_MINOR]; NEWEST_MINOR refuses Python 3.(NEWEST_MINOR + 1) and later.
+# Usage: check_prerequisites.sh PYTHON
 python=${1:-python3}
-newest=${2:-}
 
 fail() {
     echo "cardboost: $1" >&2
@@ -17,11 +16,6 @@ version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/de
 
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     fail "Python 3.11 or later is needed and \"$python\" is $version; choose another with make PYTHON=/path/to/python3."
-
-if [ -n "$newest" ]; then
-    "$python" -c "import sys; sys.exit(sys.version_info >= (3, $newest + 1))" ||
-        fail "the oldest dependencies have wheels up to Python 3.$newest and \"$python\" is $version; choose another with make PYTHON=/path/to/python3.$newest."
-fi
 
 "$python" -c 'import ensurepip, venv' >/dev/null 2>&1 ||
     fail "\"$python\" cannot make virtual environments; install its venv module (Debian: apt-get install python3-venv)."
