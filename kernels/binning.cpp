@@ -81,7 +81,7 @@ struct BucketMap {
 
 struct Scan {
     double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
-    bool missing = false, infinite = false;
+    bool missing = false, infinite = false, whole = false;  // whole: every value is an integer, none is missing
 };
 
 // Extremes in eight lanes, so that they vectorise.
@@ -89,7 +89,7 @@ CARDBOOST_CLONES
 Scan scan(const double* values, int64_t n) {
     constexpr int kLanes = 8;
     double low[kLanes], high[kLanes];
-    int64_t missing[kLanes] = {};
+    int64_t missing[kLanes] = {}, broken[kLanes] = {};
     Scan out;
     for (int k = 0; k < kLanes; ++k) {
         low[k] = out.low;
@@ -99,6 +99,7 @@ Scan scan(const double* values, int64_t n) {
         low[k] = x < low[k] ? x : low[k];
         high[k] = x > high[k] ? x : high[k];
         missing[k] |= x != x;
+        broken[k] |= (x + kMagic) - kMagic != x;
     };
     int64_t i = 0;
     for (; i + kLanes <= n; i += kLanes)
@@ -109,6 +110,8 @@ Scan scan(const double* values, int64_t n) {
         out.high = std::max(out.high, high[k]);
         out.missing |= missing[k] != 0;
     }
+    out.whole = n > 0 && std::fabs(out.low) < kQuickLimit && std::fabs(out.high) < kQuickLimit;
+    for (int k = 0; k < kLanes; ++k) out.whole &= broken[k] == 0;
     const double limit = std::numeric_limits<double>::max();
     out.infinite = n > 0 && (out.low < -limit || out.high > limit) && out.low <= out.high;
     return out;
@@ -117,6 +120,11 @@ Scan scan(const double* values, int64_t n) {
 CARDBOOST_CLONES
 void bucket_indices(const double* values, int64_t n, BucketMap map, uint16_t* out) {
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<uint16_t>(map(values[i]));
+}
+
+CARDBOOST_CLONES
+void offsets_from(const double* values, int64_t n, double low, uint16_t* out) {
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<uint16_t>(static_cast<int>(values[i] - low));
 }
 
 // Buffers of one thread, reused from column to column.
@@ -299,6 +307,58 @@ void assign_by_bucket(const double* values, const uint16_t* index, int64_t n, Bu
     }
 }
 
+// Integers in a narrow range: the weight of each is counted, nothing is sorted, and a table gives the bins.
+int bin_whole(const double* values, const int64_t* weights, int64_t rows, int max_bins, Scan range, uint16_t* index,
+              double* cuts, uint8_t* bins) {
+    const int size = static_cast<int>(range.high - range.low) + 1;
+    offsets_from(values, rows, range.low, index);
+    constexpr int kWays = 4;  // neighbouring rows often hold the same value: they count in different places
+    const int ways = size <= 4096 ? kWays : 1;
+    std::vector<int64_t> weight(static_cast<size_t>(size) * ways, 0);
+    if (weights) {
+        for (int64_t i = 0; i < rows; ++i) weight[(i % ways) * size + index[i]] += weights[i];
+    } else if (ways == kWays) {
+        int64_t *a = weight.data(), *b = a + size, *c = b + size, *d = c + size;
+        int64_t i = 0;
+        for (; i + kWays <= rows; i += kWays) {
+            ++a[index[i]];
+            ++b[index[i + 1]];
+            ++c[index[i + 2]];
+            ++d[index[i + 3]];
+        }
+        for (; i < rows; ++i) ++a[index[i]];
+    } else {
+        for (int64_t i = 0; i < rows; ++i) ++weight[index[i]];
+    }
+    int64_t total = 0, distinct = 0;
+    for (int k = 0; k < size; ++k) {
+        for (int w = 1; w < ways; ++w) weight[k] += weight[static_cast<size_t>(w) * size + k];
+        total += weight[k];
+        distinct += weight[k] > 0;
+    }
+    int made = 0;
+    if (distinct <= max_bins) {
+        double last = range.low;
+        for (int k = 1; k < size; ++k) {
+            if (weight[k] == 0) continue;
+            cuts[made++] = simplest_decimal(last, range.low + k);
+            last = range.low + k;
+        }
+    } else {
+        GreedyBins greedy(total, max_bins, cuts);
+        for (int k = 0; k < size; ++k)
+            if (weight[k] > 0) greedy.add(range.low + k, weight[k]);
+        made = greedy.made();
+    }
+    std::vector<uint8_t> bin(size);
+    for (int k = 0, below = 0; k < size; ++k) {
+        while (below < made && cuts[below] < range.low + k) ++below;
+        bin[k] = static_cast<uint8_t>(below);
+    }
+    for (int64_t i = 0; i < rows; ++i) bins[i] = bin[index[i]];
+    return made;
+}
+
 // Cuts and bins of one column; returns the number of cuts, or -1 when a value is infinite.
 template <class Item>
 int bin_column(const double* values, const int64_t* weights, int64_t rows, int max_bins, Work<Item>& work,
@@ -306,6 +366,8 @@ int bin_column(const double* values, const int64_t* weights, int64_t rows, int m
     const Scan range = scan(values, rows);
     *missing = 0;
     if (range.infinite) return -1;
+    if (range.whole && range.high - range.low < 65536.0)
+        return bin_whole(values, weights, rows, max_bins, range, work.index.get(), cuts, bins);
     const bool plain = std::is_same_v<Item, Bare> && !range.missing;
     int64_t n = 0;
     auto collect = [&]() {

@@ -26,10 +26,4 @@ void dense_gram_real(const double* a, int64_t rows, const int32_t* left, int n_l
                      int n, const double* value, const int64_t* count, double scale, bool quick, int threads,
                      int64_t* out);
 
-// Solves (A' diag(h) A + diag(l2)) d = -gradient on the listed +-1 columns by conjugate gradients, without the
-// matrix. h: curvature per row, already divided by the total weight, before counts. Returns the iterations.
-int dense_newton_direction(const int8_t* a, int64_t rows, const int32_t* columns, int n, const double* h,
-                           const int64_t* count, double total_count, const double* l2, const double* gradient,
-                           double tolerance, int max_iterations, double* d);
-
 }  // namespace cardboost

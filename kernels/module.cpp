@@ -16,6 +16,7 @@
 #include "margins.h"
 #include "predict.h"
 #include "quadratic.h"
+#include "signs.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -385,23 +386,70 @@ auto py_dense_gram_real(In<double, 2> a, In<int32_t, 1> left, In<int32_t, 1> col
     return out;
 }
 
-auto py_dense_newton_direction(In<int8_t, 2> a, In<int32_t, 1> columns, In<double, 1> h, Maybe<int64_t, 1> count,
-                               double total_count, In<double, 1> l2, In<double, 1> gradient, double tolerance,
-                               int max_iterations) {
-    const size_t n = columns.shape(0);
-    require(h.shape(0) == a.shape(1), "curvature and columns differ in length");
-    require(!count || count->shape(0) == a.shape(1), "counts and columns differ in length");
-    require(l2.shape(0) == n && gradient.shape(0) == n, "one l2 and one gradient entry per column");
-    check_columns(columns, a.shape(0));
-    auto d = make<double>({n});
-    int iterations;
+auto py_pack_signs(nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu, nb::ro> a) {
+    const bool real = a.dtype() == nb::dtype<double>();
+    require(real || a.dtype() == nb::dtype<int8_t>(), "pack_signs: int8 or float64");
+    auto packed = make<uint8_t>({(a.shape(0) + 7) / 8, a.shape(1)});
+    bool signs;
     {
         nb::gil_scoped_release release;
-        iterations = dense_newton_direction(a.data(), a.shape(1), columns.data(), static_cast<int>(n), h.data(),
-                                            count ? count->data() : nullptr, total_count, l2.data(), gradient.data(),
-                                            tolerance, max_iterations, d.data());
+        std::memset(packed.data(), 0, packed.size());
+        signs = pack_signs(real ? static_cast<const double*>(a.data()) : nullptr,
+                           real ? nullptr : static_cast<const int8_t*>(a.data()), a.shape(0), a.shape(1),
+                           packed.data());
     }
-    return std::make_tuple(d, iterations);
+    return std::make_tuple(signs, packed);
+}
+
+auto py_transpose_signs(In<uint8_t, 2> packed, size_t lines) {
+    require(packed.shape(0) == (lines + 7) / 8, "transpose_signs: one line of bytes for eight lines");
+    auto out = make<uint8_t>({(packed.shape(1) + 7) / 8, lines});
+    {
+        nb::gil_scoped_release release;
+        transpose_signs(packed.data(), lines, packed.shape(1), out.data());
+    }
+    return out;
+}
+
+template <class T>
+auto py_sign_sums(In<uint8_t, 2> packed, In<T, 1> x) {
+    require(packed.shape(0) == (x.shape(0) + 7) / 8, "sign_sums: one line of bytes for eight entries");
+    auto out = make<T>({packed.shape(1)});
+    {
+        nb::gil_scoped_release release;
+        sign_sums(packed.data(), packed.shape(1), x.shape(0), x.data(), out.data());
+    }
+    return out;
+}
+
+auto py_lbfgs_direction(In<double, 2> steps, In<double, 2> changes, In<double, 1> x, In<double, 1> upper,
+                        In<double, 1> gradient) {
+    const size_t n = x.shape(0);
+    require(steps.shape(0) == changes.shape(0), "lbfgs_direction: as many steps as changes");
+    require(steps.shape(1) == n && changes.shape(1) == n && upper.shape(0) == n && gradient.shape(0) == n,
+            "lbfgs_direction: sizes differ");
+    auto d = make<double>({n});
+    {
+        nb::gil_scoped_release release;
+        lbfgs_direction(steps.data(), changes.data(), static_cast<int>(steps.shape(0)), static_cast<int>(n), x.data(),
+                        upper.data(), gradient.data(), d.data());
+    }
+    return d;
+}
+
+auto py_project_step(In<double, 1> x, In<double, 1> d, double step, In<double, 1> gradient, In<double, 1> l1,
+                     In<double, 1> l2, In<double, 1> upper) {
+    const size_t n = x.shape(0);
+    require(d.shape(0) == n && gradient.shape(0) == n && l1.shape(0) == n && l2.shape(0) == n && upper.shape(0) == n,
+            "project_step: sizes differ");
+    auto trial = make<double>({n}), moved = make<double>({n});
+    double price, slope;
+    {
+        nb::gil_scoped_release release;
+        price = project_step(static_cast<int>(n), x.data(), d.data(), step, gradient.data(), l1.data(), l2.data(),
+                             upper.data(), trial.data(), moved.data(), &slope);
+    }
+    return std::make_tuple(trial, moved, price, slope);
 }
 
 auto py_minimise_quadratic(In<double, 2> q, In<double, 1> gradient, In<double, 1> x0, In<double, 1> slope,
@@ -506,8 +554,12 @@ NB_MODULE(_kernels, m) {
     m.def("dense_gram", &py_dense_gram, "a"_a, "signs"_a, "left"_a, "columns"_a, "q"_a, "threads"_a);
     m.def("dense_gram_real", &py_dense_gram_real, "a"_a, "left"_a, "columns"_a, "value"_a, "count"_a.none(), "scale"_a,
           "quick"_a, "threads"_a);
-    m.def("dense_newton_direction", &py_dense_newton_direction, "a"_a, "columns"_a, "h"_a, "count"_a.none(),
-          "total_count"_a, "l2"_a, "gradient"_a, "tolerance"_a, "max_iterations"_a);
+    m.def("pack_signs", &py_pack_signs, "a"_a);
+    m.def("sign_sums", &py_sign_sums<double>, "packed"_a, "x"_a.noconvert());
+    m.def("sign_sums", &py_sign_sums<int64_t>, "packed"_a, "x"_a.noconvert());
+    m.def("transpose_signs", &py_transpose_signs, "packed"_a, "lines"_a);
+    m.def("lbfgs_direction", &py_lbfgs_direction, "steps"_a, "changes"_a, "x"_a, "upper"_a, "gradient"_a);
+    m.def("project_step", &py_project_step, "x"_a, "d"_a, "step"_a, "gradient"_a, "l1"_a, "l2"_a, "upper"_a);
     m.def("minimise_quadratic", &py_minimise_quadratic, "q"_a, "gradient"_a, "x0"_a, "slope"_a, "knee"_a, "curve"_a,
           "upper"_a, "tolerance"_a, "max_iterations"_a);
     m.def("score_supports", &py_score_supports, "q"_a, "gradient"_a, "x0"_a, "slope"_a, "curve"_a, "upper"_a,

@@ -221,4 +221,77 @@ void score_supports(int n, const double* q, const double* gradient, const double
     }
 }
 
+namespace {
+
+CARDBOOST_CLONES
+void scale_add(int n, double factor, const double* x, double* y) {
+    for (int j = 0; j < n; ++j) y[j] += factor * x[j];
+}
+
+// eight partial sums in a fixed order: quick, and the same in every build
+CARDBOOST_CLONES
+double inner(int n, const double* x, const double* y) {
+    double sum[8] = {};
+    int j = 0;
+    for (; j + 8 <= n; j += 8)
+        for (int k = 0; k < 8; ++k) sum[k] += x[j + k] * y[j + k];
+    for (; j < n; ++j) sum[0] += x[j] * y[j];
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+}  // namespace
+
+void lbfgs_direction(const double* steps, const double* changes, int pairs, int n, const double* x,
+                     const double* upper, const double* gradient, double* d) {
+    std::vector<int> free;
+    free.reserve(n);
+    for (int j = 0; j < n; ++j)
+        if (gradient[j] < 0.0 ? x[j] < upper[j] : x[j] > 0.0) free.push_back(j);
+    const int f = static_cast<int>(free.size());
+    std::vector<double> own(static_cast<size_t>(2) * f * pairs), curvature(pairs), alpha(pairs), r(f);
+    double scale = 0.0;
+    for (int j = 0; j < f; ++j) r[j] = -gradient[free[j]];
+    for (int p = pairs - 1; p >= 0; --p) {
+        double* s = own.data() + static_cast<int64_t>(2) * f * p;
+        double* y = s + f;
+        const double *all_s = steps + static_cast<int64_t>(p) * n, *all_y = changes + static_cast<int64_t>(p) * n;
+        for (int j = 0; j < f; ++j) {
+            s[j] = all_s[free[j]];
+            y[j] = all_y[free[j]];
+        }
+        const double sy = inner(f, s, y), ss = inner(f, s, s), yy = inner(f, y, y);
+        curvature[p] = sy > 1e-12 * std::sqrt(ss * yy) ? sy : 0.0;
+        if (curvature[p] == 0.0) continue;
+        if (scale == 0.0) scale = sy / yy;
+        alpha[p] = inner(f, s, r.data()) / sy;
+        scale_add(f, -alpha[p], y, r.data());
+    }
+    if (scale > 0.0)
+        for (double& v : r) v *= scale;
+    for (int p = 0; p < pairs; ++p) {
+        if (curvature[p] == 0.0) continue;
+        const double* s = own.data() + static_cast<int64_t>(2) * f * p;
+        scale_add(f, alpha[p] - inner(f, s + f, r.data()) / curvature[p], s, r.data());
+    }
+    std::fill(d, d + n, 0.0);
+    for (int j = 0; j < f; ++j) d[free[j]] = r[j];
+}
+
+CARDBOOST_CLONES
+double project_step(int n, const double* x, const double* d, double step, const double* gradient, const double* l1,
+                    const double* l2, const double* upper, double* trial, double* moved, double* slope) {
+    double price = 0.0, fall = 0.0;
+    for (int j = 0; j < n; ++j) {
+        const double t = std::min(std::max(x[j] + step * d[j], 0.0), upper[j]);
+        trial[j] = t;
+        moved[j] = t - x[j];
+    }
+    for (int j = 0; j < n; ++j) {
+        price += l1[j] * trial[j] + 0.5 * l2[j] * trial[j] * trial[j];
+        fall += gradient[j] * moved[j];
+    }
+    *slope = fall;
+    return price;
+}
+
 }  // namespace cardboost

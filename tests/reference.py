@@ -330,11 +330,26 @@ def dense_gram_real(a, left, columns, value, count, scale):
     return np.array(rows, dtype=np.int64).reshape(len(left), len(columns))
 
 
-def dense_newton_direction(a, columns, h, count, l2, gradient):
-    """The solution of (A' diag(h) A + diag(l2)) d = -gradient, by a direct solve."""
-    own = a[columns].astype(np.float64)
-    curvature = h if count is None else h * count
-    return np.linalg.solve((own * curvature) @ own.T + np.diag(l2), -gradient)
+def pack_signs(a) -> np.ndarray:
+    """Bit k of byte [g, i] is set where entry i of line 8 g + k is -1."""
+    return np.packbits(np.asarray(a) < 0, axis=0, bitorder="little")
+
+
+def lbfgs_direction(steps, changes, x, upper, gradient) -> np.ndarray:
+    """The BFGS inverse as a matrix, updated pair by pair, on the weights that may move."""
+    free = np.where(gradient < 0, x < upper, x > 0)
+    pairs = [(s[free], y[free]) for s, y in zip(steps, changes, strict=True)]
+    pairs = [(s, y) for s, y in pairs if s @ y > 1e-12 * np.sqrt((s @ s) * (y @ y))]
+    inverse = np.eye(int(free.sum()))
+    if pairs:
+        s, y = pairs[-1]
+        inverse *= (s @ y) / (y @ y)
+    for s, y in pairs:
+        left = np.eye(len(s)) - np.outer(s, y) / (s @ y)
+        inverse = left @ inverse @ left.T + np.outer(s, s) / (s @ y)
+    d = np.zeros(len(x))
+    d[free] = -inverse @ gradient[free]
+    return d
 
 
 # ---------------------------------------------------------------- the master's quadratic

@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,17 +67,16 @@ def dense_gram(a: I8, signs: bool, left: I32, columns: I32, q: I64, threads: int
 def dense_gram_real(
     a: F64, left: I32, columns: I32, value: F64, count: I64 | None, scale: float, quick: bool, threads: int
 ) -> I64: ...
-def dense_newton_direction(
-    a: I8,
-    columns: I32,
-    h: F64,
-    count: I64 | None,
-    total_count: float,
-    l2: F64,
-    gradient: F64,
-    tolerance: float,
-    max_iterations: int,
-) -> tuple[F64, int]: ...
+def pack_signs(a: NDArray[Any]) -> tuple[bool, U8]: ...
+def transpose_signs(packed: U8, lines: int) -> U8: ...
+@overload
+def sign_sums(packed: U8, x: F64) -> F64: ...
+@overload
+def sign_sums(packed: U8, x: I64) -> I64: ...
+def lbfgs_direction(steps: F64, changes: F64, x: F64, upper: F64, gradient: F64) -> F64: ...
+def project_step(
+    x: F64, d: F64, step: float, gradient: F64, l1: F64, l2: F64, upper: F64
+) -> tuple[F64, F64, float, float]: ...
 def minimise_quadratic(
     q: F64,
     gradient: F64,

@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cardboost import _kernels
 from cardboost.boosting.column_generation import TraceRecord
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.relaxation import Relaxation, pool_relaxation
 from cardboost.certificate.bounds import dual_bound
-from cardboost.certificate.certificate import FORMAT, VERSION, Certificate, finish_bound, sealed, sparse
+from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import data_digest
+from cardboost.certificate.writer import CertifiedProblem, ProvenScope, write_certificate
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.columns import ColumnStore, MatrixPool
+from cardboost.dictionary.signs import SignMatrix
 from cardboost.losses import get_loss
+from cardboost.master.lbfgs import Products, projected_lbfgs
 from cardboost.master.newton import Master
 from cardboost.master.problem import Prices
 from cardboost.risk import EmpiricalRisk, RiskPoint
@@ -64,7 +66,7 @@ class SelectionResult:
 
 @dataclass(frozen=True, eq=False)
 class _Matrix:
-    """A checked problem on a matrix; rows without weight are gone."""
+    """A checked problem on a matrix; rows without weight are gone. ``signs``: A packed, if wanted and +-1."""
 
     A: NDArray[Any]
     weights: RowWeights
@@ -72,6 +74,7 @@ class _Matrix:
     l2: Array
     l0: Array
     max_weight: Array
+    signs: SignMatrix | None
 
     def prices(self, which: NDArray[np.int32]) -> Prices:
         charged = np.ones(len(which), dtype=bool)
@@ -105,13 +108,12 @@ def minimize_l1(
     (True, array([0.805, 0.805]))
     """
     kind = get_loss(loss)
-    problem = _check_matrix(A, l1, l2, 0.0, max_weight, sample_weight)
+    problem = _check_matrix(A, l1, l2, 0.0, max_weight, sample_weight, pack=True)
     tol, max_iter = number("tol", tol, 0.0), whole("max_iter", max_iter, 0)
     threads = usable_threads(n_jobs)
     risk = EmpiricalRisk(kind, problem.weights, None, threads)
     progress = _Progress(tol, max_iter, callback)
-    signs = bool((np.abs(problem.A) == 1).all())
-    solve = _projected_newton if signs and (problem.l2 > 0).all() else _working_set
+    solve = _all_columns if (problem.l2 > 0).all() else _working_set
     x, point, status = solve(problem, risk, progress)
     fun = point.value + problem.prices(np.arange(len(x), dtype=np.int32)).cost(x)
     bound = progress.bound
@@ -145,9 +147,18 @@ class _Progress:
         self.bound, self.steps = 0.0, 0
 
     def stop(
-        self, point: RiskPoint, edges: Array, prices: Prices, objective: float, columns: int, terms: int
+        self,
+        point: RiskPoint,
+        edges: Array,
+        prices: Prices,
+        objective: float,
+        columns: int,
+        terms: int,
+        look: bool = True,
     ) -> str | None:
-        self.bound = max(self.bound, dual_bound(point, edges, prices)[0])
+        """Why to stop here, or None. ``look``: evaluate the bound; without it the best one so far is kept."""
+        if look:
+            self.bound = max(self.bound, dual_bound(point, edges, prices)[0])
         largest = float(edges.max(initial=-math.inf))
         seconds = time.perf_counter() - self.started
         self.records.append(TraceRecord(columns, terms, objective, self.bound, largest, seconds))
@@ -190,62 +201,24 @@ def _working_set(problem: _Matrix, risk: EmpiricalRisk, progress: _Progress) -> 
             return x, point, "precision"
 
 
-def _projected_newton(
-    problem: _Matrix, risk: EmpiricalRisk, progress: _Progress
-) -> tuple[Array, RiskPoint, str]:
-    """Newton directions on all columns not held at a bound, by conjugate gradients; for l2 > 0."""
-    store = ColumnStore(np.ascontiguousarray(problem.A.T), risk.threads)
-    everything = np.arange(len(store), dtype=np.int32)
-    p = problem.prices(everything)
-    w = risk.weights
-    x, point = np.zeros(len(store)), risk.evaluate(np.zeros(problem.A.shape[0]))
-    forcing, objective = 0.3, point.value
-    while True:
-        edges = store.edges(everything, point)
-        status = progress.stop(point, edges, p, objective, len(x), int(np.count_nonzero(x)))
-        if status is not None:
-            return x, point, status
-        gradient = p.l1 + p.l2 * x - edges
-        free = _free_columns(x, gradient, p.max_weight)
-        h = point.rows[1] * (point.factor / w.total)
-        if w.factor is not None:
-            h = h * w.factor
-        direction = np.zeros(len(x))
-        direction[free], _ = _kernels.dense_newton_direction(
-            store.values, free, h, w.count, w.total_count, p.l2[free], gradient[free], forcing, 200
-        )
+def _all_columns(problem: _Matrix, risk: EmpiricalRisk, progress: _Progress) -> tuple[Array, RiskPoint, str]:
+    """Quasi-Newton steps on all columns; for l2 > 0, where the optimum may use very many of them."""
+    n = problem.A.shape[1]
+    prices = problem.prices(np.arange(n, dtype=np.int32))
+    products: Products = problem.signs or _stored(problem, risk.threads)
+
+    def stop(x: Array, point: RiskPoint, edges: Array, objective: float, gained: float) -> str | None:
         progress.steps += 1
-        step, taken = 1.0, False
-        for _ in range(30):
-            trial = np.clip(x + step * direction, 0.0, p.max_weight)
-            found = risk.evaluate(store.margins(*_nonzero(trial)))
-            value = found.value + p.cost(trial)
-            if value <= objective + 1e-4 * float(np.sum(gradient * (trial - x))):
-                taken = value < objective
-                break
-            step *= 0.5
-        if not taken:
-            if forcing <= 1e-6:
-                return x, point, "precision"
-            forcing *= 0.01
-            continue
-        gained = (objective - value) / max(abs(objective), 1e-300)
-        forcing = float(np.clip(np.sqrt(gained), 1e-3, 0.3))
-        x, point, objective = trial, found, value
+        # the gap is far larger than the gain of a step: a bound cannot help before this
+        look = gained <= progress.tol or progress.steps % 10 == 1
+        return progress.stop(point, edges, prices, objective, n, int(np.count_nonzero(x)), look)
+
+    return projected_lbfgs(products, risk, prices, stop)
 
 
-def _free_columns(x: Array, gradient: Array, upper: Array) -> NDArray[np.int32]:
-    """Columns inside their box, and the unused ones that pull hardest: too many at once overshoot."""
-    inside = np.flatnonzero((x > 0) & ((x < upper) | (gradient > 0)))
-    pull = np.where((x <= 0) & (upper > 0), -gradient, 0.0)
-    wanted = max(20, len(inside) // 2)
-    new = np.argsort(-pull, kind="stable")[:wanted]
-    return np.sort(np.concatenate([inside, new[pull[new] > 0]])).astype(np.int32)
-
-
-def _nonzero(x: Array) -> tuple[NDArray[np.int32], Array]:
-    used = np.flatnonzero(x)
-    return used.astype(np.int32), np.ascontiguousarray(x[used])
+def _stored(problem: _Matrix, threads: int) -> MatrixPool:
+    store = ColumnStore(np.ascontiguousarray(problem.A.T), threads)
+    return MatrixPool(store, np.arange(len(store), dtype=np.int32))
 
 
 def select_columns(
@@ -322,52 +295,20 @@ def _matrix_certificate(
     null: float,
     root: Relaxation,
 ) -> dict[str, Any]:
-    p = task.prices
-    objective = task.objective(task.risk.evaluate(task.pool.margins(weights)).value, weights)
-    leaf = {
-        "forced_in": [],
-        "forced_out": [],
-        "theta": root.leaf.theta,
-        "intercept": 0.0,
-        "weights": sparse(root.leaf.weights),
-        "bound": min(root.leaf.bound, objective),
-    }
-    bound = finish_bound({"scope": "pool", "columns": len(distinct), "leaves": [leaf]}, objective, null)
     table = np.asarray(A, dtype=np.float64)
-    rows = len(table) if sample_weight is None else int(np.count_nonzero(np.asarray(sample_weight)))
-    return sealed(
-        {
-            "format": FORMAT,
-            "version": VERSION,
-            "kind": "matrix",
-            "problem": {
-                "loss": task.risk.loss.name,
-                "max_terms": task.max_terms,
-                "intercept_box": None,
-                "class_weight": [1.0, 1.0],
-            },
-            "columns": {
-                "feature": distinct.tolist(),
-                "charged": [True] * len(distinct),
-                "l1": p.l1.tolist(),
-                "l2": p.l2.tolist(),
-                "l0": p.l0.tolist(),
-                "max_weight": [None if math.isinf(v) else v for v in p.max_weight.tolist()],
-            },
-            "unseen": None,
-            "dictionary": None,
-            "solution": {"intercept": 0.0, "weights": sparse(weights), "objective": objective},
-            "null": {"intercept": 0.0, "objective": null},
-            "bounds": [bound],
-            "status": "optimal" if bound["gap"] <= 1e-4 * max(1.0, abs(objective)) else "feasible",
-            "tolerance": 1e-4,
-            "data": {
-                "rows": rows,
-                "features": table.shape[1],
-                "digest": data_digest(table, None, sample_weight),
-            },
-        }
+    problem = CertifiedProblem(
+        kind="matrix",
+        loss=task.risk.loss.name,
+        max_terms=task.max_terms,
+        columns={"feature": distinct.tolist()},
+        prices=task.prices,
+        rows=len(table) if sample_weight is None else int(np.count_nonzero(np.asarray(sample_weight))),
+        features=table.shape[1],
+        digest=data_digest(table, None, sample_weight),
     )
+    objective = task.objective(task.risk.evaluate(task.pool.margins(weights)).value, weights)
+    bounds = [ProvenScope("pool", len(distinct), [root.leaf])]
+    return write_certificate(problem, weights, objective, (0.0, null), bounds)
 
 
 def _distinct_columns(problem: _Matrix) -> NDArray[np.int32]:
@@ -394,6 +335,7 @@ def _check_matrix(
     l0: ArrayLike,
     max_weight: ArrayLike | None,
     sample_weight: ArrayLike | None,
+    pack: bool = False,
 ) -> _Matrix:
     try:
         matrix = np.asarray(A)
@@ -405,7 +347,9 @@ def _check_matrix(
         raise ValueError(
             f"A must have two dimensions and at least one row and one column; found {matrix.shape}."
         )
-    if matrix.dtype.kind == "f" and not np.isfinite(matrix).all():
+    curve = _per_column("l2", l2, matrix.shape[1])
+    signs = SignMatrix.pack(matrix) if pack and (curve > 0).all() else None
+    if signs is None and matrix.dtype.kind == "f" and not np.isfinite(matrix).all():
         raise ValueError("A contains NaN or infinity.")
     m, n = matrix.shape
     weight = None
@@ -419,14 +363,16 @@ def _check_matrix(
         if not (weight > 0).all():
             matrix, weight = matrix[weight > 0], weight[weight > 0]
             m = len(weight)
+            signs = None if signs is None else SignMatrix.pack(matrix)
     box = np.inf if max_weight is None else max_weight
     return _Matrix(
         matrix,
         RowWeights.make(m, weight),
         _per_column("l1", l1, n),
-        _per_column("l2", l2, n),
+        curve,
         _per_column("l0", l0, n),
         _per_column("max_weight", box, n, infinite=True),
+        signs,
     )
 
 

@@ -79,6 +79,30 @@ def test_a_count_is_the_row_so_many_times(pairs):
     assert made.totals == again.totals
 
 
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.sampled_from([0.1, 0.7, 1.3])), min_size=1, max_size=40),
+    st.sampled_from(["counts", "factors", "both", "none"]),
+    st.data(),
+)
+@settings(max_examples=60)
+def test_some_rows_keep_their_weights(pairs, kind, data):
+    """As if only these rows had been given."""
+    count, factor = (np.array(part, dtype=float) for part in zip(*pairs, strict=True))
+    count = count if kind in ("counts", "both") else None
+    factor = factor if kind in ("factors", "both") else None
+    made = RowWeights.make(len(pairs), count, factor)
+    chosen = data.draw(st.lists(st.sampled_from(range(len(pairs))), min_size=1, unique=True))
+    rows = np.sort(np.array(chosen))
+    part = made.take(rows)
+    alone = RowWeights.make(
+        len(rows), None if count is None else count[rows], None if factor is None else factor[rows]
+    )
+    assert part.totals == alone.totals
+    np.testing.assert_array_equal(part.normalised, alone.normalised)
+    share = made.normalised[rows]
+    np.testing.assert_allclose(part.normalised, share / share.sum(), rtol=1e-14)
+
+
 def test_class_weights_multiply():
     made = RowWeights.make(3, np.array([1.0, 2.0, 3.0]), np.array([0.5, 0.5, 0.3]))
     np.testing.assert_array_equal(made.count, [1, 2, 3])

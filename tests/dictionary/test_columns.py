@@ -128,6 +128,22 @@ def test_a_store_grows():
     assert len(store) == 3
 
 
+KINDS = [[1, -1, 1], [0, 1, -1], [0, 0, 0], [2, 1, 0], [0.5, 0.25, -3.0], [0.5, 0.0, 0.1]]
+
+
+@pytest.mark.parametrize("first", KINDS)
+@pytest.mark.parametrize("second", KINDS)
+def test_a_store_that_has_grown_is_the_store_of_all_columns(first, second):
+    for dtype in (np.float64, None):
+        grown = ColumnStore(np.array([first]))
+        grown.append(np.array([second], dtype=dtype))
+        whole = ColumnStore(np.array([first, second]))
+        assert grown.values.dtype == whole.values.dtype
+        assert grown.values.flags.c_contiguous
+        np.testing.assert_array_equal(grown.values, whole.values)
+        assert (grown.signs, grown.largest) == (whole.signs, whole.largest)
+
+
 def test_the_matrix_stays_as_it_is():
     a = np.array([[1.0, -1.0], [0.5, 2.0]])
     before = a.copy()

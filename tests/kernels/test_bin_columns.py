@@ -136,6 +136,9 @@ EXTREME = {
     "a range wider than float64": "1.7e308 * np.linspace(-1, 1, 300)",
     "tiny range far from zero": "1e300 + np.arange(300) * 1e285",
     "one enormous value": "np.r_[np.arange(300.0), 1.7e308]",
+    "the widest range that is counted": "np.r_[-5.0, np.arange(300.0), 65530.0]",
+    "the narrowest that is not": "np.r_[-5.0, np.arange(300.0), 65531.0]",
+    "whole numbers beyond 2^53": "2.0**54 + 4 * np.arange(300)",
 }
 
 

@@ -60,28 +60,6 @@ def test_edges_and_gram_of_real_columns(case, scale, counted):
             np.testing.assert_array_equal(got, gram)
 
 
-@given(stores(), st.booleans())
-@settings(max_examples=40)
-def test_newton_direction(case, counted):
-    rng, rows, n, _, _ = case
-    a = rng.choice([-1, 1], (n, rows)).astype(np.int8)
-    columns = rng.permutation(n).astype(np.int32)
-    h = rng.uniform(0, 0.25, rows) / max(rows, 1)
-    count = rng.integers(1, 9, rows) if counted else None
-    total_count = float(rows if count is None else count.sum())
-    l2, gradient = rng.uniform(0.05, 0.2, n), rng.normal(size=n)
-    d, iterations = _kernels.dense_newton_direction(
-        a, columns, h, count, total_count, l2, gradient, 1e-12, 200
-    )
-    assert 0 < iterations <= 200
-    expected = reference.dense_newton_direction(a, columns, h, count, l2, gradient)
-    np.testing.assert_allclose(d, expected, rtol=1e-8, atol=1e-8)
-    order = rng.permutation(rows)
-    moved = np.ascontiguousarray(a[:, order]), columns, h[order], None if count is None else count[order]
-    again, _ = _kernels.dense_newton_direction(*moved, total_count, l2, gradient, 1e-12, 200)
-    np.testing.assert_array_equal(again, d)
-
-
 def test_enough_work_for_several_threads():
     """Small calls run on one thread whatever is asked for; this one does not."""
     rng = np.random.default_rng(0)

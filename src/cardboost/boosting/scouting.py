@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from cardboost.boosting.column_generation import Pace, StopRule, generate
 from cardboost.data.binning import MISSING, BinnedMatrix
-from cardboost.data.weights import RowWeights
 from cardboost.dictionary.base import Criterion
 from cardboost.dictionary.sketch import RowSketch
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool, Stumps
@@ -36,7 +35,7 @@ class Scout:
         rows, bins = sketch.rows, sketch.bins
         assert risk.sign is not None
         sign = risk.sign[rows]
-        weights = _subset(risk.weights, rows)
+        weights = risk.weights.take(rows)
         missing = np.count_nonzero(bins == MISSING, axis=1).astype(np.int64)
         matrix = BinnedMatrix(bins, dictionary.matrix.cuts, missing)
         self.dictionary = StumpDictionary(matrix, sign, dictionary.threads, dictionary.intercept, weights)
@@ -69,9 +68,3 @@ class Scout:
             pace=pace,
         )  # fmt: skip
         return self.pool.stumps[start:], self.master.weights
-
-
-def _subset(weights: RowWeights, rows: NDArray[np.intp]) -> RowWeights:
-    raw = None if weights.count is None else weights.count[rows].astype(np.float64)
-    factor = None if weights.factor is None else weights.factor[rows]
-    return RowWeights.make(len(rows), raw, factor)

@@ -6,7 +6,6 @@ to choose: the convex solution is the model, and its gap over the whole dictiona
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,18 +17,11 @@ from numpy.typing import NDArray
 from cardboost.boosting.column_generation import Pace, StopRule, Trace, TraceRecord, generate
 from cardboost.boosting.scouting import Scout
 from cardboost.cardinality.polish import polish
-from cardboost.cardinality.problem import CardinalityProblem, Leaf
+from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.relaxation import dictionary_relaxation, pool_relaxation
-from cardboost.certificate.bounds import dual_bound
-from cardboost.certificate.certificate import (
-    FORMAT,
-    MAX_BYTES,
-    VERSION,
-    Certificate,
-    finish_bound,
-    sealed,
-    sparse,
-)
+from cardboost.certificate.bounds import Leaf, dual_bound
+from cardboost.certificate.certificate import Certificate
+from cardboost.certificate.writer import CertifiedProblem, ProvenScope, intercept_of, write_certificate
 from cardboost.data.binning import BinnedMatrix
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.base import Criterion
@@ -44,9 +36,7 @@ Array = NDArray[np.float64]
 
 #: log-odds beyond which an intercept means nothing; the free columns need a box for the bound to be finite
 INTERCEPT_BOX = {"logistic": 30.0, "exponential": 15.0}
-_OPTIMAL = 1e-4
 _CUTS_IN_FILE = 200_000
-_CUTS_TO_WEIGH = 100_000  # at most some 25 characters each: fewer cannot pass the limit of a file
 
 
 @dataclass(frozen=True)
@@ -170,7 +160,7 @@ def _constant_weights(pool: StumpPool, risk: EmpiricalRisk, rule: PriceRule) -> 
 def _null_model(pool: StumpPool, risk: EmpiricalRisk, start: Array) -> tuple[float, float]:
     """Intercept and objective of the empty model."""
     empty = pool.subset(np.arange(pool.n_free))
-    return _intercept(start, pool.n_free), risk.evaluate(empty.margins(start)).value
+    return intercept_of(start, pool.n_free), risk.evaluate(empty.margins(start)).value
 
 
 def _netted(pool: StumpPool, weights: Array) -> Array:
@@ -187,10 +177,6 @@ def _netted(pool: StumpPool, weights: Array) -> Array:
             out[j] -= shared
             out[other] -= shared
     return out
-
-
-def _intercept(weights: Array, n_free: int) -> float:
-    return float(weights[0] - weights[1]) if n_free else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,10 +202,10 @@ class _Proof:
         if self._whole_dictionary_fits:
             unseen_edge = self.dictionary.best_columns(point, 1, pool, "edge").bound
             bound, theta = dual_bound(point, edges, master.prices, None, unseen_edge, rule.prices(1, 0))
-            bounds.append(("dictionary", pool.n_columns, [Leaf(master.weights, theta, bound)]))
+            bounds.append(ProvenScope("dictionary", pool.n_columns, [Leaf(master.weights, theta, bound)]))
         bound, theta = dual_bound(point, edges, master.prices)
-        bounds.append(("pool", pool.n_columns, [Leaf(master.weights, theta, bound)]))
-        return self._content(pool, rule, master.weights, master.objective, bounds)
+        bounds.append(ProvenScope("pool", pool.n_columns, [Leaf(master.weights, theta, bound)]))
+        return self._write(pool, rule, master.weights, master.objective, bounds)
 
     def select(self, rule: PriceRule, start: Array) -> tuple[dict[str, Any], Array]:
         """Choose columns of the pool, then bound any choice in the pool or the dictionary."""
@@ -236,7 +222,7 @@ class _Proof:
             problem = problem.with_box(rule.max_weight)
         objective = problem.objective(self.risk.evaluate(pool.margins(weights)).value, weights)
         root = pool_relaxation(problem, weights, lambda: settings.late(0.85))
-        bounds = [("pool", pool.n_columns, [root.leaf])]
+        bounds = [ProvenScope("pool", pool.n_columns, [root.leaf])]
         everything = pool
         if self._whole_dictionary_fits:
             everything = pool.subset(np.arange(pool.n_columns))
@@ -244,93 +230,45 @@ class _Proof:
             outer = dictionary_relaxation(
                 wide, self.dictionary, rule, root.weights, settings.max_iter // 4, lambda: settings.late(0.95)
             )
-            bounds.append(("dictionary", everything.n_columns, [outer.leaf]))
+            bounds.append(ProvenScope("dictionary", everything.n_columns, [outer.leaf]))
             if outer.leaf.bound > root.leaf.bound:  # what bounds the dictionary bounds the pool
                 point = self.risk.evaluate(everything.margins(outer.leaf.weights))
                 edges = everything.edges(point)[: pool.n_columns]
                 bound, theta = dual_bound(point, edges, problem.prices, problem.max_terms)
-                bounds[0] = ("pool", pool.n_columns, [Leaf(outer.leaf.weights, theta, bound)])
-        return self._content(everything, rule, weights, objective, bounds), weights
+                bounds[0] = ProvenScope("pool", pool.n_columns, [Leaf(outer.leaf.weights, theta, bound)])
+        return self._write(everything, rule, weights, objective, bounds), weights
 
-    def _content(
+    def _write(
         self,
         pool: StumpPool,
         rule: PriceRule,
         weights: Array,
         objective: float,
-        bounds: list[tuple[str, int, list[Leaf]]],
+        bounds: list[ProvenScope],
     ) -> dict[str, Any]:
-        free, settings = pool.n_free, self.settings
+        free, cuts = pool.n_free, self.dictionary.matrix.cuts
         stumps = pool.stumps[free:]
-        cuts = self.dictionary.matrix.cuts
-        n = len(stumps)
-        n_cuts = sum(len(own) for own in cuts)
-        box = None if np.isinf(rule.max_weight) else rule.max_weight
-        price = {"l1": rule.l1, "l2": rule.l2, "l0": rule.l0, "max_weight": box}
-        whole = any(scope == "dictionary" for scope, _, _ in bounds)
-        null_intercept, null_objective = self.null
-        content: dict[str, Any] = {
-            "format": FORMAT,
-            "version": VERSION,
-            "kind": "stumps",
-            "problem": {
-                "loss": settings.loss.name,
-                "max_terms": settings.max_terms,
-                "intercept_box": rule.intercept_box if free else None,
-                "class_weight": list(self.facts.class_weight),
-            },
-            "columns": {
+        problem = CertifiedProblem(
+            kind="stumps",
+            loss=self.settings.loss.name,
+            max_terms=self.settings.max_terms,
+            columns={
                 "feature": stumps.feature.tolist(),
                 "cut": [_cut(cuts, f, c) for f, c in zip(stumps.feature, stumps.cut, strict=True)],
                 "polarity": stumps.polarity.tolist(),
                 "missing_left": stumps.missing_left.tolist(),
-                "charged": [True] * n,
-                **{key: [value] * n for key, value in price.items()},
             },
-            "unseen": price if whole else None,
-            "dictionary": {"cuts": [own.tolist() for own in cuts]} if whole else None,
-            "solution": {
-                "intercept": _intercept(weights, free),
-                "weights": sparse(weights, free),
-                "objective": objective,
-            },
-            "null": {"intercept": null_intercept, "objective": null_objective},
-            "bounds": [
-                finish_bound(
-                    {
-                        "scope": scope,
-                        "columns": columns - free,
-                        "leaves": [_leaf(leaf, free, objective) for leaf in leaves],
-                    },
-                    objective,
-                    null_objective,
-                )
-                for scope, columns, leaves in bounds
-            ],
-            "tolerance": _OPTIMAL,
-            "data": {
-                "rows": self.facts.n_rows,
-                "features": self.facts.n_features,
-                "digest": self.facts.digest(),
-            },
-        }
-        if whole and n_cuts > _CUTS_TO_WEIGH and len(json.dumps(content)) > MAX_BYTES:
-            smaller = [own for own in bounds if own[0] != "dictionary"]
-            return self._content(pool, rule, weights, objective, smaller)
-        gap = content["bounds"][0]["gap"]
-        content["status"] = "optimal" if gap <= _OPTIMAL * max(1.0, abs(objective)) else "feasible"
-        return sealed(content)
-
-
-def _leaf(leaf: Leaf, free: int, objective: float) -> dict[str, Any]:
-    return {
-        "forced_in": list(leaf.forced_in),
-        "forced_out": list(leaf.forced_out),
-        "theta": leaf.theta,
-        "intercept": _intercept(leaf.weights, free),
-        "weights": sparse(leaf.weights, free),
-        "bound": min(leaf.bound, objective),
-    }
+            prices=rule.prices(len(stumps), 0),
+            rows=self.facts.n_rows,
+            features=self.facts.n_features,
+            digest=self.facts.digest(),
+            n_free=free,
+            intercept_box=rule.intercept_box if free else None,
+            class_weight=self.facts.class_weight,
+            unseen=rule.prices(1, 0),
+            cuts=cuts,
+        )
+        return write_certificate(problem, weights, objective, self.null, bounds)
 
 
 def _cut(cuts: tuple[Array, ...], feature: int, cut: int) -> float | None:
@@ -362,7 +300,7 @@ def _ensemble(
         )
     return Ensemble(
         loss=loss.name,
-        intercept=_intercept(weights, pool.n_free),
+        intercept=intercept_of(weights, pool.n_free),
         terms=tuple(terms),
         feature_names=feature_names,
         n_features=matrix.n_features,

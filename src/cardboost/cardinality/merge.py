@@ -49,9 +49,7 @@ def sketch_rows(merged: CardinalityProblem, limit: int = SKETCH_ROWS) -> Cardina
     rows = np.flatnonzero((mixed >> np.uint64(20)) % np.uint64(one_in) == 0)
     if len(rows) < limit // 2:
         return merged
-    raw = None if weights.count is None else weights.count[rows].astype(np.float64)
-    factor = None if weights.factor is None else weights.factor[rows]
-    return _stored(merged, dense[rows], RowWeights.make(len(rows), raw, factor))
+    return _stored(merged, dense[rows], weights.take(rows))
 
 
 def _stored(problem: CardinalityProblem, dense: NDArray[Any], weights: RowWeights) -> CardinalityProblem:

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.certificate.bounds import Leaf
 from cardboost.dictionary.base import ColumnPool
 from cardboost.master.newton import Master
 from cardboost.master.problem import Prices
@@ -19,17 +20,6 @@ from cardboost.risk import EmpiricalRisk
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """A part of the search space with the weights whose row weights bound it."""
-
-    weights: Array
-    theta: float
-    bound: float
-    forced_in: tuple[int, ...] = ()
-    forced_out: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.cardinality.merge import merge_rows, sketch_rows
-from cardboost.cardinality.problem import CardinalityProblem, Leaf
-from cardboost.certificate.bounds import dual_bound
+from cardboost.cardinality.problem import CardinalityProblem
+from cardboost.certificate.bounds import Leaf, dual_bound
 from cardboost.dictionary.base import Dictionary, Proposals
 from cardboost.master.newton import Master
 from cardboost.master.problem import PriceRule, Prices

@@ -10,6 +10,8 @@ is below the optimum; with at most k charged columns only the k largest of their
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +24,17 @@ Array = NDArray[np.float64]
 ROUNDING = 1e-13
 #: unboxed columns without l2 must keep their edge below l1; this much is left for rounding
 THETA_ROOM = 1e-10
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A part of the search space with the weights whose row weights bound it."""
+
+    weights: Array
+    theta: float
+    bound: float
+    forced_in: tuple[int, ...] = ()
+    forced_out: tuple[int, ...] = ()
 
 
 def kappa(c: Array, prices: Prices) -> Array:

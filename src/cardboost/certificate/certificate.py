@@ -12,14 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cardboost.certificate import checker
-from cardboost.certificate.bounds import guarantee
-
-FORMAT = "cardboost-certificate"
-VERSION = 1
-MAX_BYTES = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -136,26 +130,3 @@ class Certificate:
             f"Certificate(objective={self.objective:.6g}, lower_bound={self.lower_bound:.6g}, "
             f"guarantee={self.guarantee:.4f}, scope={self.scope!r}, status={self.status!r})"
         )
-
-
-def sparse(weights: NDArray[np.float64], first: int = 0) -> list[list[Any]]:
-    """Nonzero weights as [index, weight], indices counted from ``first``."""
-    return [[int(j) - first, float(weights[j])] for j in np.flatnonzero(weights) if j >= first]
-
-
-def sealed(content: dict[str, Any]) -> dict[str, Any]:
-    """The content with its own digest."""
-    return {**content, "digest": checker.content_digest(content)}
-
-
-def finish_bound(bound: dict[str, Any], objective: float, null: float) -> dict[str, Any]:
-    """Fill in what follows from the leaves."""
-    lower = min(leaf["bound"] for leaf in bound["leaves"])
-    gap = objective - lower
-    return {
-        **bound,
-        "lower_bound": lower,
-        "gap": gap,
-        "relative_gap": gap / max(abs(objective), 1e-300),
-        "guarantee": guarantee(null, objective, lower),
-    }

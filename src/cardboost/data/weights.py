@@ -55,6 +55,12 @@ class RowWeights:
             total = _fixed_sum(factor, count, largest * total_count, total_count)
         return cls(n_rows, count, factor, total_count, total, largest)
 
+    def take(self, rows: NDArray[np.intp]) -> RowWeights:
+        """The weights of some of the rows, at least one."""
+        count = None if self.count is None else self.count[rows].astype(np.float64)
+        factor = None if self.factor is None else self.factor[rows]
+        return RowWeights.make(len(rows), count, factor)
+
     @property
     def totals(self) -> tuple[float, float, float]:
         return (self.total_count, self.total, self.largest_factor)

@@ -23,18 +23,21 @@ class ColumnStore:
 
     def __init__(self, columns: NDArray[Any], threads: int = 1) -> None:
         self.threads = threads
-        self.values = _compact(np.asarray(columns))
-        self.signs = self.values.dtype == np.int8 and not (self.values == 0).any()
-        self.largest = 1.0 if self.values.dtype == np.int8 else float(np.abs(self.values).max(initial=0.0))
+        self._hold(_compact(np.asarray(columns)))
 
     def __len__(self) -> int:
         return self.values.shape[0]
 
     def append(self, columns: NDArray[Any]) -> None:
         """More columns, each a row of ``columns``."""
-        if columns.dtype != self.values.dtype:
-            self.values = self.values.astype(np.float64)
-        self.__init__(np.concatenate([self.values, columns]), self.threads)  # type: ignore[misc]
+        self._hold(np.concatenate([self.values, _compact(np.asarray(columns))]))
+
+    def _hold(self, values: NDArray[Any]) -> None:
+        """Keep these columns and what the kernels must know: whether all are signs, and the largest entry."""
+        small = values.dtype == np.int8
+        self.values = values
+        self.signs = small and not (values == 0).any()
+        self.largest = 1.0 if small else float(np.abs(values).max(initial=0.0))
 
     def margins(self, which: NDArray[np.int32], weights: Array) -> Array:
         return _kernels.dense_margins(self.values, which, weights, self.threads)

@@ -1,0 +1,157 @@
+"""Lays out the file of a certificate (docs/certificate.md) from the parts of a problem.
+
+Weights are vectors over a pool whose first ``n_free`` columns, two or none, are the intercept's. In the file
+the intercept is a number, and columns are counted without its two.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.certificate import checker
+from cardboost.certificate.bounds import Leaf, guarantee
+from cardboost.master.problem import Prices
+
+Array = NDArray[np.float64]
+
+FORMAT = "cardboost-certificate"
+VERSION = 1
+MAX_BYTES = 5_000_000
+_OPTIMAL = 1e-4
+_CUTS_TO_WEIGH = 100_000  # at most some 25 characters each: fewer cannot pass the limit of a file
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedProblem:
+    """What a certificate is about. ``columns`` says what the columns are, ``prices`` are theirs.
+
+    ``unseen`` (one entry) and ``cuts``: prices and cuts of the whole dictionary, where there is one.
+    """
+
+    kind: str
+    loss: str
+    max_terms: int | None
+    columns: Mapping[str, list[Any]]
+    prices: Prices
+    rows: int
+    features: int
+    digest: str
+    n_free: int = 0
+    intercept_box: float | None = None
+    class_weight: tuple[float, float] = (1.0, 1.0)
+    unseen: Prices | None = None
+    cuts: Sequence[Array] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ProvenScope:
+    """Leaves that together cover the first ``columns`` columns of the pool, or the dictionary."""
+
+    scope: str
+    columns: int
+    leaves: Sequence[Leaf]
+
+
+def write_certificate(
+    problem: CertifiedProblem,
+    weights: Array,
+    objective: float,
+    null: tuple[float, float],
+    bounds: Sequence[ProvenScope],
+) -> dict[str, Any]:
+    """The content of the file. ``null``: intercept and objective of the empty model.
+
+    A file that would be too large does without the dictionary and the bound over it.
+    """
+    whole = any(own.scope == "dictionary" for own in bounds)
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": problem.kind,
+        "problem": {
+            "loss": problem.loss,
+            "max_terms": problem.max_terms,
+            "intercept_box": problem.intercept_box,
+            "class_weight": list(problem.class_weight),
+        },
+        "columns": {
+            **problem.columns,
+            "charged": problem.prices.charged.tolist(),
+            **_price_lists(problem.prices),
+        },
+        "unseen": _unseen_prices(problem.unseen) if whole else None,
+        "dictionary": {"cuts": [own.tolist() for own in problem.cuts]} if whole else None,
+        "solution": {**_model(weights, problem.n_free), "objective": objective},
+        "null": {"intercept": null[0], "objective": null[1]},
+        "bounds": [_bound(own, problem.n_free, objective, null[1]) for own in bounds],
+        "tolerance": _OPTIMAL,
+        "data": {"rows": problem.rows, "features": problem.features, "digest": problem.digest},
+    }
+    if whole and _too_large(content):
+        pool = [own for own in content["bounds"] if own["scope"] != "dictionary"]
+        content |= {"unseen": None, "dictionary": None, "bounds": pool}
+    gap = content["bounds"][0]["gap"]
+    content["status"] = "optimal" if gap <= _OPTIMAL * max(1.0, abs(objective)) else "feasible"
+    return {**content, "digest": checker.content_digest(content)}
+
+
+def intercept_of(weights: Array, n_free: int) -> float:
+    """What the two leading columns add up to."""
+    return float(weights[0] - weights[1]) if n_free else 0.0
+
+
+def _model(weights: Array, n_free: int) -> dict[str, Any]:
+    """The intercept and the nonzero weights as [column, weight]."""
+    used = [[int(j) - n_free, float(weights[j])] for j in np.flatnonzero(weights) if j >= n_free]
+    return {"intercept": intercept_of(weights, n_free), "weights": used}
+
+
+def _price_lists(prices: Prices) -> dict[str, list[Any]]:
+    return {
+        "l1": prices.l1.tolist(),
+        "l2": prices.l2.tolist(),
+        "l0": prices.l0.tolist(),
+        "max_weight": [None if math.isinf(v) else v for v in prices.max_weight.tolist()],
+    }
+
+
+def _unseen_prices(prices: Prices | None) -> dict[str, Any] | None:
+    return None if prices is None else {key: values[0] for key, values in _price_lists(prices).items()}
+
+
+def _leaf(leaf: Leaf, n_free: int, objective: float) -> dict[str, Any]:
+    return {
+        "forced_in": list(leaf.forced_in),
+        "forced_out": list(leaf.forced_out),
+        "theta": leaf.theta,
+        **_model(leaf.weights, n_free),
+        "bound": min(leaf.bound, objective),
+    }
+
+
+def _bound(proven: ProvenScope, n_free: int, objective: float, null: float) -> dict[str, Any]:
+    """The leaves of a scope and what follows from them."""
+    leaves = [_leaf(leaf, n_free, objective) for leaf in proven.leaves]
+    lower = min(leaf["bound"] for leaf in leaves)
+    gap = objective - lower
+    return {
+        "scope": proven.scope,
+        "columns": proven.columns - n_free,
+        "leaves": leaves,
+        "lower_bound": lower,
+        "gap": gap,
+        "relative_gap": gap / max(abs(objective), 1e-300),
+        "guarantee": guarantee(null, objective, lower),
+    }
+
+
+def _too_large(content: Mapping[str, Any]) -> bool:
+    n_cuts = sum(len(own) for own in content["dictionary"]["cuts"])
+    return n_cuts > _CUTS_TO_WEIGH and len(json.dumps(content)) > MAX_BYTES
