@@ -152,8 +152,8 @@ void hash_bins(const uint8_t* bins, int64_t rows, const int32_t* features, int n
     }
 }
 
-void search(const int64_t* hist, int n_features, const int32_t* n_bins, const uint8_t* has_missing,
-            const uint8_t* mask, const SearchSettings& s, double* score, double* edge, int32_t* cut,
+void search(const int64_t* hist, int n_features, const int32_t* n_bins, const uint8_t* kind, const uint8_t* mask,
+            const SearchSettings& s, double* score, double* edge, int32_t* cut,
             int8_t* polarity, uint8_t* missing_left, double* largest_edge) {
     double largest = -std::numeric_limits<double>::infinity();
     for (int f = 0; f < n_features; ++f) {
@@ -174,11 +174,12 @@ void search(const int64_t* hist, int n_features, const int32_t* n_bins, const ui
         polarity[f] = 0;
         missing_left[f] = 0;
         int64_t left_g = 0, left_h = 0;
-        const int last = has_missing[f] ? n_bins[f] : n_bins[f] - 1;
+        const bool missing = kind[f] & kHasMissing, one_bin = kind[f] & kCategorical;
+        const int last = missing || one_bin ? n_bins[f] : n_bins[f] - 1;
         for (int b = 0; b < last; ++b) {
-            left_g += h[2 * b];
-            left_h += h[2 * b + 1];
-            for (int side = 0; side <= (has_missing[f] && b + 1 < n_bins[f] ? 1 : 0); ++side) {
+            left_g = h[2 * b] + (one_bin ? 0 : left_g);
+            left_h = h[2 * b + 1] + (one_bin ? 0 : left_h);
+            for (int side = 0; side <= (missing && (one_bin || b + 1 < n_bins[f]) ? 1 : 0); ++side) {
                 const int64_t g = left_g + (side ? h[2 * kMissing] : 0);
                 const int64_t k = left_h + (side ? h[2 * kMissing + 1] : 0);
                 const double signed_edge = static_cast<double>(2 * g - total_g) * s.edge_unit;

@@ -19,11 +19,14 @@ struct SearchSettings {
     bool intercept;  // the intercept moves along
 };
 
+// Bits of `kind`: the feature has missing values; its stumps put one bin on the left, not all up to the cut.
+constexpr uint8_t kHasMissing = 1, kCategorical = 2;
+
 // Best allowed stump of every feature, and the largest edge among all allowed stumps.
 // mask[f][cut] bits: 1 missing right & positive, 2 missing right & negative, 4 missing left & positive,
 // 8 missing left & negative; a set bit forbids the stump.
-void search(const int64_t* hist, int n_features, const int32_t* n_bins, const uint8_t* has_missing,
-            const uint8_t* mask, const SearchSettings& settings, double* score, double* edge, int32_t* cut,
+void search(const int64_t* hist, int n_features, const int32_t* n_bins, const uint8_t* kind, const uint8_t* mask,
+            const SearchSettings& settings, double* score, double* edge, int32_t* cut,
             int8_t* polarity, uint8_t* missing_left, double* largest_edge);
 
 }  // namespace cardboost

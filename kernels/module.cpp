@@ -214,11 +214,11 @@ auto py_hash_bins(In<uint8_t, 2> bins, In<int32_t, 1> features, int threads) {
     return out;
 }
 
-auto py_search(In<int64_t, 3> hist, In<int32_t, 1> n_bins, In<uint8_t, 1> has_missing, In<uint8_t, 2> mask,
+auto py_search(In<int64_t, 3> hist, In<int32_t, 1> n_bins, In<uint8_t, 1> kind, In<uint8_t, 2> mask,
                double edge_unit, double curvature_unit, double l1, double l2, bool gain, bool intercept) {
     const size_t n = hist.shape(0);
     require(hist.shape(1) == kBins && hist.shape(2) == 2, "histograms must have shape (features, 256, 2)");
-    require(n_bins.shape(0) == n && has_missing.shape(0) == n && mask.shape(0) == n && mask.shape(1) == kBins,
+    require(n_bins.shape(0) == n && kind.shape(0) == n && mask.shape(0) == n && mask.shape(1) == kBins,
             "search: arrays differ in length");
     for (size_t f = 0; f < n; ++f)
         require(n_bins.data()[f] >= 0 && n_bins.data()[f] <= 255, "a feature has more than 255 bins");
@@ -229,7 +229,7 @@ auto py_search(In<int64_t, 3> hist, In<int32_t, 1> n_bins, In<uint8_t, 1> has_mi
     double largest;
     {
         nb::gil_scoped_release release;
-        search(hist.data(), static_cast<int>(n), n_bins.data(), has_missing.data(), mask.data(),
+        search(hist.data(), static_cast<int>(n), n_bins.data(), kind.data(), mask.data(),
                {edge_unit, curvature_unit, l1, l2, gain, intercept}, score.data(), edge.data(), cut.data(),
                polarity.data(), missing_left.data(), &largest);
     }
@@ -537,7 +537,7 @@ NB_MODULE(_kernels, m) {
     m.def("digest_rows", &py_digest_rows, "columns"_a, "positive"_a, "count"_a.none(), "weight"_a.none(), "threads"_a);
     m.def("histograms", &py_histograms, "bins"_a, "features"_a, "q"_a, "threads"_a);
     m.def("hash_bins", &py_hash_bins, "bins"_a, "features"_a, "threads"_a);
-    m.def("search", &py_search, "hist"_a, "n_bins"_a, "has_missing"_a, "mask"_a, "edge_unit"_a, "curvature_unit"_a,
+    m.def("search", &py_search, "hist"_a, "n_bins"_a, "kind"_a, "mask"_a, "edge_unit"_a, "curvature_unit"_a,
           "l1"_a, "l2"_a, "gain"_a, "intercept"_a);
     m.def("margins", &py_margins, "bins"_a, "features"_a, "tables"_a, "base"_a, "sign"_a.none(), "threads"_a);
     m.def("signed_weights", &py_signed_weights, "bins"_a, "features"_a, "signs"_a, "q"_a, "width"_a, "threads"_a);

@@ -155,16 +155,19 @@ def hash_bins(bins: np.ndarray, features: np.ndarray) -> list[int]:
     return out
 
 
-def all_stumps(n_bins: int, has_missing: bool) -> list[tuple[int, int, int]]:
+def all_stumps(n_bins: int, has_missing: bool, categorical: bool = False) -> list[tuple[int, int, int]]:
     """(cut, missing side, polarity) of every stump of a feature, in the order in which ties are won."""
-    cuts = [(cut, side) for cut in range(n_bins - 1) for side in ((0, 1) if has_missing else (0,))]
-    if has_missing:
+    sides = (0, 1) if has_missing else (0,)
+    cuts = [(cut, side) for cut in range(n_bins if categorical else n_bins - 1) for side in sides]
+    if has_missing and not categorical:
         cuts.append((n_bins - 1, 0))
     return [(cut, side, polarity) for cut, side in cuts for polarity in (1, -1)]
 
 
-def stump_column(bins: np.ndarray, cut: int, side: int, polarity: int) -> np.ndarray:
-    left = np.where(bins == MISSING, bool(side), bins <= cut)
+def stump_column(
+    bins: np.ndarray, cut: int, side: int, polarity: int, categorical: bool = False
+) -> np.ndarray:
+    left = np.where(bins == MISSING, bool(side), bins == cut if categorical else bins <= cut)
     return np.where(left, polarity, -polarity)
 
 
@@ -179,17 +182,18 @@ def stump_gain(
     return slope * slope / bend if slope > 0 and bend > 0 else slope
 
 
-def search(hist, n_bins, has_missing, mask, edge_unit, curvature_unit, l1, l2, gain, intercept):
+def search(hist, n_bins, kind, mask, edge_unit, curvature_unit, l1, l2, gain, intercept):
     """Per feature the (score, edge, stump) of every allowed stump, best first, and the largest edge."""
     largest, ranked = -math.inf, []
     for f, h in enumerate(hist):
         at = np.arange(256)
         total, curvature = (int(s) for s in h.sum(axis=0))
         found = []
-        for cut, side, polarity in all_stumps(int(n_bins[f]), bool(has_missing[f])):
+        categorical = bool(kind[f] & 2)
+        for cut, side, polarity in all_stumps(int(n_bins[f]), bool(kind[f] & 1), categorical):
             if mask[f, cut] & (1 << (2 * side + (polarity < 0))):
                 continue
-            signs = stump_column(at, cut, side, polarity).astype(object)
+            signs = stump_column(at, cut, side, polarity, categorical).astype(object)
             edge = int(signs @ h[:, 0].astype(object)) * edge_unit
             cross = int(signs @ h[:, 1].astype(object)) * curvature_unit
             score = edge

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["CardBoostClassifier", "__version__", "load_model"]
+__all__ = ["CardBoostClassifier", "CardBoostRegressor", "__version__", "load_model"]
 
 if TYPE_CHECKING:
     from cardboost.estimators.classifier import CardBoostClassifier
+    from cardboost.estimators.regressor import CardBoostRegressor
     from cardboost.model.io import load_model
 
 _HOME = {
     "CardBoostClassifier": "cardboost.estimators.classifier",
+    "CardBoostRegressor": "cardboost.estimators.regressor",
     "load_model": "cardboost.model.io",
 }
 

@@ -22,7 +22,7 @@ def hash_bins(bins: U8, features: I32, threads: int) -> NDArray[np.uint64]: ...
 def search(
     hist: I64,
     n_bins: I32,
-    has_missing: U8,
+    kind: U8,
     mask: U8,
     edge_unit: float,
     curvature_unit: float,

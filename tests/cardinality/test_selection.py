@@ -19,7 +19,7 @@ from cardboost import CardBoostClassifier
 from cardboost.cardinality.merge import merge_rows, sketch_rows
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.cardinality.relaxation import dictionary_relaxation, pool_relaxation
+from cardboost.cardinality.relaxation import RelaxationSolver, dictionary_relaxation, pool_relaxation
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
@@ -239,10 +239,10 @@ def solve_stumps(seed):
     optimum = enumeration_of(problem).best(problem.max_terms)
     assert root.leaf.bound <= optimum + TOLERANCE, seed
     assert optimum <= found.objective + TOLERANCE, seed
-    # over more columns the best bound can only be lower; both are solved to the relaxation's tolerance
+    # over more columns the best bound can only be lower
     wide = replace(problem, pool=problem.pool.subset(np.arange(problem.pool.n_columns)))
-    outer = dictionary_relaxation(wide, dictionary, rule, root.weights, 25)
-    assert outer.leaf.bound <= root.leaf.bound + 1e-6, seed
+    outer = dictionary_relaxation(wide, dictionary, rule, root, 25)
+    assert outer.leaf.bound <= root.leaf.bound + 1e-9, seed
     assert outer.leaf.bound <= optimum + TOLERANCE, seed
     return found.objective - optimum
 
@@ -254,6 +254,35 @@ def test_bounds_and_objectives_enclose_the_optimum_of_stumps():
 @pytest.mark.long
 def test_bounds_and_objectives_enclose_the_optimum_of_many_stumps():
     assert found_the_optimum([solve_stumps(seed) for seed in range(1000, 1300)]) >= 0.9
+
+
+def test_no_multiplier_of_the_size_limit_gives_a_better_bound():
+    for seed in range(40):
+        problem, _, _ = stump_problem(seed)
+        root = pool_relaxation(problem)
+        if problem.max_terms is None:
+            assert root.tau == 0.0
+            continue
+        solver = RelaxationSolver(merge_rows(problem))
+        lines = [solver.at(tau, 1e-10) for tau in (0.0, *np.geomspace(1e-5, 1.0, 16))]
+        assert solver.best.bound <= root.leaf.bound + 1e-9, seed
+        for one, other in itertools.product(lines, repeat=2):
+            assert other.proven <= one.value + one.excess * (other.tau - one.tau) + 1e-12, seed
+            if one.excess > 0 >= other.excess:
+                tau, ceiling = one.crossing(other)
+                assert one.tau - 1e-12 <= tau <= other.tau + 1e-12
+                assert root.leaf.bound <= ceiling + 1e-12, seed
+
+
+@pytest.mark.parametrize("tau", [0.0, 1e-9, 1e-3, 0.1, 1e3])
+def test_the_search_for_the_multiplier_starts_anywhere(tau):
+    for seed in range(12):
+        problem, _, _ = stump_problem(seed)
+        if problem.max_terms is not None:
+            solver = RelaxationSolver(merge_rows(problem), tau=tau)
+            solver.solve()
+            assert solver.best.bound == pytest.approx(pool_relaxation(problem).leaf.bound, abs=1e-9), seed
+            assert solver.best.bound <= solver.ceiling + 1e-12
 
 
 def all_stumps(X, sign):

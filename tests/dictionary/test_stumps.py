@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference
-from cardboost.data.binning import bin_table
+from cardboost.data.binning import BinnedMatrix, bin_table
+from cardboost.data.categories import Categories
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.stumps import CONSTANT, StumpDictionary, Stumps
@@ -17,25 +18,41 @@ from cardboost.risk import EmpiricalRisk
 
 
 class Everything:
-    """All distinct, non-constant stumps as columns h_j(x), with the stump that each came from."""
+    """All distinct, non-constant stumps that are allowed, as columns h_j(x), with the stump of each."""
 
     def __init__(self, dictionary: StumpDictionary) -> None:
         matrix, self.columns, self.stumps = dictionary.matrix, [], []
         seen = set()
         for f in range(matrix.n_features):
-            for cut, side, polarity in reference.all_stumps(int(matrix.n_bins[f]), bool(matrix.n_missing[f])):
-                h = reference.stump_column(matrix.bins[f], cut, side, polarity)
+            equals, n_bins = bool(matrix.categorical[f]), int(matrix.n_bins[f])
+            way = 0 if dictionary.monotonic is None else int(dictionary.monotonic[f])
+            for cut, side, polarity in reference.all_stumps(n_bins, bool(matrix.n_missing[f]), equals):
+                if polarity == way and cut < n_bins - 1:
+                    continue  # +1 on the left falls where it should rise
+                h = reference.stump_column(matrix.bins[f], cut, side, polarity, equals)
                 if abs(h.sum()) < len(h) and tuple(h) not in seen:
                     seen.add(tuple(h))
                     self.columns.append(h)
-                    self.stumps.append((f, cut, side, polarity))
+                    self.stumps.append((f, cut, side, polarity, equals))
 
     def atoms(self, which) -> Stumps:
-        feature, cut, side, polarity = ([self.stumps[j][k] for j in which] for k in range(4))
-        return Stumps.make(feature, cut, polarity, side)
+        feature, cut, side, polarity, equals = ([self.stumps[j][k] for j in which] for k in range(5))
+        return Stumps.make(feature, cut, polarity, side, equals)
 
 
-def make(rng, rows, features, *, weights=None, loss="logistic", max_bins=6, intercept=True, threads=1):
+def make(
+    rng,
+    rows,
+    features,
+    *,
+    weights=None,
+    loss="logistic",
+    max_bins=6,
+    intercept=True,
+    threads=1,
+    categorical=False,
+    constrained=False,
+):
     """A dictionary on a table with doubled and mirrored features, constants and missing values; its risk."""
     X = np.round(rng.normal(size=(rows, features)), 1)
     X[rng.random(X.shape) < 0.1] = np.nan
@@ -44,8 +61,23 @@ def make(rng, rows, features, *, weights=None, loss="logistic", max_bins=6, inte
     raw = {"none": None, "counts": rng.integers(1, 5, rows).astype(float), "real": rng.uniform(0.1, 2, rows)}
     row_weights = RowWeights.make(rows, raw[weights or "none"])
     matrix = bin_table(read_table(X), row_weights, max_bins, threads)
+    if categorical:
+        matrix = with_category(rng, matrix)
+    monotonic = None
+    if constrained:
+        free = [0] if categorical else []
+        monotonic = np.array([*rng.choice([-1, 0, 1], X.shape[1]), *free], dtype=np.int8)
     risk = EmpiricalRisk(LOSSES[loss], row_weights, y, threads)
-    return StumpDictionary(matrix, y, threads, intercept), risk
+    return StumpDictionary(matrix, y, threads, intercept, monotonic=monotonic), risk
+
+
+def with_category(rng, matrix: BinnedMatrix) -> BinnedMatrix:
+    """One more feature: up to five categories, some of them perhaps absent, and missing ones."""
+    codes = rng.integers(0, 5, matrix.n_rows).astype(np.uint8)
+    codes[rng.random(matrix.n_rows) < rng.choice([0.0, 0.2])] = 255
+    categories = (*[None] * matrix.n_features, Categories(tuple("abcde")))
+    missing = np.append(matrix.n_missing, np.count_nonzero(codes == 255))
+    return BinnedMatrix(np.vstack([matrix.bins, codes]), (*matrix.cuts, np.empty(0)), missing, categories)
 
 
 @st.composite
@@ -59,6 +91,8 @@ def cases(draw):
         loss=draw(st.sampled_from(sorted(LOSSES))),
         max_bins=draw(st.sampled_from([2, 6])),
         intercept=draw(st.booleans()),
+        categorical=draw(st.booleans()),
+        constrained=draw(st.booleans()),
     )
     return rng, dictionary, risk, risk.evaluate(rng.normal(size=dictionary.matrix.n_rows))
 
@@ -108,6 +142,7 @@ def test_best_column(case, criterion, prices, n_seen):
         proposals.atoms.cut[0],
         proposals.atoms.missing_left[0],
         proposals.atoms.polarity[0],
+        bool(dictionary.matrix.categorical[proposals.atoms.feature[0]]),
     )
     (at,) = np.flatnonzero((columns == chosen).all(axis=1))
     assert proposals.edges[0] == pytest.approx(edges[at], abs=1e-12 * size)

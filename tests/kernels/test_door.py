@@ -32,7 +32,7 @@ RIGHT = {
     "find_infinite": {"columns": COLUMNS, "threads": 1},
     "search": {
         "hist": np.zeros((2, 256, 2), np.int64), "n_bins": np.array([3, 255], np.int32),
-        "has_missing": np.zeros(2, np.uint8), "mask": np.zeros((2, 256), np.uint8), "edge_unit": 1.0,
+        "kind": np.zeros(2, np.uint8), "mask": np.zeros((2, 256), np.uint8), "edge_unit": 1.0,
         "curvature_unit": 1.0, "l1": 0.0, "l2": 0.0, "gain": True, "intercept": True,
     },
     "margins": {
@@ -128,7 +128,7 @@ WRONG = [
     ("search", "n_bins", np.array([3, 256], np.int32)),
     ("search", "n_bins", np.array([3, -1], np.int32)),
     ("search", "n_bins", np.array([3], np.int32)),
-    ("search", "has_missing", np.zeros(3, np.uint8)),
+    ("search", "kind", np.zeros(3, np.uint8)),
     ("search", "mask", np.zeros((2, 255), np.uint8)),
     ("margins", "features", np.array([0, 9], np.int32)),
     ("margins", "tables", np.zeros((1, 256))),

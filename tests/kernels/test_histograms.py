@@ -74,19 +74,19 @@ def searches(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n = draw(st.integers(1, 5))
     n_bins = rng.choice([1, 2, 3, 9, 254, 255], n).astype(np.int32)
-    has_missing = rng.integers(0, 2, n).astype(np.uint8)
+    kind = rng.integers(0, 4, n).astype(np.uint8)
     hist = np.zeros((n, 256, 2), dtype=np.int64)
     hist[:, :, 0] = rng.integers(-(10**9), 10**9, (n, 256))
     hist[:, :, 1] = rng.integers(0, 10**9, (n, 256))
     for f in range(n):
         hist[f, n_bins[f] : 255] = 0
-        hist[f, 255] *= has_missing[f]
+        hist[f, 255] *= kind[f] & 1
     masked = draw(st.sampled_from([0.0, 0.3, 1.0]))
     mask = np.where(rng.random((n, 256)) < masked, rng.integers(0, 16, (n, 256)), 0).astype(np.uint8)
     if masked == 1.0:
         mask[:] = 15
     l1, l2 = draw(st.sampled_from([(0.0, 0.0), (0.1, 0.0), (0.5, 2.0)]))
-    return hist, n_bins, has_missing, mask, 1e-9, 1e-10, l1, l2, draw(st.booleans()), draw(st.booleans())
+    return hist, n_bins, kind, mask, 1e-9, 1e-10, l1, l2, draw(st.booleans()), draw(st.booleans())
 
 
 @given(searches())

@@ -104,12 +104,13 @@ def generate(
     callback: Callable[[TraceRecord], object] | None = None,
     started: float | None = None,
     scout: Callable[[ColumnPool, Array, int], tuple[Any, Array]] | None = None,
+    known: int = 0,
 ) -> tuple[ColumnPool, MasterSolution, Trace]:
     """Grow ``master``'s pool until a stop rule holds.
 
     ``unseen`` are the prices of a column not in the pool; without them no bound is computed. ``scout`` finds
     columns with less work than the dictionary's search, which then only serves the bound, and suggests
-    weights for all of them.
+    weights for all of them. ``known`` columns of the pool are from an earlier run and count in the records.
     """
     started = time.perf_counter() if started is None else started
     pool = master.pool
@@ -142,7 +143,7 @@ def generate(
             bound, bound_due = max(bound, found), pace.bound_growth * made
         objective = master.objective
         record = TraceRecord(
-            made,
+            known + made,
             int(np.count_nonzero(master.weights[pool.n_free :])),
             objective,
             bound,

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.column_generation import Pace, StopRule, generate
-from cardboost.data.binning import MISSING, BinnedMatrix
 from cardboost.dictionary.base import Criterion
 from cardboost.dictionary.sketch import RowSketch
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool, Stumps
@@ -36,9 +35,10 @@ class Scout:
         assert risk.sign is not None
         sign = risk.sign[rows]
         weights = risk.weights.take(rows)
-        missing = np.count_nonzero(bins == MISSING, axis=1).astype(np.int64)
-        matrix = BinnedMatrix(bins, dictionary.matrix.cuts, missing)
-        self.dictionary = StumpDictionary(matrix, sign, dictionary.threads, dictionary.intercept, weights)
+        matrix = dictionary.matrix.take(rows, bins)
+        self.dictionary = StumpDictionary(
+            matrix, sign, dictionary.threads, dictionary.intercept, weights, dictionary.monotonic
+        )
         self.pool = self.dictionary.pool()
         self.rule, self.pace = rule, replace(pace, final_tol=None)
         small = EmpiricalRisk(risk.loss, weights, sign, risk.threads)

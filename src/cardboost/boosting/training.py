@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.column_generation import Pace, StopRule, Trace, TraceRecord, generate
+from cardboost.boosting.held_out import EarlyStop, HeldOut
+from cardboost.boosting.path import BoostingPath, ModelFrame, cut_value
 from cardboost.boosting.scouting import Scout
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
@@ -22,20 +24,18 @@ from cardboost.cardinality.relaxation import dictionary_relaxation, pool_relaxat
 from cardboost.certificate.bounds import Leaf, dual_bound
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, intercept_of, write_certificate
-from cardboost.data.binning import BinnedMatrix
-from cardboost.data.weights import RowWeights
 from cardboost.dictionary.base import Criterion
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool
 from cardboost.losses import Loss
 from cardboost.master.newton import Master
 from cardboost.master.problem import PriceRule
-from cardboost.model.ensemble import Ensemble, Term
+from cardboost.model.ensemble import Ensemble
 from cardboost.risk import EmpiricalRisk
 
 Array = NDArray[np.float64]
 
 #: log-odds beyond which an intercept means nothing; the free columns need a box for the bound to be finite
-INTERCEPT_BOX = {"logistic": 30.0, "exponential": 15.0}
+INTERCEPT_BOX = {"logistic": 30.0, "exponential": 15.0, "squared": 30.0}
 _CUTS_IN_FILE = 200_000
 
 
@@ -57,7 +57,8 @@ class TrainingSettings:
     threads: int
     time_limit: float
     started: float
-    callback: Callable[[TraceRecord], object] | None = None
+    #: sees every round, with a way to get the model of that round; ends generation by returning true
+    callback: Callable[[TraceRecord, Callable[[], Ensemble]], object] | None = None
     stopped: Callable[[], bool] = lambda: False
 
     def late(self, share: float = 1.0) -> bool:
@@ -76,14 +77,34 @@ class DataFacts:
     n_rows: int
     n_features: int
     digest: Callable[[], str]
-    class_weight: tuple[float, float]
+    class_weight: tuple[float, float] = (1.0, 1.0)
+    target: tuple[float, float] | None = None  # mean and standard deviation of a real target
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingTask:
+    """One ensemble to train: the stumps over its rows, the risk there, and what its models are called.
+
+    ``known``: the path of an earlier training to go on from. ``held_out``: rows that end generation early.
+    """
+
+    dictionary: StumpDictionary
+    risk: EmpiricalRisk
+    facts: DataFacts
+    frame: ModelFrame
+    known: BoostingPath | None = None
+    held_out: HeldOut | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
+    """``held_out``: the loss on held-out rows after every round, if there were any."""
+
     ensemble: Ensemble
     certificate: Certificate
     trace: Trace
+    path: BoostingPath
+    held_out: tuple[float, ...] | None = None
 
 
 def pace_for(settings: TrainingSettings) -> Pace:
@@ -103,22 +124,15 @@ def pace_for(settings: TrainingSettings) -> Pace:
     )
 
 
-def train(
-    matrix: BinnedMatrix,
-    sign: NDArray[np.int8],
-    weights: RowWeights,
-    settings: TrainingSettings,
-    facts: DataFacts,
-    feature_names: tuple[str, ...] | None,
-    classes: tuple[Any, Any],
-) -> TrainingResult:
-    """Fit a binary ensemble of stumps and its certificate."""
-    dictionary = StumpDictionary(matrix, sign, settings.threads, settings.fit_intercept, weights)
-    risk = EmpiricalRisk(settings.loss, weights, sign, settings.threads)
+def train(task: TrainingTask, settings: TrainingSettings) -> TrainingResult:
+    """Fit an ensemble of stumps and its certificate."""
+    dictionary, risk = task.dictionary, task.risk
     box = np.inf if settings.max_weight is None else settings.max_weight
     rule = PriceRule(settings.l1, settings.l2, 0.0, box, INTERCEPT_BOX[settings.loss.name])
     pool = dictionary.pool()
-    start = _constant_weights(pool, risk, rule)
+    constant = _constant_weights(pool, risk, rule)
+    start = constant if task.known is None else np.minimum(task.known.restart(pool), box)
+    known = pool.n_columns - pool.n_free
     master = Master(pool, risk, lambda own: rule.prices(own.n_columns, own.n_free), start)
     limit = min(settings.hot_start, settings.max_iter) if settings.selects else settings.max_iter
     if settings.max_terms is not None:
@@ -126,27 +140,50 @@ def train(
     # with a time limit half of it is for generating where a selection and its proof follow
     deadline = settings.started + settings.time_limit * (0.5 if settings.selects else 0.9)
     pace = pace_for(settings)
-    scout = None if settings.criterion == "edge" else Scout.make(dictionary, risk, rule, pace)
+    early = None if task.held_out is None else EarlyStop(task.held_out)
+    fine = settings.criterion == "edge" or early is not None
+    scout = None if fine else Scout.make(dictionary, risk, rule, pace)
     find = None
     if scout is not None:
         pace = replace(pace, columns=lambda n: 20 + 2 * n, newton_steps=1)
         find = lambda own, w, k: scout.propose(own, w, k, settings.criterion)  # noqa: E731
+    stages: list[Array] = []
+
+    def after_round(record: TraceRecord) -> bool:
+        stages.append(master.weights.copy())
+        late = early is not None and early.see(pool, master.weights)
+        if settings.callback is not None:
+            model = lambda: task.frame.ensemble(pool.stumps, master.weights, pool.n_free)  # noqa: E731
+            late = bool(settings.callback(record, model)) or late
+        return late
+
     _, solution, trace = generate(
         dictionary, master,
-        StopRule(limit, 0.0 if settings.selects else settings.tol, deadline),
+        StopRule(max(0, limit - known), 0.0 if settings.selects else settings.tol, deadline),
         criterion=settings.criterion, l1=settings.l1, l2=settings.l2, unseen=rule.prices(1, 0),
-        pace=pace, callback=settings.callback, started=settings.started, scout=find,
+        pace=pace, callback=after_round, started=settings.started, scout=find, known=known,
     )  # fmt: skip
-    null = _null_model(pool, risk, start)
-    proof = _Proof(dictionary, pool, risk, settings, facts, null)
+    found = solution.weights
+    if early is not None:
+        stages = stages[: early.best + 1]
+        pool = pool.subset(np.arange(len(stages[-1])))
+        master = Master(pool, risk, lambda own: rule.prices(own.n_columns, own.n_free), stages[-1])
+        found = master.solve(tol=pace.final_tol, max_iter=200, certified=pace.certified).weights
+    null = _null_model(pool, risk, constant)
+    proof = _Proof(dictionary, pool, risk, settings, task.facts, task.frame, null)
     if settings.selects:
-        certified, weights_found = proof.select(rule, solution.weights)
+        certified, weights = proof.select(rule, found)
     else:
         master.move_to(_netted(pool, master.weights))
-        weights_found = master.weights
+        weights = master.weights
+        pool.place_missing(weights)
         certified = proof.convex(rule, master)
-    ensemble = _ensemble(pool, weights_found, matrix, settings.loss, feature_names, classes)
-    return TrainingResult(ensemble, Certificate(certified, classes[1]), trace)
+    stages.append(master.weights.copy())
+    path = BoostingPath(task.frame, pool.stumps, pool.n_free, tuple(stages))
+    ensemble = task.frame.ensemble(pool.stumps, weights, pool.n_free)
+    positive = None if task.frame.classes is None else task.frame.classes[1]
+    losses = None if early is None else tuple(early.losses)
+    return TrainingResult(ensemble, Certificate(certified, positive), trace, path, losses)
 
 
 def _constant_weights(pool: StumpPool, risk: EmpiricalRisk, rule: PriceRule) -> Array:
@@ -188,6 +225,7 @@ class _Proof:
     risk: EmpiricalRisk
     settings: TrainingSettings
     facts: DataFacts
+    frame: ModelFrame
     null: tuple[float, float]
 
     @property
@@ -220,6 +258,7 @@ class _Proof:
             largest = float(np.max(weights[pool.n_free :], initial=0.0))
             rule = replace(rule, max_weight=2.0 * largest if largest > 0 else 1.0)
             problem = problem.with_box(rule.max_weight)
+        pool.place_missing(weights)
         objective = problem.objective(self.risk.evaluate(pool.margins(weights)).value, weights)
         root = pool_relaxation(problem, weights, lambda: settings.late(0.85))
         bounds = [ProvenScope("pool", pool.n_columns, [root.leaf])]
@@ -228,7 +267,7 @@ class _Proof:
             everything = pool.subset(np.arange(pool.n_columns))
             wide = replace(problem, pool=everything)
             outer = dictionary_relaxation(
-                wide, self.dictionary, rule, root.weights, settings.max_iter // 4, lambda: settings.late(0.95)
+                wide, self.dictionary, rule, root, settings.max_iter // 4, lambda: settings.late(0.95)
             )
             bounds.append(ProvenScope("dictionary", everything.n_columns, [outer.leaf]))
             if outer.leaf.bound > root.leaf.bound:  # what bounds the dictionary bounds the pool
@@ -254,7 +293,7 @@ class _Proof:
             max_terms=self.settings.max_terms,
             columns={
                 "feature": stumps.feature.tolist(),
-                "cut": [_cut(cuts, f, c) for f, c in zip(stumps.feature, stumps.cut, strict=True)],
+                "cut": [_cut_in_file(cuts[f], c) for f, c in zip(stumps.feature, stumps.cut, strict=True)],
                 "polarity": stumps.polarity.tolist(),
                 "missing_left": stumps.missing_left.tolist(),
             },
@@ -271,38 +310,6 @@ class _Proof:
         return write_certificate(problem, weights, objective, self.null, bounds)
 
 
-def _cut(cuts: tuple[Array, ...], feature: int, cut: int) -> float | None:
-    return float(cuts[feature][cut]) if cut < len(cuts[feature]) else None
-
-
-def _ensemble(
-    pool: StumpPool,
-    weights: Array,
-    matrix: BinnedMatrix,
-    loss: Loss,
-    feature_names: tuple[str, ...] | None,
-    classes: tuple[Any, Any],
-) -> Ensemble:
-    terms = []
-    for j in np.flatnonzero(weights):
-        if j < pool.n_free:
-            continue
-        feature, cut = int(pool.stumps.feature[j]), int(pool.stumps.cut[j])
-        at = _cut(matrix.cuts, feature, cut)
-        terms.append(
-            Term(
-                feature,
-                np.inf if at is None else at,
-                int(pool.stumps.polarity[j]),
-                bool(pool.stumps.missing_left[j]),
-                float(weights[j]),
-            )
-        )
-    return Ensemble(
-        loss=loss.name,
-        intercept=intercept_of(weights, pool.n_free),
-        terms=tuple(terms),
-        feature_names=feature_names,
-        n_features=matrix.n_features,
-        classes=classes,
-    )
+def _cut_in_file(cuts: Array, cut: int) -> float | None:
+    value = cut_value(cuts, cut)
+    return None if np.isinf(value) else value

@@ -1,7 +1,8 @@
 """The convex relaxation of a cardinality problem and the bound it proves.
 
 A limit of k columns enters through its multiplier tau, which raises the price of using a column; for every
-row weights met on the way the bound with "the k largest terms" holds, and the best one is kept.
+row weights met on the way the bound with "the k largest terms" holds, and the best one is kept. What is found
+at one multiplier limits what any other can give, so the search for the best one knows when to end.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ from cardboost.risk import RiskPoint
 
 Array = NDArray[np.float64]
 
-_TOL = 1e-7
+_TOL = 1e-10  # gap, as a share of the bound, at which a search for the multiplier ends
+_FAR_TOL = 1e-5  # gap of the relaxation while the multiplier is far from its best value
+_GROWTH_TOL = 1e-7  # gap that will do while columns are added
+_ROUNDS = 40  # multipliers tried at most
+_LEAST = 1e-6  # least multiplier tried besides 0
+_STRIDE = 16.0  # largest ratio of one multiplier to the next
 _PATIENCE = 6  # rounds without a better bound before giving up
 
 
@@ -35,6 +41,27 @@ class Relaxation:
     tau: float
 
 
+@dataclass(frozen=True)
+class Tangent:
+    """The relaxation at a multiplier. Its optimum less k tau is concave in tau, and nowhere above this line,
+    whatever the weights: their relaxed price is concave in tau too.
+
+    ``excess``, the slope: the shares of the charged columns in use, less k. ``proven``: a lower bound of the
+    optimum less k tau at this multiplier.
+    """
+
+    tau: float
+    value: float
+    excess: float
+    proven: float
+
+    def crossing(self, other: Tangent) -> tuple[float, float]:
+        """Where a rising and a falling line meet: multiplier and value."""
+        below = other.value + other.excess * (self.tau - other.tau) - self.value
+        ahead = below / (self.excess - other.excess)
+        return self.tau + ahead, self.value + self.excess * ahead
+
+
 class RelaxationSolver:
     """Solves the relaxation for a pool that may grow. With a ``dictionary`` every bound covers all of it."""
 
@@ -45,17 +72,20 @@ class RelaxationSolver:
         dictionary: Dictionary | None = None,
         rule: PriceRule | None = None,
         per_round: int = 8,
+        tau: float = 0.0,
         late: Callable[[], bool] = lambda: False,
     ) -> None:
         self.problem = problem
         self.late = late
         self.dictionary, self.rule, self.per_round = dictionary, rule, per_round
-        self.tau = 0.0
+        self.tau = tau
         self.best = Leaf(np.zeros(problem.pool.n_columns), 0.0, 0.0)
+        self.ceiling = np.inf  # no bound that covers the pool can be above
         self.proposals: Proposals | None = None
         self.master = Master(problem.pool, problem.risk, lambda pool: self._prices())
         if start is not None:
             self.master.move_to(np.minimum(start, self.master.prices.max_weight))
+        self._start_value = self.master.objective
 
     def _plain(self) -> Prices:
         pool = self.problem.pool
@@ -65,19 +95,21 @@ class RelaxationSolver:
         plain = self._plain()
         return plain.with_l0(plain.l0 + np.where(plain.charged, self.tau, 0.0))
 
-    def _solve(self, tau: float) -> float:
-        """Relaxed weights at this multiplier; returns by how much they exceed the size limit."""
+    def at(self, tau: float, tol: float) -> Tangent:
+        """Solve the relaxation at this multiplier and note the bound."""
         self.tau = tau
         self.master.reprice(lambda pool: self._prices())
-        self.master.solve(tol=_TOL, max_iter=60)
+        found = self.master.solve(tol=tol, max_iter=60)
         self._note()
-        k = self.problem.max_terms
+        k, p, w = self.problem.max_terms, self.master.prices, found.weights
         if k is None:
-            return -1.0
-        p, w = self.master.prices, self.master.weights
+            return Tangent(tau, found.objective, -1.0, found.lower_bound)
+        # a knee at the box stays there however small the price is
+        knee = np.where(p.l2 > 0, p.knee, p.max_weight)
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(p.knee > 0, np.minimum(1.0, w / np.where(p.knee > 0, p.knee, 1.0)), w > 0)
-        return float(np.sum(share[p.charged])) - k
+            share = np.where(knee > 0, np.minimum(1.0, w / knee), w > 0)
+        excess = float(np.sum(share[p.charged])) - k
+        return Tangent(tau, found.objective - k * tau, excess, found.lower_bound - k * tau)
 
     def _note(self) -> None:
         """Keep the bound at the present row weights if it is the best so far."""
@@ -96,27 +128,56 @@ class RelaxationSolver:
             point, pool.edges(point), self._plain(), self.problem.max_terms, unseen_edge, unseen
         )
 
-    def solve(self, rounds: int = 14) -> None:
-        """Find the multiplier at which the relaxed weights just meet the size limit."""
-        excess = self._solve(self.tau)
-        if excess > 0:
-            low, high = self.tau, max(2 * self.tau, 1e-4)
-            while not self.late() and self._solve(high) > 0 and high < 1e6:
-                low, high = high, 4 * high
-        elif self.tau > 0:
-            low, high = self.tau / 4, self.tau
-            while not self.late() and low > 1e-12 and self._solve(low) <= 0:
-                low, high = low / 4, low
-        else:
-            low = high = 0.0
+    def solve(self, tol: float = _TOL, rounds: int = _ROUNDS, at: Tangent | None = None) -> None:
+        """Find the multiplier with the largest bound: there the relaxed weights just meet the size limit.
+
+        Ends when no multiplier can raise the bound by more than ``tol`` of it. ``at``: the relaxation at the
+        present multiplier, if that has been solved.
+        """
+        far = tol if self.problem.max_terms is None else max(tol, _FAR_TOL)
+        low: Tangent | None = None  # the last line that rises
+        high: Tangent | None = None  # and the last that falls
+        gap, proven, stride, within = np.inf, -np.inf, 1.0, far
         for _ in range(rounds):
-            if high - low <= 1e-3 * high or self.late():
-                break
-            middle = float(np.sqrt(low * high)) if low > 0 else high / 4
-            if self._solve(middle) > 0:
-                low = middle
+            at = self.at(self.tau, far) if at is None else at
+            low, high = (at, high) if at.excess > 0 else (low, at)
+            if high is not None and high.tau == 0.0:
+                tau, ceiling = 0.0, high.value
+            elif low is not None and high is not None:
+                tau, ceiling = low.crossing(high)
             else:
-                high = middle
+                (tau, stride), ceiling = self._beyond(at, stride), np.inf
+            self.ceiling, proven = min(self.ceiling, ceiling), max(proven, at.proven)
+            last, gap = gap, ceiling - proven
+            if gap <= tol * abs(proven) or (gap >= last and within <= tol) or self.late():
+                return
+            if low is not None and high is not None:
+                if gap <= 0.5 * last:
+                    tau = self._between(low, high, tau)
+                tau = float(np.clip(tau, low.tau, high.tau))
+            within = float(np.clip(0.1 * gap / max(abs(proven), 1e-300), tol, far))
+            at = self.at(tau, within)
+
+    def _beyond(self, at: Tangent, stride: float) -> tuple[float, float]:
+        """A multiplier that is likely beyond the best one, and how many times larger or smaller it is."""
+        if at.tau == 0.0:
+            # a guess: twice as far as where the line reaches the objective of the start
+            return max(2.0 * (self._start_value - at.value) / at.excess, _LEAST), stride
+        k = self.problem.max_terms or 0
+        shares = at.excess + k
+        ratio = max(shares, k) / max(min(shares, k), 1e-100)
+        stride = min(max(ratio * ratio, stride * stride), _STRIDE)
+        if at.excess > 0:
+            return at.tau * stride, stride
+        return (at.tau / stride if stride < _STRIDE else 0.0), stride
+
+    def _between(self, low: Tangent, high: Tangent, otherwise: float) -> float:
+        """The best multiplier if the shares in use are a power of it."""
+        k = self.problem.max_terms or 0
+        if k == 0 or low.tau == 0.0 or high.excess + k <= 0:
+            return otherwise
+        above, below = np.log1p(low.excess / k), np.log1p(high.excess / k)
+        return float(low.tau * (high.tau / low.tau) ** (above / (above - below)))
 
     def grow(self) -> bool:
         """Add the columns last proposed by the dictionary; False when none could lower the bound."""
@@ -149,12 +210,10 @@ def pool_relaxation(
     merged = merge_rows(problem)
     smaller = sketch_rows(merged)
     solver = RelaxationSolver(smaller, start, late=late)
-    solver.solve()
     if smaller is not merged:
-        found = solver
-        solver = RelaxationSolver(merged, found.master.weights, late=late)
-        solver.tau = found.tau
-        solver.solve(rounds=2)
+        solver.solve(_GROWTH_TOL)
+        solver = RelaxationSolver(merged, solver.master.weights, tau=solver.tau, late=late)
+    solver.solve()
     return solver.result()
 
 
@@ -162,20 +221,24 @@ def dictionary_relaxation(
     problem: CardinalityProblem,
     dictionary: Dictionary,
     rule: PriceRule,
-    start: Array,
+    root: Relaxation,
     rounds: int,
     late: Callable[[], bool] = lambda: False,
 ) -> Relaxation:
-    """The root bound over the whole dictionary: columns are added to ``problem.pool`` while that helps."""
-    solver = RelaxationSolver(problem, start, dictionary, rule, late=late)
-    solver.solve()
-    stale = 0
+    """The root bound over the whole dictionary: columns are added to ``problem.pool`` while that helps.
+
+    ``root``: the relaxation over the pool, where the search starts.
+    """
+    solver = RelaxationSolver(problem, root.weights, dictionary, rule, tau=root.tau, late=late)
+    at, stale = solver.at(root.tau, _GROWTH_TOL), 0
     for _ in range(rounds):
         before = solver.best.bound
-        if late() or stale >= _PATIENCE or not solver.grow():
+        # the multiplier is left alone while unseen columns cost more than it is likely to
+        if stale or at.tau == 0.0 or abs(at.excess) * at.tau >= at.value - before:
+            solver.solve(_GROWTH_TOL, 5, at)
+        closed = solver.best.bound >= (1.0 - _GROWTH_TOL) * solver.ceiling
+        if closed or late() or stale >= _PATIENCE or not solver.grow():
             break
-        excess = solver._solve(solver.tau)
-        if stale or abs(excess) > 0.1 * (problem.max_terms or 1):
-            solver.solve(rounds=3)
+        at = solver.at(solver.tau, _GROWTH_TOL)
         stale = stale + 1 if solver.best.bound <= before + 1e-4 * abs(before) else 0
     return solver.result()

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost import _kernels
+from cardboost.data.categories import Categories
 from cardboost.data.table import Table
 from cardboost.data.weights import RowWeights
 
@@ -26,6 +27,7 @@ class BinnedMatrix:
     bins: NDArray[np.uint8]
     cuts: tuple[NDArray[np.float64], ...]
     n_missing: NDArray[np.int64]
+    categories: tuple[Categories | None, ...] | None = None
     _hashes: list[NDArray[np.uint64]] = field(default_factory=list, repr=False, compare=False)
 
     @property
@@ -45,9 +47,25 @@ class BinnedMatrix:
         return self._hashes[0]
 
     @property
+    def categorical(self) -> NDArray[np.bool_]:
+        """Which features hold categories: their bins are codes, not intervals."""
+        if self.categories is None:
+            return np.zeros(self.n_features, dtype=bool)
+        return np.array([own is not None for own in self.categories], dtype=bool)
+
+    @property
     def n_bins(self) -> NDArray[np.int32]:
         """Bins of values that are not missing."""
-        return np.array([len(cuts) + 1 for cuts in self.cuts], dtype=np.int32)
+        bins = np.array([len(cuts) + 1 for cuts in self.cuts], dtype=np.int32)
+        for j in np.flatnonzero(self.categorical):
+            bins[j] = self.categories[j].n_codes  # type: ignore[index,union-attr]
+        return bins
+
+    def take(self, rows: NDArray[np.intp], bins: NDArray[np.uint8] | None = None) -> BinnedMatrix:
+        """Some of the rows; ``bins``: theirs, where they are at hand."""
+        bins = np.ascontiguousarray(self.bins[:, rows]) if bins is None else bins
+        missing = np.count_nonzero(bins == MISSING, axis=1).astype(np.int64)
+        return BinnedMatrix(bins, self.cuts, missing, self.categories)
 
 
 def bin_table(table: Table, weights: RowWeights, max_bins: int, threads: int) -> BinnedMatrix:
@@ -82,8 +100,9 @@ def _quantile_weights(weights: RowWeights, threads: int) -> NDArray[np.int64] | 
     return lanes[:, 0].copy()
 
 
-def apply_cuts(table: Table, cuts: tuple[NDArray[np.float64], ...], threads: int) -> NDArray[np.uint8]:
-    """Bins of another table under known cuts."""
+def apply_cuts(table: Table, matrix: BinnedMatrix, threads: int) -> NDArray[np.uint8]:
+    """Bins of another table under the cuts and categories of a binned one."""
+    cuts = matrix.cuts
     offsets = np.concatenate([[0], np.cumsum([len(own) for own in cuts])]).astype(np.int64)
     flat = np.concatenate(cuts) if cuts else np.empty(0)
     return _kernels.apply_cuts(list(table.columns), flat.astype(np.float64), offsets, threads)

@@ -75,6 +75,27 @@ class RowWeights:
             held = _fixed_sum(self.factor[rows], count, bound, self.total_count)
         return held / self.total
 
+    def mean_and_deviation(self, values: NDArray[np.float64]) -> tuple[float, float]:
+        """Weighted mean and standard deviation (1 where all values agree), independent of the order.
+
+        Values are divided by the largest first, so that squares neither overflow nor vanish.
+        """
+        largest = float(np.max(np.abs(values)))
+        if largest == 0.0:
+            return 0.0, 1.0
+        unit = values / largest
+        mean = self._mean(unit)
+        deviation = math.sqrt(self._mean((unit - mean) ** 2))
+        if deviation <= 1e-14:
+            return mean * largest, 1.0
+        return mean * largest, deviation * largest
+
+    def _mean(self, values: NDArray[np.float64]) -> float:
+        """Of values of about 1."""
+        weighted = values if self.factor is None else values * self.factor
+        bound = 5.0 * self.largest_factor * self.total_count
+        return _fixed_sum(weighted, self.count, bound, self.total_count) / self.total
+
     @property
     def normalised(self) -> NDArray[np.float64]:
         """``s``: the weights divided by their sum."""

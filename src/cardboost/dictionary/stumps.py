@@ -1,12 +1,15 @@
 """All decision stumps on a binned table: feature, cut, polarity and a side for missing values.
 
+On a categorical feature the "cut" is a category, and the stump asks whether the value is that one.
+
 The matrix of all stumps is never built. Stumps on a feature share its column of bins, so their margins add
 up to one lookup table per feature, and the edges of all of them are prefix sums of one histogram.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,18 +28,28 @@ CONSTANT = -1  # the "feature" of the intercept's two columns
 
 @dataclass(frozen=True)
 class Stumps:
-    """Stumps as arrays: +polarity where the bin is at most ``cut`` (or missing, if ``missing_left``)."""
+    """Stumps as arrays: +polarity on the left, -polarity on the right.
+
+    Left is where the bin is at most ``cut``, or equal to it if ``equals``; missing if ``missing_left``.
+    """
 
     feature: NDArray[np.int32]
     cut: NDArray[np.int32]
     polarity: NDArray[np.int8]
     missing_left: NDArray[np.bool_]
+    equals: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.feature)
 
     def __getitem__(self, which: slice | NDArray[Any]) -> Stumps:
-        return Stumps(self.feature[which], self.cut[which], self.polarity[which], self.missing_left[which])
+        return Stumps(
+            self.feature[which],
+            self.cut[which],
+            self.polarity[which],
+            self.missing_left[which],
+            self.equals[which],
+        )
 
     def __add__(self, other: Stumps) -> Stumps:
         return Stumps(
@@ -44,23 +57,43 @@ class Stumps:
             np.concatenate([self.cut, other.cut]),
             np.concatenate([self.polarity, other.polarity]),
             np.concatenate([self.missing_left, other.missing_left]),
+            np.concatenate([self.equals, other.equals]),
         )
 
     @classmethod
-    def make(cls, feature: ArrayLike, cut: ArrayLike, polarity: ArrayLike, missing_left: ArrayLike) -> Stumps:
+    def make(
+        cls,
+        feature: ArrayLike,
+        cut: ArrayLike,
+        polarity: ArrayLike,
+        missing_left: ArrayLike,
+        equals: ArrayLike | None = None,
+    ) -> Stumps:
+        feature = np.asarray(feature, dtype=np.int32)
         return cls(
-            np.asarray(feature, dtype=np.int32),
+            feature,
             np.asarray(cut, dtype=np.int32),
             np.asarray(polarity, dtype=np.int8),
             np.asarray(missing_left, dtype=bool),
+            np.zeros(len(feature), dtype=bool) if equals is None else np.asarray(equals, dtype=bool),
         )
 
     def signs(self) -> NDArray[np.int8]:
         """Value of every stump in every bin: shape (stumps, 256)."""
-        left = np.arange(256)[None, :] <= self.cut[:, None]
+        bins = np.arange(256)[None, :]
+        left = np.where(self.equals[:, None], bins == self.cut[:, None], bins <= self.cut[:, None])
         left[:, MISSING] = self.missing_left
         left |= (self.feature == CONSTANT)[:, None]
         return np.where(left, self.polarity[:, None], -self.polarity[:, None]).astype(np.int8)
+
+    def left_sums(self, hist: NDArray[Any], slot: NDArray[np.intp]) -> NDArray[Any]:
+        """Sums over the left sides from histograms (features, 256, ...); ``slot``: each stump's histogram."""
+        cut = np.minimum(self.cut, MISSING - 1)
+        left = np.cumsum(hist[:, :MISSING], axis=1)[slot, cut]
+        if self.equals.any():
+            left[self.equals] = hist[slot[self.equals], cut[self.equals]]
+        left[self.missing_left] += hist[slot[self.missing_left], MISSING]
+        return left
 
 
 class StumpDictionary(Dictionary):
@@ -75,16 +108,27 @@ class StumpDictionary(Dictionary):
         threads: int = 1,
         intercept: bool = True,
         weights: RowWeights | None = None,
+        monotonic: NDArray[np.int8] | None = None,
     ) -> None:
-        """``weights``: given, Hessians on large tables are estimated from a sketch of the rows."""
+        """``weights``: given, Hessians on large tables are estimated from a sketch of the rows.
+
+        ``monotonic``: per feature 1 (the score may only rise with it), -1 (only fall) or 0.
+        """
         self.matrix = matrix
         self.sign = sign
         self.threads = threads
         self.intercept = intercept
-        self.has_missing = (matrix.n_missing > 0).astype(np.uint8)
+        self.categorical = matrix.categorical
+        self.monotonic = monotonic
+        self.counts = None if weights is None else weights.count
+        self.kind = (matrix.n_missing > 0).astype(np.uint8) | np.where(self.categorical, 2, 0).astype(
+            np.uint8
+        )
         self.n_bins = matrix.n_bins
         self.features = np.arange(matrix.n_features, dtype=np.int32)
-        self.plus_digest, self.constant = self._digests()
+        self.plus_digest, self.closed = self._digests()
+        if monotonic is not None:
+            self._close_against(monotonic)
         self.sketch = None if weights is None else RowSketch.make(matrix, weights, threads)
         # histograms of the latest points, known by their margins so that nothing else of a point is kept
         self._recent: tuple[Array, NDArray[np.int64]] | None = None
@@ -104,11 +148,25 @@ class StumpDictionary(Dictionary):
         )
         left = np.cumsum(hist, axis=1, dtype=np.uint64)
         total, missing = left[:, -1:].copy(), hist[:, MISSING:]
+        left[self.categorical] = hist[self.categorical]
         sides = np.stack([left, total - left, left + missing, total - left - missing], axis=2)
         constant = (sides == 0) | (sides == total[:, :, None])
         mask = (np.packbits(constant[..., ::-1], axis=2)[..., 0] >> 4).astype(np.uint8)
         mask[:, MISSING] = 15
         return sides.astype(np.uint64, copy=False), mask
+
+    def _close_against(self, monotonic: NDArray[np.int8]) -> None:
+        """Leave out stumps that go the wrong way; the one that only tells missing from present may stay."""
+        cuts = np.arange(256)[None, :] < self.n_bins[:, None] - 1
+        for direction, wrong in ((1, 0b0101), (-1, 0b1010)):
+            self.closed[(monotonic == direction)[:, None] & cuts] |= np.uint8(wrong)
+
+    def relabelled(self, sign: NDArray[np.int8]) -> StumpDictionary:
+        """The same stumps of the same rows for other labels; what does not depend on labels is shared."""
+        other = copy(self)
+        other.sign = sign
+        other._recent = other._partial = other._last_scores = None
+        return other
 
     def pool(self) -> StumpPool:
         return StumpPool(self)
@@ -188,13 +246,13 @@ class StumpDictionary(Dictionary):
     ) -> tuple[Proposals, Array]:
         """Search the given histograms; returns the proposals and the best score of every feature."""
         mask = np.ascontiguousarray(forbidden)
-        n_bins, has_missing = self.n_bins[features], self.has_missing[features]
+        n_bins, kind = self.n_bins[features], self.kind[features]
         found: list[Stumps] = []
         edges: list[Array] = []
         bound, left, scores = -np.inf, k, np.empty(0)
         while left > 0:
             score, edge, cut, polarity, missing_left, largest = _kernels.search(
-                hist, n_bins, has_missing, mask, point.fixed.edge_unit, point.fixed.curvature_unit,
+                hist, n_bins, kind, mask, point.fixed.edge_unit, point.fixed.curvature_unit,
                 l1, l2, criterion == "gain", self.intercept,
             )  # fmt: skip
             if not found:
@@ -203,7 +261,8 @@ class StumpDictionary(Dictionary):
             order = order[np.isfinite(score[order])][:left]
             if len(order) == 0:
                 break
-            chosen = Stumps.make(features[order], cut[order], polarity[order], missing_left[order])
+            own = features[order]
+            chosen = Stumps.make(own, cut[order], polarity[order], missing_left[order], self.categorical[own])
             chosen, order = self._distinct(chosen, order)
             found.append(chosen)
             edges.append(edge[order])
@@ -240,7 +299,7 @@ class StumpPool(ColumnPool):
     def __init__(self, dictionary: StumpDictionary) -> None:
         self.dictionary = dictionary
         self.stumps = Stumps.make([], [], [], [])
-        self.mask = dictionary.constant.copy()
+        self.mask = dictionary.closed.copy()
         self.signs = np.empty((0, 256), dtype=np.int8)
         self._cross_of: tuple[Array, Array] | None = None
         self._sketched = np.empty((0, 0), dtype=np.int8)
@@ -264,6 +323,25 @@ class StumpPool(ColumnPool):
         self.stumps = self.stumps + atoms
         self.signs = np.concatenate([self.signs, atoms.signs()])
         self.dictionary.forbid(atoms, self.mask)
+
+    def place_missing(self, weights: Array) -> None:
+        """Where no value was missing in training, put missing values on the side of most rows.
+
+        Only columns in use are touched. On the rows of this table they stay as they are.
+        """
+        d, stumps = self.dictionary, self.stumps
+        open_side = (d.kind[np.maximum(stumps.feature, 0)] == 0) & (stumps.feature != CONSTANT)
+        which = np.flatnonzero(open_side & (weights > 0))
+        if len(which) == 0:
+            return
+        own = replace(stumps[which], missing_left=np.zeros(len(which), dtype=bool))
+        features, slot = np.unique(own.feature, return_inverse=True)
+        lane = np.ones(d.matrix.n_rows, dtype=np.int64) if d.counts is None else d.counts
+        hist = _kernels.histograms(d.matrix.bins, features, lane.reshape(-1, 1), d.threads)[..., 0]
+        side = stumps.missing_left.copy()
+        side[which] = 2 * own.left_sums(hist, slot) > hist[0].sum()
+        self.stumps = replace(stumps, missing_left=side)
+        self.signs = self.stumps.signs()
 
     def subset(self, columns: NDArray[np.intp]) -> StumpPool:
         """A pool of these columns only (they must include the intercept's)."""
@@ -382,8 +460,7 @@ class StumpPool(ColumnPool):
             new = self.stumps[len(known) :]
             features, slot = np.unique(new.feature, return_inverse=True)
             hist = self.dictionary.partial_histogram(point, features)[:, :, 1]
-            left = np.cumsum(hist[:, :MISSING], axis=1)[slot, np.minimum(new.cut, MISSING - 1)]
-            left = left + np.where(new.missing_left, hist[slot, MISSING], 0)
+            left = new.left_sums(hist, slot)
             known = np.concatenate([known, new.polarity * (2.0 * left - total)])
             self._cross_of = (point.F, known)
         return known
@@ -401,9 +478,7 @@ class StumpPool(ColumnPool):
             out[0], out[1] = total, -total
         if len(slot):
             own = self.stumps[self.n_free :]
-            left = np.cumsum(hist[:, :MISSING], axis=1)[slot, np.minimum(own.cut, MISSING - 1)]
-            left = left + np.where(own.missing_left[:, None], hist[slot, MISSING], 0)
-            out[self.n_free :] = own.polarity[:, None] * (2 * left - total)
+            out[self.n_free :] = own.polarity[:, None] * (2 * own.left_sums(hist, slot) - total)
         return out
 
     def dense(self) -> NDArray[np.int8]:

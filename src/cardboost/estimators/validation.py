@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -15,8 +17,8 @@ from cardboost.validation import number
 Array = NDArray[np.float64]
 
 
-def two_classes(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """The two classes in order, and which rows are of the second."""
+def class_codes(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The classes in order, and for every row the position of its class."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None.")
     y = column_or_1d(np.asarray(y), warn=True)
@@ -32,12 +34,9 @@ def two_classes(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         raise ValueError(
             f"Classifier can't train when only one class is present: every label is {classes[0]!r}."
         )
-    if len(classes) > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: "
-            f"{len(classes)} classes. More than two classes are not available yet."
-        )
-    return classes, y == classes[1]
+    if len(classes) == 2:
+        return classes, (y == classes[1]).astype(np.intp)
+    return classes, np.searchsorted(classes, y)
 
 
 def _distinct_labels(y: NDArray[Any]) -> NDArray[Any]:
@@ -72,21 +71,20 @@ def sample_weights(sample_weight: Any, n_rows: int) -> Array | None:
     return weight
 
 
-def class_weights(
-    class_weight: Any, classes: NDArray[Any], positive: NDArray[np.bool_], raw: Array | None
-) -> tuple[float, float]:
-    """Factors of the negative and the positive class."""
+def class_factors(
+    class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp], raw: Array | None
+) -> Array:
+    """The factor of every class."""
     if class_weight is None:
-        return (1.0, 1.0)
+        return np.ones(len(classes))
     if isinstance(class_weight, str):
         if class_weight != "balanced":
             raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {class_weight!r}.")
-        weight = np.ones(len(positive)) if raw is None else np.ldexp(raw, -int(np.frexp(raw.max())[1]))
-        plus = math.fsum(weight[positive])
-        minus = math.fsum(weight[~positive])
-        if plus == 0.0 or minus == 0.0:
+        weight = np.ones(len(codes)) if raw is None else np.ldexp(raw, -int(np.frexp(raw.max())[1]))
+        held = [math.fsum(weight[codes == k]) for k in range(len(classes))]
+        if min(held) == 0.0:
             raise ValueError("class_weight='balanced': a class has next to no sample_weight.")
-        return (0.5 * (plus + minus) / minus, 0.5 * (plus + minus) / plus)
+        return np.array([math.fsum(held) / len(classes) / own for own in held])
     if not isinstance(class_weight, dict):
         raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {class_weight!r}.")
     unknown = [label for label in class_weight if label not in classes]
@@ -94,8 +92,40 @@ def class_weights(
         raise ValueError(
             f"class_weight names {unknown[0]!r}, which is not among the classes {list(classes)}."
         )
-    values = [
-        number(f"class_weight[{label!r}]", class_weight.get(label, 1.0), 0.0, strict=True)
-        for label in classes
-    ]
-    return (values[0], values[1])
+    return np.array(
+        [
+            number(f"class_weight[{label!r}]", class_weight.get(label, 1.0), 0.0, strict=True)
+            for label in classes
+        ]
+    )
+
+
+def real_targets(y: Any, n_rows: int) -> Array:
+    """One finite number per row."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None.")
+    try:
+        y = column_or_1d(np.asarray(y), warn=True).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must hold one number per row: {error}") from error
+    if len(y) != n_rows:
+        raise ValueError(f"X and y have inconsistent numbers of samples: {n_rows} and {len(y)}.")
+    if not np.isfinite(y).all():
+        raise ValueError("Input y contains NaN or infinity: every row needs a finite number.")
+    return y
+
+
+def split_rows(
+    fraction: Any, codes: NDArray[np.intp] | None, n_rows: int, random_state: Any
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows to train on and rows to hold out, each in ascending order; classes keep their shares."""
+    fraction = number("validation_fraction", fraction, 0.0, strict=True)
+    if fraction >= 1.0:
+        raise ValueError(f"validation_fraction must be below 1; got {fraction!r}.")
+    try:
+        kept, aside = train_test_split(
+            np.arange(n_rows), test_size=fraction, stratify=codes, random_state=check_random_state(random_state)
+        )
+    except ValueError as error:
+        raise ValueError(f"validation_fraction={fraction}: the rows cannot be split ({error})") from error
+    return np.sort(kept), np.sort(aside)

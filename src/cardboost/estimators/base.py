@@ -1,0 +1,234 @@
+"""What the boosted estimators share: reading tables, resolving parameters, and everything about a fitted card."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from cardboost import _kernels
+from cardboost.boosting.column_generation import TraceRecord
+from cardboost.boosting.held_out import HeldOut
+from cardboost.boosting.path import BoostingPath, ModelFrame
+from cardboost.boosting.training import TrainingSettings
+from cardboost.data.binning import BinnedMatrix, apply_cuts, bin_table
+from cardboost.data.table import Table, check_rows, match_names, read_table
+from cardboost.data.weights import RowWeights
+from cardboost.dictionary.stumps import StumpDictionary
+from cardboost.estimators.callbacks import CallbackSupportMixin, Rounds
+from cardboost.estimators.features import feature_prices, monotonic_directions
+from cardboost.losses import get_loss
+from cardboost.model.ensemble import Ensemble
+from cardboost.model.io import save
+from cardboost.risk import EmpiricalRisk
+from cardboost.threads import usable_threads
+from cardboost.validation import number, whole
+
+Array = NDArray[np.float64]
+Progress = Callable[[TraceRecord], object]
+
+#: parameters that are accepted only at their default, and what they will do
+_LATER: dict[str, tuple[Any, str]] = {
+    "reselect": (False, "selecting again after every new column (TotalQBoost)"),
+}
+
+
+class BoostedCards(CallbackSupportMixin, BaseEstimator):
+    """Base of the estimators that train ensembles of stumps. Not for use by itself."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def __sklearn_clone__(self) -> Any:
+        """As scikit-learn clones, except that a sampler (a connection to a machine, say) is not copied."""
+        params = self.get_params(deep=False)
+        for name, value in params.items():
+            if name != "selector":
+                params[name] = clone(value, safe=False)
+        other = type(self)(**params)
+        for name in ("_metadata_request", "_skl_callbacks"):
+            if hasattr(self, name):
+                value = getattr(self, name)
+                setattr(other, name, list(value) if isinstance(value, list) else clone(value, safe=False))
+        return other
+
+    # ------------------------------------------------------------------------------------ reading
+
+    def _read_for_fit(self, X: Any) -> Table:
+        table = read_table(X, categorical=self.categorical_features)
+        check_rows(table)
+        return table
+
+    def _table(self, X: Any) -> Table:
+        """A table to predict for."""
+        check_is_fitted(self)
+        table = read_table(X, categorical=list(self._categorical))
+        match_names(getattr(self, "feature_names_in_", None), self.n_features_in_, table, type(self).__name__)
+        check_rows(table)
+        numeric = [j for j in range(table.n_features) if j not in table.categorical]
+        infinite = _kernels.find_infinite([table.columns[j] for j in numeric], usable_threads(self.n_jobs))
+        if infinite >= 0:
+            raise ValueError(
+                f"X contains infinity in {table.label(numeric[infinite])}: only finite numbers and NaN are "
+                "accepted."
+            )
+        return table
+
+    def _remember_features(self, table: Table) -> None:
+        self._categorical = tuple(table.categorical)
+        self.n_features_in_ = table.n_features
+        if table.names is not None:
+            self.feature_names_in_ = np.array(table.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    # ------------------------------------------------------------------------------------ training
+
+    def _settings(
+        self, loss: str, table: Table, started: float, stopped: Callable[[], bool]
+    ) -> TrainingSettings:
+        for name, (default, meaning) in _LATER.items():
+            value = getattr(self, name)
+            if value is not default and not (isinstance(value, type(default)) and value == default):
+                raise ValueError(f"{name}={value!r}: {meaning} is not available yet.")
+        if not isinstance(self.selector, str) or self.selector not in ("auto", "polish"):
+            raise ValueError(
+                f"selector={self.selector!r} is not available yet; accepted are 'auto' and 'polish'."
+            )
+        if self.criterion not in ("gain", "edge"):
+            raise ValueError(f"criterion must be 'gain' or 'edge'; got {self.criterion!r}.")
+        whole("max_nodes", self.max_nodes, 1)
+        if self.bits != "auto":
+            whole("bits", self.bits, 1)
+
+        def optional(name: str, check: Callable[..., Any], *rest: Any, **options: Any) -> Any:
+            value = getattr(self, name)
+            return None if value is None else check(name, value, *rest, **options)
+
+        limit = optional("time_limit", number, 0.0, strict=True)
+        return TrainingSettings(
+            loss=get_loss(loss),
+            max_terms=optional("max_terms", whole, 1),
+            l0=number("l0", self.l0, 0.0),
+            l1=number("l1", self.l1, 0.0),
+            l2=number("l2", self.l2, 0.0),
+            criterion=self.criterion,
+            hot_start=whole("hot_start", self.hot_start, 1),
+            max_iter=whole("max_iter", self.max_iter, 1),
+            max_weight=optional("max_weight", number, 0.0, strict=True),
+            tol=number("tol", self.tol, 0.0),
+            fit_intercept=bool(self.fit_intercept),
+            threads=usable_threads(self.n_jobs),
+            time_limit=math.inf if limit is None else limit,
+            started=started,
+            stopped=stopped,
+            max_features=optional("max_features", whole, 1),
+            feature_costs=feature_prices(self.feature_costs, table),
+        )
+
+    def _reporting(
+        self,
+        settings: TrainingSettings,
+        rounds: Rounds,
+        callback: Progress | None,
+        fitted: Callable[[Ensemble], dict[str, Any]] | None,
+        label: str = "",
+    ) -> TrainingSettings:
+        """The settings with everybody told of every round: the user, scikit-learn's callbacks, the screen."""
+
+        def after(record: TraceRecord, model: Callable[[], Ensemble]) -> bool:
+            if self.verbose:
+                print(_line(record, label))
+            asked = callback is not None and bool(callback(record))
+            state = None if fitted is None else lambda: fitted(model())
+            return rounds.after(state) or asked
+
+        return replace(settings, callback=after)
+
+    def _dictionary(
+        self, table: Table, sign: NDArray[np.int8] | None, weights: RowWeights, settings: TrainingSettings
+    ) -> StumpDictionary:
+        matrix = bin_table(table, weights, self.max_bins, settings.threads)
+        monotonic = monotonic_directions(self.monotonic_cst, table)
+        return StumpDictionary(matrix, sign, settings.threads, settings.fit_intercept, weights, monotonic)
+
+    def _frame(
+        self, loss: str, table: Table, matrix: BinnedMatrix, classes: tuple[Any, Any] | None, **units: float
+    ) -> ModelFrame:
+        return ModelFrame(
+            loss, table.n_features, table.names, classes, matrix.cuts, matrix.categories, **units
+        )
+
+    def _held_out(self, table: Table, matrix: BinnedMatrix, risk: EmpiricalRisk) -> HeldOut:
+        """Held-out rows under the cuts and categories of the training rows."""
+        return HeldOut(apply_cuts(table, matrix, risk.threads), risk)
+
+    def _earlier(self) -> tuple[BoostingPath, ...] | None:
+        """Where a warm start goes on from."""
+        paths = getattr(self, "_paths", None)
+        if not self.warm_start or paths is None:
+            return None
+        made = max(len(path.stages[-1]) - path.n_free for path in paths)
+        if self.max_iter < made:
+            raise ValueError(
+                f"max_iter={self.max_iter} must be at least the {made} columns that the model already has "
+                "when warm_start=True."
+            )
+        return paths
+
+    # ------------------------------------------------------------------------------------ what is fitted
+
+    def contributions(self, X: Any) -> Array:
+        """What each feature adds to the score: shape (rows, features); the intercept comes on top."""
+        table = self._table(X)
+        return self.ensemble_.contributions(table, usable_threads(self.n_jobs))
+
+    def _staged(self, X: Any) -> Iterator[Any]:
+        """The ensembles of all rounds, then the final one, each with the table read once."""
+        table = self._table(X)
+        for stage in self._stages():
+            yield stage, table
+
+    def _stages(self) -> Iterator[Any]:
+        yield from self._paths[0].ensembles()
+        yield self.ensemble_
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write model and certificate as JSON; :func:`cardboost.load_model` reads them."""
+        check_is_fitted(self)
+        params = {
+            key: value if isinstance(value, (int, float, str, bool, type(None))) else repr(value)
+            for key, value in self.get_params(deep=False).items()
+        }
+        certificate = self.certificate_
+        content = (
+            [own.to_dict() for own in certificate] if isinstance(certificate, list) else certificate.to_dict()
+        )
+        save(path, self.ensemble_, content, {"parameters": params})
+
+    def card(self) -> str:
+        """The model as a card to read and print."""
+        from cardboost.model.card import render_card
+
+        check_is_fitted(self)
+        own = self.certificate_
+        lines = own[0].lines() if isinstance(own, list) else own.lines()
+        return render_card(self.ensemble_, certificate_lines=lines)
+
+
+def _line(record: TraceRecord, label: str) -> str:
+    return (
+        f"[cardboost] {label}{record.seconds:7.2f} s  {record.n_columns:4d} columns  {record.n_terms:4d} terms  "
+        f"objective {record.objective:.6f}  bound {record.lower_bound:.6f}"
+    )

@@ -1,0 +1,86 @@
+"""scikit-learn's own checks of every estimator: no failure is expected, so none is listed."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import cross_validate
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from cardboost import CardBoostClassifier, CardBoostRegressor
+
+ESTIMATORS = [
+    CardBoostClassifier(n_jobs=1),
+    CardBoostClassifier(n_jobs=1, max_terms=None, max_iter=30),
+    CardBoostClassifier(n_jobs=1, loss="exponential", criterion="edge", l2=0.0, fit_intercept=False),
+    CardBoostRegressor(n_jobs=1),
+    CardBoostRegressor(n_jobs=1, max_terms=None, max_iter=30),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+class Sampler:
+    """A handle to a machine somewhere: it must not be copied."""
+
+    parameters: dict = {}
+
+    def __deepcopy__(self, memo):
+        raise TypeError("a connection cannot be copied")
+
+    def sample(self, bqm):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("kind", [CardBoostClassifier, CardBoostRegressor])
+def test_clones_share_the_sampler(kind):
+    sampler = Sampler()
+    model = kind(selector=sampler, feature_costs={"a": 1.0}).set_fit_request(sample_weight=True)
+    other = clone(model)
+    assert other.get_params()["selector"] is sampler
+    assert other.feature_costs == model.feature_costs
+    assert other.feature_costs is not model.feature_costs
+    assert other.get_metadata_routing()._serialize() == model.get_metadata_routing()._serialize()
+    with pytest.raises(ValueError, match="selector"):
+        other.fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_metadata_is_routed():
+    X, y = load_breast_cancer(return_X_y=True)
+    with config_context(enable_metadata_routing=True):
+        model = CardBoostClassifier(max_terms=2, max_iter=4, n_jobs=1).set_fit_request(sample_weight=True)
+        found = cross_validate(model, X, y, params={"sample_weight": np.ones(len(y))}, cv=2)
+    assert found["test_score"].min() > 0.8
+
+
+def test_copies_and_pickles_predict_alike():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    model = CardBoostClassifier(max_terms=3, n_jobs=1).fit(X, y)
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))
+        assert other.certificate_.verify(X, y)
+
+
+def test_skops_round_trip():
+    io = pytest.importorskip("skops.io")
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    model = CardBoostClassifier(max_terms=3, n_jobs=1).fit(X, y)
+    data = io.dumps(model)
+    unknown = io.get_untrusted_types(data=data)
+    assert all(name.startswith(("cardboost.", "numpy.", "builtins.")) for name in unknown), unknown
+    back = io.loads(data, trusted=unknown)
+    np.testing.assert_array_equal(back.predict_proba(X), model.predict_proba(X))
+
+
+def test_the_page_of_a_notebook():
+    html = CardBoostClassifier(max_terms=3)._repr_html_()
+    assert "CardBoostClassifier" in html
