@@ -12,7 +12,7 @@ from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.stumps import CONSTANT, StumpDictionary, Stumps
-from cardboost.losses import LOSSES
+from cardboost.losses import LOSSES, SQUARED
 from cardboost.risk import EmpiricalRisk
 
 
@@ -44,8 +44,17 @@ def make(rng, rows, features, *, weights=None, loss="logistic", max_bins=6, inte
     raw = {"none": None, "counts": rng.integers(1, 5, rows).astype(float), "real": rng.uniform(0.1, 2, rows)}
     row_weights = RowWeights.make(rows, raw[weights or "none"])
     matrix = bin_table(read_table(X), row_weights, max_bins, threads)
+    if loss == "squared":
+        target = rng.standard_t(2.0, rows)
+        risk = EmpiricalRisk(SQUARED, row_weights, None, threads, target)
+        return StumpDictionary(matrix, None, threads, intercept), risk
     risk = EmpiricalRisk(LOSSES[loss], row_weights, y, threads)
     return StumpDictionary(matrix, y, threads, intercept), risk
+
+
+def sign_of(dictionary: StumpDictionary) -> np.ndarray:
+    """What is multiplied into the columns."""
+    return np.ones(dictionary.matrix.n_rows, np.int8) if dictionary.sign is None else dictionary.sign
 
 
 @st.composite
@@ -56,7 +65,7 @@ def cases(draw):
         draw(st.one_of(st.integers(2, 80), st.just(1030))),
         draw(st.integers(1, 4)),
         weights=draw(st.sampled_from(["none", "counts", "real"])),
-        loss=draw(st.sampled_from(sorted(LOSSES))),
+        loss=draw(st.sampled_from([*LOSSES, "squared"])),
         max_bins=draw(st.sampled_from([2, 6])),
         intercept=draw(st.booleans()),
     )
@@ -66,7 +75,8 @@ def cases(draw):
 def dual_weights(point) -> tuple[np.ndarray, np.ndarray]:
     """u_i and s_i loss''(F_i) from the plain classes."""
     s, loss = point.risk.weights.normalised, point.risk.loss
-    return -s * loss.derivative(point.F), s * loss.curvature(point.F)
+    F = point.F if point.risk.target is None else point.F - point.risk.target
+    return -s * loss.derivative(F), s * loss.curvature(F)
 
 
 @given(
@@ -84,7 +94,7 @@ def test_best_column(case, criterion, prices, n_seen):
     pool.append(everything.atoms(seen))
     unseen = np.setdiff1d(np.arange(count), seen)
     u, curvature = dual_weights(point)
-    y = dictionary.sign
+    y = sign_of(dictionary)
     proposals = dictionary.best_columns(point, 1, pool, criterion, l1, l2)
     if len(unseen) == 0:
         assert len(proposals) == 0
@@ -92,7 +102,7 @@ def test_best_column(case, criterion, prices, n_seen):
         return
     columns = np.array(everything.columns)[unseen]
     edges = columns @ (u * y)
-    size = u.sum()
+    size = np.abs(u).sum()
     assert proposals.bound == pytest.approx(edges.max(), abs=1e-12 * size)
     scores = edges
     if criterion == "gain":
@@ -127,7 +137,7 @@ def test_several_columns(case, k):
     columns = pool.dense()[:, pool.n_free :]
     assert len({tuple(h) for h in columns.T}) == columns.shape[1]
     u, _ = dual_weights(point)
-    np.testing.assert_allclose(proposals.edges, u @ columns, atol=1e-12 * u.sum())
+    np.testing.assert_allclose(proposals.edges, u @ columns, atol=1e-12 * np.abs(u).sum())
     rest = dictionary.best_columns(point, len(everything.columns) + 3, pool, "edge")
     assert len(rest) + len(proposals) == len(everything.columns)
     if len(proposals):
@@ -147,12 +157,13 @@ def test_pool_agrees_with_its_dense_matrix(case, n):
     assert a.shape == (dictionary.matrix.n_rows, pool.n_columns)
     assert pool.n_columns == pool.n_free + n
     if dictionary.intercept:
-        np.testing.assert_array_equal(a[:, :2], np.column_stack([dictionary.sign, -dictionary.sign]))
+        y = sign_of(dictionary)
+        np.testing.assert_array_equal(a[:, :2], np.column_stack([y, -y]))
     weights = np.where(rng.random(pool.n_columns) < 0.3, 0.0, rng.uniform(0, 1, pool.n_columns))
     np.testing.assert_allclose(pool.margins(weights), a @ weights, atol=1e-13)
     u, curvature = dual_weights(point)
     for _ in range(2):  # before and after the dictionary remembers the point
-        np.testing.assert_allclose(pool.edges(point), u @ a, atol=1e-12 * u.sum())
+        np.testing.assert_allclose(pool.edges(point), u @ a, atol=1e-12 * np.abs(u).sum())
         dictionary.histogram(point)
     gram = (a.T * curvature) @ a
     np.testing.assert_allclose(pool.gram(point, exact=True), gram, atol=1e-12 * curvature.sum())
@@ -174,7 +185,7 @@ def test_forbidding_one_stump_forbids_its_doubles(case):
     pool = dictionary.pool()
     pool.append(everything.atoms([j]))
     proposals = dictionary.best_columns(point, len(everything.columns) + 3, pool, "edge")
-    own = everything.columns[j] * dictionary.sign
+    own = everything.columns[j] * sign_of(dictionary)
     after = dictionary.pool()
     after.append(proposals.atoms)
     assert not any((own == h).all() for h in after.dense()[:, after.n_free :].T)

@@ -33,15 +33,15 @@ class Scout:
         self, dictionary: StumpDictionary, risk: EmpiricalRisk, rule: PriceRule, sketch: RowSketch, pace: Pace
     ) -> None:
         rows, bins = sketch.rows, sketch.bins
-        assert risk.sign is not None
-        sign = risk.sign[rows]
+        sign = None if risk.sign is None else risk.sign[rows]
+        target = None if risk.target is None else risk.target[rows]
         weights = risk.weights.take(rows)
         missing = np.count_nonzero(bins == MISSING, axis=1).astype(np.int64)
         matrix = BinnedMatrix(bins, dictionary.matrix.cuts, missing)
         self.dictionary = StumpDictionary(matrix, sign, dictionary.threads, dictionary.intercept, weights)
         self.pool = self.dictionary.pool()
         self.rule, self.pace = rule, replace(pace, final_tol=None)
-        small = EmpiricalRisk(risk.loss, weights, sign, risk.threads)
+        small = EmpiricalRisk(risk.loss, weights, sign, risk.threads, target)
         self.master = Master(self.pool, small, lambda own: rule.prices(own.n_columns, own.n_free))
 
     @classmethod
