@@ -1,4 +1,4 @@
-"""Mixed numbers and categories with missing values: the adult census data, log loss and AUC on its own test rows.
+"""Mixed numbers and categories with missing values: log loss and AUC on the test rows of the adult data.
 
     python benchmarks/adult.py --data DIR        # DIR holds adult.csv.gz
 

@@ -16,15 +16,20 @@ struct Block {
 };
 
 template <LossKind K>
-CARDBOOST_INLINE void evaluate(const double* F, const double* D, double step, double smallest, int64_t n,
-                               Block& out) {
+CARDBOOST_INLINE void evaluate(const double* F, const double* target, const double* D, double step,
+                               double smallest, int64_t n, Block& out) {
     if (D)
         for (int64_t i = 0; i < n; ++i) out.z[i] = F[i] + step * D[i];
     else
         std::copy(F, F + n, out.z);
     for (int64_t i = 0; i < n; ++i) {
         const double z = out.z[i];
-        if constexpr (K == LossKind::exponential) {
+        if constexpr (K == LossKind::squared) {
+            const double v = target[i] - z;
+            out.loss[i] = 0.5 * v * v;
+            out.v[i] = v;
+            out.h[i] = 1.0;
+        } else if constexpr (K == LossKind::exponential) {
             const double e = exp_poly(smallest - z);
             out.loss[i] = e;
             out.v[i] = e;
@@ -75,13 +80,18 @@ struct Sums {
 };
 
 template <LossKind K>
-CARDBOOST_INLINE void block_pass(const double* F, const double* D, double step, double smallest, int64_t n,
-                                 const int64_t* count, const double* factor, const Scales& scale, Block& block,
-                                 double* v, double* h, Sums& sums) {
-    evaluate<K>(F, D, step, smallest, n, block);
+CARDBOOST_INLINE void block_pass(const double* F, const double* target, const double* D, double step,
+                                 double smallest, int64_t n, const int64_t* count, const double* factor,
+                                 const Scales& scale, Block& block, double* v, double* h, Sums& sums) {
+    evaluate<K>(F, target, D, step, smallest, n, block);
     sums.loss += fixed_sum_any(scale.quick_loss, block.loss, count, factor, scale.loss, n);
-    sums.v += fixed_sum_any(scale.quick_v, block.v, count, factor, scale.v, n);
-    sums.h += fixed_sum_any(scale.quick_h, block.h, count, factor, scale.h, n);
+    if constexpr (K == LossKind::squared) {  // the curvature is 1: its sum is known
+        for (int64_t i = 0; i < n; ++i) block.d[i] = std::fabs(block.v[i]);
+        sums.v += fixed_sum_any(scale.quick_v, block.d, count, factor, scale.v, n);
+    } else {
+        sums.v += fixed_sum_any(scale.quick_v, block.v, count, factor, scale.v, n);
+        sums.h += fixed_sum_any(scale.quick_h, block.h, count, factor, scale.h, n);
+    }
     if (v) std::copy(block.v, block.v + n, v);
     if (h) std::copy(block.h, block.h + n, h);
     if (D) {
@@ -93,17 +103,26 @@ CARDBOOST_INLINE void block_pass(const double* F, const double* D, double step, 
 }
 
 CARDBOOST_CLONES
-void block_logistic(const double* F, const double* D, double step, double smallest, int64_t n,
-                    const int64_t* count, const double* factor, const Scales& scale, Block& block, double* v,
-                    double* h, Sums& sums) {
-    block_pass<LossKind::logistic>(F, D, step, smallest, n, count, factor, scale, block, v, h, sums);
+void block_logistic(const double* F, const double* target, const double* D, double step, double smallest,
+                    int64_t n, const int64_t* count, const double* factor, const Scales& scale, Block& block,
+                    double* v, double* h, Sums& sums) {
+    block_pass<LossKind::logistic>(F, target, D, step, smallest, n, count, factor, scale, block, v, h,
+                                   sums);
 }
 
 CARDBOOST_CLONES
-void block_exponential(const double* F, const double* D, double step, double smallest, int64_t n,
-                       const int64_t* count, const double* factor, const Scales& scale, Block& block, double* v,
-                       double* h, Sums& sums) {
-    block_pass<LossKind::exponential>(F, D, step, smallest, n, count, factor, scale, block, v, h, sums);
+void block_exponential(const double* F, const double* target, const double* D, double step, double smallest,
+                       int64_t n, const int64_t* count, const double* factor, const Scales& scale, Block& block,
+                       double* v, double* h, Sums& sums) {
+    block_pass<LossKind::exponential>(F, target, D, step, smallest, n, count, factor, scale, block, v, h,
+                                      sums);
+}
+
+CARDBOOST_CLONES
+void block_squared(const double* F, const double* target, const double* D, double step, double smallest,
+                   int64_t n, const int64_t* count, const double* factor, const Scales& scale, Block& block,
+                   double* v, double* h, Sums& sums) {
+    block_pass<LossKind::squared>(F, target, D, step, smallest, n, count, factor, scale, block, v, h, sums);
 }
 
 struct Extremes {
@@ -163,8 +182,12 @@ void set_scale(double largest, const RowWeights& w, double& scale, bool& quick) 
     quick = largest * w.largest_factor * scale < kQuickLimit;
 }
 
-Sums sum_blocks(LossKind kind, const double* F, const double* D, double step, double smallest, int64_t rows,
-                const RowWeights& w, const Scales& scale, int threads, double* v, double* h) {
+Sums sum_blocks(LossKind kind, const double* F, const double* target, const double* D, double step,
+                double smallest, int64_t rows, const RowWeights& w, const Scales& scale, int threads, double* v,
+                double* h) {
+    auto pass = kind == LossKind::logistic      ? block_logistic
+                : kind == LossKind::exponential ? block_exponential
+                                                : block_squared;
     Sums all;
     const int64_t blocks = (rows + kBlock - 1) / kBlock;
 #pragma omp parallel num_threads(threads)
@@ -174,10 +197,9 @@ Sums sum_blocks(LossKind kind, const double* F, const double* D, double step, do
 #pragma omp for schedule(static)
         for (int64_t b = 0; b < blocks; ++b) {
             const int64_t begin = b * kBlock, n = std::min(kBlock, rows - begin);
-            auto pass = kind == LossKind::logistic ? block_logistic : block_exponential;
-            pass(F + begin, D ? D + begin : nullptr, step, smallest, n, w.count ? w.count + begin : nullptr,
-                 w.factor ? w.factor + begin : nullptr, scale, block, v ? v + begin : nullptr,
-                 h ? h + begin : nullptr, own);
+            pass(F + begin, target ? target + begin : nullptr, D ? D + begin : nullptr, step, smallest, n,
+                 w.count ? w.count + begin : nullptr, w.factor ? w.factor + begin : nullptr, scale, block,
+                 v ? v + begin : nullptr, h ? h + begin : nullptr, own);
         }
 #pragma omp critical
         {
@@ -221,6 +243,150 @@ void dual_exponential(const double* F, double theta, double log_theta, int64_t n
     dual_block<LossKind::exponential>(F, theta, log_theta, n, out);
 }
 
+// ---- squared loss: residuals have no bound known beforehand, so scales come from the rows
+
+struct Reach {
+    double residual = 0.0, d = 0.0, target = 0.0;  // largest sizes
+};
+
+CARDBOOST_CLONES
+void block_reach(const double* F, const double* target, const double* D, double step, int64_t n, Reach& out) {
+    constexpr int kLanes = 8;
+    double r[kLanes] = {}, d[kLanes] = {}, t[kLanes] = {};
+    auto take = [&](int k, int64_t i) {
+        const double own_d = D ? std::fabs(D[i]) : 0.0, own_t = std::fabs(target[i]);
+        const double own_r = std::fabs(target[i] - (D ? F[i] + step * D[i] : F[i]));
+        r[k] = own_r > r[k] ? own_r : r[k];
+        d[k] = own_d > d[k] ? own_d : d[k];
+        t[k] = own_t > t[k] ? own_t : t[k];
+    };
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+        for (int k = 0; k < kLanes; ++k) take(k, i + k);
+    for (; i < n; ++i) take(0, i);
+    for (int k = 0; k < kLanes; ++k) {
+        out.residual = std::max(out.residual, r[k]);
+        out.d = std::max(out.d, d[k]);
+        out.target = std::max(out.target, t[k]);
+    }
+}
+
+Reach reach_of(const double* F, const double* target, const double* D, double step, int64_t rows, int threads) {
+    Reach all;
+    const int64_t blocks = (rows + kBlock - 1) / kBlock;
+#pragma omp parallel num_threads(threads)
+    {
+        Reach own;
+#pragma omp for schedule(static)
+        for (int64_t b = 0; b < blocks; ++b) {
+            const int64_t begin = b * kBlock, n = std::min(kBlock, rows - begin);
+            block_reach(F + begin, target + begin, D ? D + begin : nullptr, step, n, own);
+        }
+#pragma omp critical
+        {
+            all.residual = std::max(all.residual, own.residual);
+            all.d = std::max(all.d, own.d);
+            all.target = std::max(all.target, own.target);
+        }
+    }
+    return all;
+}
+
+// What is summed over the rows; `dual` may have either sign.
+enum class Quantity { loss, size, dual, dual_size };
+
+struct Squared {
+    const double *F, *target, *D;
+    double step, theta;
+};
+
+CARDBOOST_CLONES
+int64_t block_quantity(Quantity what, const Squared& at, int64_t begin, int64_t n, const int64_t* count,
+                       const double* factor, bool quick, double scale, double* value) {
+    const double *F = at.F + begin, *t = at.target + begin, *D = at.D ? at.D + begin : nullptr;
+    for (int64_t i = 0; i < n; ++i) value[i] = t[i] - (D ? F[i] + at.step * D[i] : F[i]);
+    if (what == Quantity::loss)
+        for (int64_t i = 0; i < n; ++i) value[i] = 0.5 * value[i] * value[i];
+    if (what == Quantity::dual || what == Quantity::dual_size)
+        for (int64_t i = 0; i < n; ++i) {
+            const double v = at.theta * value[i];
+            value[i] = v * (t[i] - 0.5 * v);
+        }
+    if (what == Quantity::size || what == Quantity::dual_size)
+        for (int64_t i = 0; i < n; ++i) value[i] = std::fabs(value[i]);
+    return fixed_sum_any(quick, value, count, factor, scale, n);
+}
+
+int64_t sum_quantity(Quantity what, const Squared& at, int64_t rows, const RowWeights& w, int threads,
+                     bool quick, double scale) {
+    int64_t sum = 0;
+    const int64_t blocks = (rows + kBlock - 1) / kBlock;
+#pragma omp parallel for schedule(static) num_threads(threads) reduction(+ : sum)
+    for (int64_t b = 0; b < blocks; ++b) {
+        double value[kBlock];
+        const int64_t begin = b * kBlock, n = std::min(kBlock, rows - begin);
+        sum += block_quantity(what, at, begin, n, w.count ? w.count + begin : nullptr,
+                              w.factor ? w.factor + begin : nullptr, quick, scale, value);
+    }
+    return sum;
+}
+
+// A sum of sizes that is at most `total`, each at most `largest`: its scale and whether the quick rounding holds.
+void tight_scale(double total, double largest, const RowWeights& w, double& scale, bool& quick) {
+    scale = fixed_scale(total, w.total_count);
+    quick = largest * w.largest_factor * scale < kQuickLimit;
+}
+
+// A close upper bound on a sum of sizes, each at most `largest`. A scale from the largest alone would leave few
+// bits for the other rows where there are outliers; a first sum tells what is needed.
+double close_bound(Quantity what, const Squared& at, double largest, int64_t rows, const RowWeights& w,
+                   int threads) {
+    double total = largest * w.total_weight * (1.0 + 1e-9);
+    if (!(total > 0.0)) return 0.0;
+    const double slack = 0.5 * w.total_count + 1.0;  // half a unit per rounding
+    for (int round = 0; round < 3; ++round) {
+        double scale;
+        bool quick;
+        tight_scale(total, largest, w, scale, quick);
+        const double sum = static_cast<double>(sum_quantity(what, at, rows, w, threads, quick, scale));
+        total = std::min(total, (sum + slack) / scale);
+        if (sum >= 8.0 * slack) break;
+    }
+    return total;
+}
+
+LossSums squared_pass(const Squared& at, int64_t rows, const RowWeights& w, int threads, double* v, double* h) {
+    const Reach reach = reach_of(at.F, at.target, at.D, at.step, rows, threads);
+    const double r = reach.residual, d = reach.d, largest = 0.5 * r * r;
+    const double loss = close_bound(Quantity::loss, at, largest, rows, w, threads);
+    const double size = close_bound(Quantity::size, at, r, rows, w, threads);
+    Scales scale{};
+    tight_scale(loss, largest, w, scale.loss, scale.quick_loss);
+    tight_scale(size, r, w, scale.v, scale.quick_v);
+    tight_scale(size * d, r * d, w, scale.slope, scale.quick_slope);
+    set_scale(d * d, w, scale.bend, scale.quick_bend);
+    const Sums sums =
+        sum_blocks(LossKind::squared, at.F, at.target, at.D, at.step, 0.0, rows, w, scale, threads, v, h);
+    LossSums out;
+    out.shift = 0.0;
+    out.loss = static_cast<double>(sums.loss) / scale.loss;
+    out.derivative = static_cast<double>(sums.v) / scale.v;
+    out.curvature = w.total_weight;
+    out.slope = static_cast<double>(sums.slope) / scale.slope;
+    out.bend = static_cast<double>(sums.bend) / scale.bend;
+    out.largest = r;
+    return out;
+}
+
+double squared_dual(const Squared& at, int64_t rows, const RowWeights& w, int threads) {
+    const Reach reach = reach_of(at.F, at.target, nullptr, 0.0, rows, threads);
+    const double v = at.theta * reach.residual, largest = v * (reach.target + 0.5 * v);
+    double scale;
+    bool quick;
+    tight_scale(close_bound(Quantity::dual_size, at, largest, rows, w, threads), largest, w, scale, quick);
+    return static_cast<double>(sum_quantity(Quantity::dual, at, rows, w, threads, quick, scale)) / scale;
+}
+
 }  // namespace
 
 double fixed_scale(double total, double total_count) {
@@ -229,9 +395,10 @@ double fixed_scale(double total, double total_count) {
     return std::ldexp(1.0, std::max(-1000, std::min(1000, std::ilogb(room))));
 }
 
-LossSums loss_pass(LossKind kind, const double* F, const double* D, double step, int64_t rows,
-                   const RowWeights& w, int threads, double* v, double* h) {
+LossSums loss_pass(LossKind kind, const double* F, const double* target, const double* D, double step,
+                   int64_t rows, const RowWeights& w, int threads, double* v, double* h) {
     threads = worth_threads(threads, 8 * rows);
+    if (kind == LossKind::squared) return squared_pass({F, target, D, step, 0.0}, rows, w, threads, v, h);
     const Extremes range = extremes(F, D, step, rows, threads);
     const bool logistic = kind == LossKind::logistic;
     const double smallest = range.smallest;
@@ -244,7 +411,7 @@ LossSums loss_pass(LossKind kind, const double* F, const double* D, double step,
     const double d = range.largest_d;
     set_scale(d > 0.0 ? d : 1.0, w, scale.slope, scale.quick_slope);
     set_scale(d > 0.0 ? largest_h * d * d : 1.0, w, scale.bend, scale.quick_bend);
-    Sums sums = sum_blocks(kind, F, D, step, smallest, rows, w, scale, threads, v, h);
+    Sums sums = sum_blocks(kind, F, nullptr, D, step, smallest, rows, w, scale, threads, v, h);
     // Where the sum is far below what was allowed for, a second pass spends the idle bits.
     const int64_t small = int64_t{1} << 46;
     if (sums.loss < small || sums.v < small || sums.h < small) {
@@ -258,7 +425,7 @@ LossSums loss_pass(LossKind kind, const double* F, const double* D, double step,
         refine(sums.loss, largest_loss, scale.loss, scale.quick_loss);
         refine(sums.v, largest_v, scale.v, scale.quick_v);
         refine(sums.h, largest_h, scale.h, scale.quick_h);
-        sums = sum_blocks(kind, F, D, step, smallest, rows, w, scale, threads, nullptr, nullptr);
+        sums = sum_blocks(kind, F, nullptr, D, step, smallest, rows, w, scale, threads, nullptr, nullptr);
     }
     LossSums out;
     out.shift = logistic ? 0.0 : -smallest;
@@ -267,11 +434,14 @@ LossSums loss_pass(LossKind kind, const double* F, const double* D, double step,
     out.curvature = static_cast<double>(sums.h) / scale.h;
     out.slope = static_cast<double>(sums.slope) / scale.slope;
     out.bend = static_cast<double>(sums.bend) / scale.bend;
+    out.largest = largest_v;
     return out;
 }
 
-double dual_pass(LossKind kind, const double* F, double theta, int64_t rows, const RowWeights& w, int threads) {
+double dual_pass(LossKind kind, const double* F, const double* target, double theta, int64_t rows,
+                 const RowWeights& w, int threads) {
     threads = worth_threads(threads, 8 * rows);
+    if (kind == LossKind::squared) return squared_dual({F, target, nullptr, 0.0, theta}, rows, w, threads);
     const Extremes range = extremes(F, nullptr, 0.0, rows, threads);
     double largest = 0.7;  // ln 2 for the logistic loss
     if (kind == LossKind::exponential) {

@@ -3,7 +3,8 @@
 
 namespace cardboost {
 
-enum class LossKind : int { exponential, logistic };
+// exponential, logistic: of the margin F. squared: of the residual F - target; its derivative has either sign.
+enum class LossKind : int { exponential, logistic, squared };
 
 // Row weights: the weight of a row is count * factor; either pointer may be null (all 1). Counts multiply
 // after rounding, so a row with count 2 gives the same bits as the row twice.
@@ -20,20 +21,23 @@ struct RowWeights {
 struct LossSums {
     double shift;
     double loss;        // sum w loss
-    double derivative;  // sum w (-loss')
+    double derivative;  // sum w |loss'|
     double curvature;   // sum w loss''
     double slope;       // sum w loss' D          (with D)
     double bend;        // sum w loss'' D^2       (with D)
+    double largest;     // no |loss'| of a row is above this
 };
 
-LossSums loss_pass(LossKind kind, const double* F, const double* D, double step, int64_t rows,
-                   const RowWeights& weights, int threads, double* v, double* h);
+// target: of every row for the squared loss, null for the others
+LossSums loss_pass(LossKind kind, const double* F, const double* target, const double* D, double step,
+                   int64_t rows, const RowWeights& weights, int threads, double* v, double* h);
 
-// sum w * (-conjugate(-theta v)) with v = -loss'(F); relative to nothing (unshifted).
-double dual_pass(LossKind kind, const double* F, double theta, int64_t rows, const RowWeights& weights,
-                 int threads);
+// sum w * (-conjugate(-theta v)) with v = -loss'(F); relative to nothing (unshifted). Squared loss:
+// sum w (theta v target - (theta v)^2 / 2).
+double dual_pass(LossKind kind, const double* F, const double* target, double theta, int64_t rows,
+                 const RowWeights& weights, int threads);
 
-// q[row * width] = sign * count * round(factor * value * scale)
+// q[row * width] = sign * count * round(factor * value * scale); no |value| is above largest_value
 void quantise(const double* value, const int8_t* sign, int64_t rows, const RowWeights& weights, double scale,
               double largest_value, int width, int threads, int64_t* q);
 

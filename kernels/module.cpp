@@ -126,8 +126,15 @@ RowWeights row_weights(const Maybe<int64_t, 1>& count, const Maybe<double, 1>& f
 }
 
 LossKind loss_kind(int code) {
-    require(code == 0 || code == 1, "unknown loss code");
+    require(code >= 0 && code <= 2, "unknown loss code");
     return static_cast<LossKind>(code);
+}
+
+// The squared loss has a target for every row, the others have none.
+const double* loss_target(LossKind kind, const Maybe<double, 1>& target, size_t rows) {
+    require(target.has_value() == (kind == LossKind::squared), "a target belongs to the squared loss, and only to it");
+    require(!target || target->shape(0) == rows, "targets and margins differ in length");
+    return target ? target->data() : nullptr;
 }
 
 void check_features(const In<int32_t, 1>& features, size_t n_features) {
@@ -267,30 +274,34 @@ auto py_signed_weights(In<uint8_t, 2> bins, In<int32_t, 1> features, In<int8_t, 
     return out;
 }
 
-auto py_loss_pass(int loss, In<double, 1> F, Maybe<double, 1> D, double step, Maybe<int64_t, 1> count,
-                  Maybe<double, 1> factor, TotalsTuple totals, std::optional<InOut<double, 2>> rows_out,
-                  int threads) {
+auto py_loss_pass(int loss, In<double, 1> F, Maybe<double, 1> target, Maybe<double, 1> D, double step,
+                  Maybe<int64_t, 1> count, Maybe<double, 1> factor, TotalsTuple totals,
+                  std::optional<InOut<double, 2>> rows_out, int threads) {
     const size_t rows = F.shape(0);
     require(!D || D->shape(0) == rows, "margins and direction differ in length");
     const RowWeights w = row_weights(count, factor, totals, rows);
     const LossKind kind = loss_kind(loss);
+    const double* t = loss_target(kind, target, rows);
     require(!rows_out || (rows_out->shape(0) == 2 && rows_out->shape(1) == rows), "rows_out must have shape (2, rows)");
     double* v = rows_out ? rows_out->data() : nullptr;
     LossSums sums;
     {
         nb::gil_scoped_release release;
-        sums = loss_pass(kind, F.data(), D ? D->data() : nullptr, step, rows, w, threads, v, v ? v + rows : nullptr);
+        sums =
+            loss_pass(kind, F.data(), t, D ? D->data() : nullptr, step, rows, w, threads, v, v ? v + rows : nullptr);
     }
-    return std::make_tuple(sums.shift, sums.loss, sums.derivative, sums.curvature, sums.slope, sums.bend);
+    return std::make_tuple(sums.shift, sums.loss, sums.derivative, sums.curvature, sums.slope, sums.bend,
+                           sums.largest);
 }
 
-double py_dual_pass(int loss, In<double, 1> F, double theta, Maybe<int64_t, 1> count, Maybe<double, 1> factor,
-                    TotalsTuple totals, int threads) {
+double py_dual_pass(int loss, In<double, 1> F, Maybe<double, 1> target, double theta, Maybe<int64_t, 1> count,
+                    Maybe<double, 1> factor, TotalsTuple totals, int threads) {
     const RowWeights w = row_weights(count, factor, totals, F.shape(0));
     const LossKind kind = loss_kind(loss);
+    const double* t = loss_target(kind, target, F.shape(0));
     require(theta > 0.0 && theta <= 1.0, "theta must be in (0, 1]");
     nb::gil_scoped_release release;
-    return dual_pass(kind, F.data(), theta, F.shape(0), w, threads);
+    return dual_pass(kind, F.data(), t, theta, F.shape(0), w, threads);
 }
 
 auto py_quantise(In<double, 2> values, Maybe<int8_t, 1> sign, Maybe<int64_t, 1> count, Maybe<double, 1> factor,
@@ -541,10 +552,10 @@ NB_MODULE(_kernels, m) {
           "l1"_a, "l2"_a, "gain"_a, "intercept"_a);
     m.def("margins", &py_margins, "bins"_a, "features"_a, "tables"_a, "base"_a, "sign"_a.none(), "threads"_a);
     m.def("signed_weights", &py_signed_weights, "bins"_a, "features"_a, "signs"_a, "q"_a, "width"_a, "threads"_a);
-    m.def("loss_pass", &py_loss_pass, "loss"_a, "F"_a, "D"_a.none(), "step"_a, "count"_a.none(), "factor"_a.none(),
-          "totals"_a, "rows_out"_a.none().noconvert(), "threads"_a);
-    m.def("dual_pass", &py_dual_pass, "loss"_a, "F"_a, "theta"_a, "count"_a.none(), "factor"_a.none(), "totals"_a,
-          "threads"_a);
+    m.def("loss_pass", &py_loss_pass, "loss"_a, "F"_a, "target"_a.none(), "D"_a.none(), "step"_a, "count"_a.none(),
+          "factor"_a.none(), "totals"_a, "rows_out"_a.none().noconvert(), "threads"_a);
+    m.def("dual_pass", &py_dual_pass, "loss"_a, "F"_a, "target"_a.none(), "theta"_a, "count"_a.none(),
+          "factor"_a.none(), "totals"_a, "threads"_a);
     m.def("quantise", &py_quantise, "values"_a, "sign"_a.none(), "count"_a.none(), "factor"_a.none(),
           "largest_factor"_a, "scales"_a, "largest"_a, "use_sign"_a, "threads"_a);
     m.def("dense_margins", &py_dense_margins, "a"_a, "columns"_a, "weights"_a, "threads"_a);

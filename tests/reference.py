@@ -226,8 +226,13 @@ def signed_weights(bins, features, signs, q, width):
 
 
 def loss_rows(loss: str, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Loss, -loss' and loss'' of every row in extended precision; the exponential's may be huge."""
+    """Loss, -loss' and loss'' of every row in extended precision; the exponential's may be huge.
+
+    z: the margin; of the squared loss the residual.
+    """
     z = np.asarray(z, dtype=np.longdouble)
+    if loss == "squared":
+        return z * z / 2, -z, np.ones_like(z)
     if loss == "exponential":
         e = np.exp(-z)
         return e, e, e
@@ -249,27 +254,32 @@ def exact_sum(values: np.ndarray) -> float:
     return math.fsum(high.tolist() + low.tolist())
 
 
-def loss_pass(loss, F, D, step, count, factor) -> dict[str, float]:
+def loss_pass(loss, F, target, D, step, count, factor) -> dict[str, float]:
     """The sums of ``_kernels.loss_pass`` by name; those of the exponential are relative to e^shift."""
     z = F if D is None else F + step * D
     d = np.zeros(len(F)) if D is None else D
     shift = -float(z.min()) if loss == "exponential" else 0.0
-    value, v, h = loss_rows(loss, np.asarray(z, dtype=np.longdouble) + shift)
+    z = np.asarray(z, dtype=np.longdouble) + shift
+    value, v, h = loss_rows(loss, z if target is None else z - target)
     w = row_weights(count, factor, len(F))
     return {
         "shift": shift,
         "loss": exact_sum(w * value),
-        "derivative": exact_sum(w * v),
+        "derivative": exact_sum(w * np.abs(v)),
         "curvature": exact_sum(w * h),
         "slope": exact_sum(-w * v * d),
         "bend": exact_sum(w * h * d * d),
+        "largest": float(np.abs(v).max()),
     }
 
 
-def dual_pass(loss, F, theta, count, factor) -> float:
+def dual_pass(loss, F, target, theta, count, factor) -> float:
     """``sum w (-conjugate(-theta v))`` with v = -loss'(F)."""
     z = np.asarray(F, dtype=np.longdouble)
     theta = np.longdouble(theta)
+    if loss == "squared":
+        v = theta * (target - z)
+        return exact_sum(row_weights(count, factor, len(F)) * (v * target - v * v / 2))
     v = theta * loss_rows(loss, z)[1]
     if loss == "exponential":
         value = v - v * (np.log(theta) - z)

@@ -36,6 +36,7 @@ def signed_weights(bins: U8, features: I32, signs: I8, q: I64, width: int, threa
 def loss_pass(
     loss: int,
     F: F64,
+    target: F64 | None,
     D: F64 | None,
     step: float,
     count: I64 | None,
@@ -43,9 +44,16 @@ def loss_pass(
     totals: Totals,
     rows_out: F64 | None,
     threads: int,
-) -> tuple[float, float, float, float, float, float]: ...
+) -> tuple[float, float, float, float, float, float, float]: ...
 def dual_pass(
-    loss: int, F: F64, theta: float, count: I64 | None, factor: F64 | None, totals: Totals, threads: int
+    loss: int,
+    F: F64,
+    target: F64 | None,
+    theta: float,
+    count: I64 | None,
+    factor: F64 | None,
+    totals: Totals,
+    threads: int,
 ) -> float: ...
 def quantise(
     values: F64,

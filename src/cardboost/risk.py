@@ -1,4 +1,4 @@
-"""The empirical risk ``sum s_i loss(F_i)`` and everything that is summed over rows.
+"""The empirical risk ``sum s_i loss(F_i)``, in regression of ``F_i - t_i``, and all that is summed over rows.
 
 A :class:`RiskPoint` is the risk at given margins with the row weights that the dictionary sees. All sums are
 int64 fixed point inside the kernels, so they do not depend on threads, shards or the order of the rows.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.data.weights import RowWeights
-from cardboost.losses import Loss
+from cardboost.losses import Loss, SquaredLoss
 
 Array = NDArray[np.float64]
 
@@ -39,7 +39,11 @@ class FixedRows:
 
 @dataclass(frozen=True, eq=False)
 class RiskPoint:
-    """The risk at margins ``F``. ``rows`` holds -loss' and loss'' per row, relative to ``factor``."""
+    """The risk at margins ``F``. ``rows`` holds -loss' and loss'' per row, relative to ``factor``.
+
+    So are ``derivative_sum``, the weighted sum of |loss'|, ``curvature_sum``, and ``largest``, which |loss'|
+    exceeds in no row. With classes -loss' is positive; in regression it has either sign.
+    """
 
     risk: EmpiricalRisk
     F: Array
@@ -48,6 +52,7 @@ class RiskPoint:
     factor: float
     derivative_sum: float
     curvature_sum: float
+    largest: float
 
     @cached_property
     def fixed(self) -> FixedRows:
@@ -70,42 +75,60 @@ class RiskPoint:
 
 @dataclass(frozen=True)
 class EmpiricalRisk:
-    """Loss, row weights and labels. ``sign`` is y for columns h_j(x), None where y is multiplied in."""
+    """Loss, row weights and labels. ``sign`` is y for columns h_j(x), None where y is multiplied in.
+
+    Regression: ``target`` is t and ``sign`` is None. ``offset`` is a loss that no margins can take away, that
+    of rows merged around their mean target.
+    """
 
     loss: Loss
     weights: RowWeights
     sign: NDArray[np.int8] | None
     threads: int = 1
+    target: Array | None = None
+    offset: float = 0.0
     passes: list[int] = field(default_factory=lambda: [0])
+
+    def __post_init__(self) -> None:
+        if isinstance(self.loss, SquaredLoss) != (self.target is not None):
+            raise ValueError(
+                f"a target belongs to the squared loss and only to it; the loss is {self.loss.name!r}."
+            )
+        if self.target is not None and self.sign is not None:
+            raise ValueError("the squared loss has targets, not signs.")
 
     def evaluate(self, F: Array) -> RiskPoint:
         rows = np.empty((2, len(F)))
-        shift, loss, derivative, curvature, _, _ = self._pass(F, None, 0.0, rows)
+        shift, loss, derivative, curvature, _, _, largest = self._pass(F, None, 0.0, rows)
         factor = math.exp(min(shift, 700.0))
-        return RiskPoint(self, F, rows, loss * factor / self.weights.total, factor, derivative, curvature)
+        value = loss * factor / self.weights.total + self.offset
+        return RiskPoint(self, F, rows, value, factor, derivative, curvature, largest)
 
     def along(self, F: Array, D: Array, step: float) -> tuple[float, float, float]:
         """Value, slope and curvature of the risk at ``F + step * D`` as a function of ``step``."""
-        shift, loss, _, _, slope, bend = self._pass(F, D, step, None)
+        shift, loss, _, _, slope, bend, _ = self._pass(F, D, step, None)
         unit = math.exp(min(shift, 700.0)) / self.weights.total
-        return loss * unit, slope * unit, bend * unit
+        return loss * unit + self.offset, slope * unit, bend * unit
 
     def _pass(
         self, F: Array, D: Array | None, step: float, rows: Array | None
-    ) -> tuple[float, float, float, float, float, float]:
+    ) -> tuple[float, float, float, float, float, float, float]:
         w = self.weights
         self.passes[0] += 1
         return _kernels.loss_pass(
-            self.loss.code, F, D, step, w.count, w.factor, w.totals, rows, self.threads
+            self.loss.code, F, self.target, D, step, w.count, w.factor, w.totals, rows, self.threads
         )  # fmt: skip
 
     def dual(self, point: RiskPoint, theta: float) -> float:
         w = self.weights
-        total = _kernels.dual_pass(self.loss.code, point.F, theta, w.count, w.factor, w.totals, self.threads)
-        return total / w.total
+        total = _kernels.dual_pass(
+            self.loss.code, point.F, self.target, theta, w.count, w.factor, w.totals, self.threads
+        )
+        # merged rows: t_i = t + d_i and v_i = v + d_i, where the d_i have mean 0 and mean square 2 * offset
+        return total / w.total + theta * (2.0 - theta) * self.offset
 
     def fixed_rows(self, point: RiskPoint) -> FixedRows:
-        """Row weights as integers: signed by y in lane 0, curvature in lane 1."""
+        """Row weights as integers: signed (by y, or as they are) in lane 0, curvature in lane 1."""
         w = self.weights
         # half a unit per rounding keeps the sum below the limit
         scales = np.array(
@@ -115,8 +138,8 @@ class EmpiricalRisk:
             ]
         )
         lanes = _kernels.quantise(
-            point.rows, self.sign, w.count, w.factor, w.largest_factor, scales, np.ones(2),
-            np.array([1, 0], dtype=np.uint8), self.threads,
+            point.rows, self.sign, w.count, w.factor, w.largest_factor, scales,
+            np.array([point.largest, 1.0]), np.array([1, 0], dtype=np.uint8), self.threads,
         )  # fmt: skip
         units = point.factor / scales / w.total
         return FixedRows(lanes, float(units[0]), float(units[1]))

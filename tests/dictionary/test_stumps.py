@@ -13,7 +13,7 @@ from cardboost.data.categories import Categories
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.stumps import CONSTANT, StumpDictionary, Stumps
-from cardboost.losses import LOSSES
+from cardboost.losses import LOSSES, SQUARED
 from cardboost.risk import EmpiricalRisk
 
 
@@ -67,6 +67,10 @@ def make(
     if constrained:
         free = [0] if categorical else []
         monotonic = np.array([*rng.choice([-1, 0, 1], X.shape[1]), *free], dtype=np.int8)
+    if loss == "squared":
+        target = rng.standard_t(2.0, rows)
+        risk = EmpiricalRisk(SQUARED, row_weights, None, threads, target)
+        return StumpDictionary(matrix, None, threads, intercept, monotonic=monotonic), risk
     risk = EmpiricalRisk(LOSSES[loss], row_weights, y, threads)
     return StumpDictionary(matrix, y, threads, intercept, monotonic=monotonic), risk
 
@@ -80,6 +84,11 @@ def with_category(rng, matrix: BinnedMatrix) -> BinnedMatrix:
     return BinnedMatrix(np.vstack([matrix.bins, codes]), (*matrix.cuts, np.empty(0)), missing, categories)
 
 
+def sign_of(dictionary: StumpDictionary) -> np.ndarray:
+    """What is multiplied into the columns."""
+    return np.ones(dictionary.matrix.n_rows, np.int8) if dictionary.sign is None else dictionary.sign
+
+
 @st.composite
 def cases(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -88,7 +97,7 @@ def cases(draw):
         draw(st.one_of(st.integers(2, 80), st.just(1030))),
         draw(st.integers(1, 4)),
         weights=draw(st.sampled_from(["none", "counts", "real"])),
-        loss=draw(st.sampled_from(sorted(LOSSES))),
+        loss=draw(st.sampled_from([*LOSSES, "squared"])),
         max_bins=draw(st.sampled_from([2, 6])),
         intercept=draw(st.booleans()),
         categorical=draw(st.booleans()),
@@ -100,7 +109,8 @@ def cases(draw):
 def dual_weights(point) -> tuple[np.ndarray, np.ndarray]:
     """u_i and s_i loss''(F_i) from the plain classes."""
     s, loss = point.risk.weights.normalised, point.risk.loss
-    return -s * loss.derivative(point.F), s * loss.curvature(point.F)
+    F = point.F if point.risk.target is None else point.F - point.risk.target
+    return -s * loss.derivative(F), s * loss.curvature(F)
 
 
 @given(
@@ -118,7 +128,7 @@ def test_best_column(case, criterion, prices, n_seen):
     pool.append(everything.atoms(seen))
     unseen = np.setdiff1d(np.arange(count), seen)
     u, curvature = dual_weights(point)
-    y = dictionary.sign
+    y = sign_of(dictionary)
     proposals = dictionary.best_columns(point, 1, pool, criterion, l1, l2)
     if len(unseen) == 0:
         assert len(proposals) == 0
@@ -126,7 +136,7 @@ def test_best_column(case, criterion, prices, n_seen):
         return
     columns = np.array(everything.columns)[unseen]
     edges = columns @ (u * y)
-    size = u.sum()
+    size = np.abs(u).sum()
     assert proposals.bound == pytest.approx(edges.max(), abs=1e-12 * size)
     scores = edges
     if criterion == "gain":
@@ -162,7 +172,7 @@ def test_several_columns(case, k):
     columns = pool.dense()[:, pool.n_free :]
     assert len({tuple(h) for h in columns.T}) == columns.shape[1]
     u, _ = dual_weights(point)
-    np.testing.assert_allclose(proposals.edges, u @ columns, atol=1e-12 * u.sum())
+    np.testing.assert_allclose(proposals.edges, u @ columns, atol=1e-12 * np.abs(u).sum())
     rest = dictionary.best_columns(point, len(everything.columns) + 3, pool, "edge")
     assert len(rest) + len(proposals) == len(everything.columns)
     if len(proposals):
@@ -182,12 +192,13 @@ def test_pool_agrees_with_its_dense_matrix(case, n):
     assert a.shape == (dictionary.matrix.n_rows, pool.n_columns)
     assert pool.n_columns == pool.n_free + n
     if dictionary.intercept:
-        np.testing.assert_array_equal(a[:, :2], np.column_stack([dictionary.sign, -dictionary.sign]))
+        y = sign_of(dictionary)
+        np.testing.assert_array_equal(a[:, :2], np.column_stack([y, -y]))
     weights = np.where(rng.random(pool.n_columns) < 0.3, 0.0, rng.uniform(0, 1, pool.n_columns))
     np.testing.assert_allclose(pool.margins(weights), a @ weights, atol=1e-13)
     u, curvature = dual_weights(point)
     for _ in range(2):  # before and after the dictionary remembers the point
-        np.testing.assert_allclose(pool.edges(point), u @ a, atol=1e-12 * u.sum())
+        np.testing.assert_allclose(pool.edges(point), u @ a, atol=1e-12 * np.abs(u).sum())
         dictionary.histogram(point)
     gram = (a.T * curvature) @ a
     np.testing.assert_allclose(pool.gram(point, exact=True), gram, atol=1e-12 * curvature.sum())
@@ -209,7 +220,7 @@ def test_forbidding_one_stump_forbids_its_doubles(case):
     pool = dictionary.pool()
     pool.append(everything.atoms([j]))
     proposals = dictionary.best_columns(point, len(everything.columns) + 3, pool, "edge")
-    own = everything.columns[j] * dictionary.sign
+    own = everything.columns[j] * sign_of(dictionary)
     after = dictionary.pool()
     after.append(proposals.atoms)
     assert not any((own == h).all() for h in after.dense()[:, after.n_free :].T)

@@ -43,11 +43,12 @@ RIGHT = {
         "bins": BINS, "features": FEATURES, "signs": SIGNS, "q": Q[:, 0].copy(), "width": 2, "threads": 1,
     },
     "loss_pass": {
-        "loss": 1, "F": F, "D": None, "step": 0.0, "count": None, "factor": None, "totals": TOTALS,
-        "rows_out": None, "threads": 1,
+        "loss": 1, "F": F, "target": None, "D": None, "step": 0.0, "count": None, "factor": None,
+        "totals": TOTALS, "rows_out": None, "threads": 1,
     },
     "dual_pass": {
-        "loss": 1, "F": F, "theta": 1.0, "count": None, "factor": None, "totals": TOTALS, "threads": 1,
+        "loss": 1, "F": F, "target": None, "theta": 1.0, "count": None, "factor": None, "totals": TOTALS,
+        "threads": 1,
     },
     "quantise": {
         "values": np.zeros((2, ROWS)), "sign": None, "count": None, "factor": None, "largest_factor": 1.0,
@@ -139,8 +140,10 @@ WRONG = [
     ("signed_weights", "q", np.zeros(9, np.int64)),
     ("signed_weights", "width", 1),
     ("signed_weights", "width", 3),
-    ("loss_pass", "loss", 2),
+    ("loss_pass", "loss", 2),  # without a target
+    ("loss_pass", "loss", 3),
     ("loss_pass", "loss", -1),
+    ("loss_pass", "target", np.zeros(10)),  # with a loss that has none
     ("loss_pass", "D", np.zeros(9)),
     ("loss_pass", "count", np.ones(9, np.int64)),
     ("loss_pass", "factor", np.ones(9)),
@@ -148,6 +151,8 @@ WRONG = [
     ("loss_pass", "rows_out", np.zeros((2, 9))),
     ("loss_pass", "rows_out", np.zeros((1, 10))),
     ("dual_pass", "loss", 7),
+    ("dual_pass", "loss", 2),
+    ("dual_pass", "target", np.zeros(10)),
     ("dual_pass", "theta", 0.0),
     ("dual_pass", "theta", 1.5),
     ("dual_pass", "theta", float("nan")),
@@ -236,6 +241,15 @@ def test_an_output_is_filled_or_refused(rows):
     except (TypeError, ValueError):
         return
     assert np.isfinite(rows).all()
+
+
+@pytest.mark.parametrize("kernel", ["loss_pass", "dual_pass"])
+def test_the_squared_loss_has_a_target_for_every_row(kernel):
+    call = {**RIGHT[kernel], "loss": 2}
+    getattr(_kernels, kernel)(**{**call, "target": np.zeros(ROWS)})
+    for wrong in (None, np.zeros(ROWS - 1), np.zeros((ROWS, 1)), np.zeros(ROWS + 1)):
+        with pytest.raises((ValueError, TypeError)):
+            getattr(_kernels, kernel)(**{**call, "target": wrong})
 
 
 def test_every_kernel_is_covered():

@@ -17,15 +17,18 @@ from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.columns import MatrixDictionary
 from cardboost.dictionary.stumps import StumpDictionary
-from cardboost.losses import LOSSES
+from cardboost.losses import LOSSES, SQUARED
 from cardboost.master.newton import Master
 from cardboost.master.problem import PriceRule
 from cardboost.risk import EmpiricalRisk
 
+ALL = {**LOSSES, "squared": SQUARED}
+
 
 def all_columns(dictionary: StumpDictionary) -> np.ndarray:
     """a_ij of every distinct stump, behind the two columns of the intercept."""
-    matrix, y = dictionary.matrix, dictionary.sign
+    matrix = dictionary.matrix
+    y = np.ones(matrix.n_rows) if dictionary.sign is None else dictionary.sign
     columns = {tuple(y): None, tuple(-y): None} if dictionary.intercept else {}
     for f in range(matrix.n_features):
         for stump in reference.all_stumps(int(matrix.n_bins[f]), bool(matrix.n_missing[f])):
@@ -35,11 +38,12 @@ def all_columns(dictionary: StumpDictionary) -> np.ndarray:
     return np.array(list(columns), dtype=float).T
 
 
-def optimum(a, loss, s, rule: PriceRule, n_free: int) -> float:
+def optimum(a, risk: EmpiricalRisk, rule: PriceRule, n_free: int) -> float:
     p = rule.prices(a.shape[1], n_free)
+    loss, s = risk.loss, risk.weights.normalised
 
     def objective(w):
-        F = a @ w
+        F = a @ w - (0.0 if risk.target is None else risk.target)
         return loss.value(F, s) + p.cost(w), a.T @ (s * loss.derivative(F)) + p.l1 + p.l2 * w
 
     w = np.zeros(a.shape[1])
@@ -60,8 +64,13 @@ def setting(seed, loss, intercept=True, weighting="none"):
     X[rng.random(X.shape) < 0.1] = np.nan
     raw = {"none": None, "counts": rng.integers(1, 5, rows).astype(float), "real": rng.uniform(0.1, 2, rows)}
     weights = RowWeights.make(rows, raw[weighting])
-    dictionary = StumpDictionary(bin_table(read_table(X), weights, 6, 1), y, 1, intercept)
-    return dictionary, EmpiricalRisk(LOSSES[loss], weights, y)
+    matrix = bin_table(read_table(X), weights, 6, 1)
+    if loss == "squared":
+        target = np.nan_to_num(X[:, 0]) * y + rng.standard_t(3, rows)
+        return StumpDictionary(matrix, None, 1, intercept), EmpiricalRisk(
+            SQUARED, weights, None, target=target
+        )
+    return StumpDictionary(matrix, y, 1, intercept), EmpiricalRisk(LOSSES[loss], weights, y)
 
 
 def run(dictionary, risk, rule, stop, **options):
@@ -76,16 +85,16 @@ rules = st.sampled_from(
 
 
 @given(
-    st.integers(0, 2**32), st.sampled_from(sorted(LOSSES)), rules, st.booleans(),
+    st.integers(0, 2**32), st.sampled_from(sorted(ALL)), rules, st.booleans(),
     st.sampled_from(["none", "counts", "real"]), st.sampled_from(["edge", "gain"]),
 )  # fmt: skip
-@settings(max_examples=30)
+@settings(max_examples=45)
 def test_reaches_the_optimum_over_all_stumps(seed, loss, rule, intercept, weighting, criterion):
     dictionary, risk = setting(seed, loss, intercept, weighting)
     a = all_columns(dictionary)
     stop = StopRule(a.shape[1] + 3, tol=1e-7)
     pool, solution, trace = run(dictionary, risk, rule, stop, criterion=criterion, pace=ONE_AT_A_TIME)
-    best = optimum(a, risk.loss, risk.weights.normalised, rule, 2 if intercept else 0)
+    best = optimum(a, risk, rule, 2 if intercept else 0)
     assert trace.status in ("optimal", "exhausted")
     assert solution.objective == pytest.approx(best, rel=2e-6)
     for record in trace:
@@ -98,20 +107,20 @@ def test_reaches_the_optimum_over_all_stumps(seed, loss, rule, intercept, weight
     assert pool.n_columns <= a.shape[1]
 
 
-@given(st.integers(0, 2**32), st.sampled_from(sorted(LOSSES)))
-@settings(max_examples=20)
+@given(st.integers(0, 2**32), st.sampled_from(sorted(ALL)))
+@settings(max_examples=30)
 def test_several_columns_a_round_reach_the_same_optimum(seed, loss):
     dictionary, risk = setting(seed, loss)
     rule = PriceRule(0.003, 0.01)
     pace = Pace(columns=lambda n: 1 + n // 2, newton_steps=2, final_tol=1e-9)
     a = all_columns(dictionary)
     _, solution, trace = run(dictionary, risk, rule, StopRule(a.shape[1] + 3, tol=1e-7), pace=pace)
-    best = optimum(a, risk.loss, risk.weights.normalised, rule, 2)
+    best = optimum(a, risk, rule, 2)
     assert trace.status in ("optimal", "exhausted")
     assert solution.objective == pytest.approx(best, rel=2e-6)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", ALL)
 @pytest.mark.parametrize("kind", ["signs", "real"])
 @pytest.mark.parametrize("rule", [PriceRule(0.05, 0.0), PriceRule(0.02, 0.05), PriceRule(0.0, 0.05)])
 def test_reaches_the_optimum_over_a_matrix(loss, kind, rule):
@@ -120,9 +129,10 @@ def test_reaches_the_optimum_over_a_matrix(loss, kind, rule):
     if kind == "real":
         a *= rng.uniform(0.5, 1.5, a.shape)
     weights = RowWeights.make(60, None)
-    risk = EmpiricalRisk(LOSSES[loss], weights, None)
+    target = rng.normal(size=60) if loss == "squared" else None
+    risk = EmpiricalRisk(ALL[loss], weights, None, target=target)
     _, solution, trace = run(MatrixDictionary(a), risk, rule, StopRule(100, tol=1e-7))
-    best = optimum(a.T, risk.loss, weights.normalised, rule, 0)
+    best = optimum(a.T, risk, rule, 0)
     assert solution.objective == pytest.approx(best, rel=2e-6)
     for record in trace:
         assert record.lower_bound <= best * (1 + 1e-9)

@@ -100,7 +100,8 @@ class BoostingPath:
             kept[one] = kept.get(one, 0.0) + float(weights[j])
         if kept:
             parts = [np.array(part) for part in zip(*kept, strict=True)]
-            pool.append(Stumps.make(*parts, matrix.categorical[parts[0]]))
+            equals = matrix.categorical[parts[0]]
+            pool.append(Stumps.make(parts[0], parts[1], parts[2], parts[3], equals))
         free = weights[: self.n_free] if pool.n_free == self.n_free else np.zeros(pool.n_free)
         return np.concatenate([free, list(kept.values())])
 

@@ -32,8 +32,8 @@ class Scout:
         self, dictionary: StumpDictionary, risk: EmpiricalRisk, rule: PriceRule, sketch: RowSketch, pace: Pace
     ) -> None:
         rows, bins = sketch.rows, sketch.bins
-        assert risk.sign is not None
-        sign = risk.sign[rows]
+        sign = None if risk.sign is None else risk.sign[rows]
+        target = None if risk.target is None else risk.target[rows]
         weights = risk.weights.take(rows)
         matrix = dictionary.matrix.take(rows, bins)
         self.dictionary = StumpDictionary(
@@ -41,7 +41,7 @@ class Scout:
         )
         self.pool = self.dictionary.pool()
         self.rule, self.pace = rule, replace(pace, final_tol=None)
-        small = EmpiricalRisk(risk.loss, weights, sign, risk.threads)
+        small = EmpiricalRisk(risk.loss, weights, sign, risk.threads, target)
         self.master = Master(self.pool, small, lambda own: rule.prices(own.n_columns, own.n_free))
 
     @classmethod

@@ -2,6 +2,8 @@
 
 Selection looks at the same few columns thousands of times; forty stumps on a few features leave far fewer
 distinct rows than the table has. Merged weights are sums of integers, so the order of rows does not show.
+Rows with different targets are merged around their mean: what they lose among themselves is a constant
+(docs/mathematics.md, "Squared loss").
 """
 
 from __future__ import annotations
@@ -26,18 +28,21 @@ def merge_rows(problem: CardinalityProblem) -> CardinalityProblem:
     """An equal problem over distinct rows and stored columns; weights over columns mean the same."""
     dense = problem.pool.dense()
     risk = problem.risk
-    if dense.dtype == np.int8 and dense.shape[1] > 0:
-        first, group = _distinct_rows(dense)
-        weights = _merged_weights(risk.weights, group, len(first), risk.threads)
-        dense = dense[first]
-    else:
-        weights = risk.weights
-    return _stored(problem, dense, weights)
+    if dense.dtype != np.int8 or dense.shape[1] == 0:
+        return _stored(problem, dense, risk)
+    first, group = _distinct_rows(dense)
+    weights = _merged_weights(risk.weights, group, len(first), risk.threads)
+    merged = replace(risk, weights=weights, sign=None, passes=[0])
+    if risk.target is not None:
+        target = _mean_targets(risk, risk.target, group, len(first))
+        within = replace(risk, offset=0.0, passes=[0]).evaluate(target[group]).value
+        merged = replace(merged, target=target, offset=risk.offset + within)
+    return _stored(problem, dense[first], merged)
 
 
 def sketch_rows(merged: CardinalityProblem, limit: int = SKETCH_ROWS) -> CardinalityProblem:
     """A smaller problem on about ``limit`` distinct rows, picked by their content; for searching only."""
-    dense, weights = merged.pool.dense(), merged.risk.weights
+    dense, risk = merged.pool.dense(), merged.risk
     one_in = len(dense) // limit
     if one_in < 2 or dense.dtype != np.int8:
         return merged
@@ -49,15 +54,16 @@ def sketch_rows(merged: CardinalityProblem, limit: int = SKETCH_ROWS) -> Cardina
     rows = np.flatnonzero((mixed >> np.uint64(20)) % np.uint64(one_in) == 0)
     if len(rows) < limit // 2:
         return merged
-    return _stored(merged, dense[rows], weights.take(rows))
+    target = None if risk.target is None else risk.target[rows]
+    some = replace(risk, weights=risk.weights.take(rows), target=target, passes=[0])
+    return _stored(merged, dense[rows], some)
 
 
-def _stored(problem: CardinalityProblem, dense: NDArray[Any], weights: RowWeights) -> CardinalityProblem:
-    risk = problem.risk
+def _stored(problem: CardinalityProblem, dense: NDArray[Any], risk: EmpiricalRisk) -> CardinalityProblem:
+    """The problem on these columns, which have y multiplied in."""
     store = ColumnStore(np.ascontiguousarray(dense.T), risk.threads)
     pool = MatrixPool(store, np.arange(len(store), dtype=np.int32))
-    merged = EmpiricalRisk(risk.loss, weights, None, risk.threads)
-    return replace(problem, pool=pool, risk=merged)
+    return replace(problem, pool=pool, risk=replace(risk, sign=None))
 
 
 def _packed(dense: NDArray[np.int8]) -> NDArray[np.uint64]:
@@ -95,3 +101,16 @@ def _merged_weights(weights: RowWeights, group: NDArray[np.intp], n: int, thread
     np.add.at(total, group, lanes[:, 0])
     # a row that weighs next to nothing keeps one unit: its loss may still be large
     return RowWeights.make(n, np.maximum(total, 1).astype(np.float64) / scale)
+
+
+def _mean_targets(
+    risk: EmpiricalRisk, target: NDArray[np.float64], group: NDArray[np.intp], n: int
+) -> NDArray[np.float64]:
+    """The weighted mean target of every group: its least target, plus the mean of what is above that."""
+    least, most = np.full(n, np.inf), np.full(n, -np.inf)
+    np.minimum.at(least, group, target)
+    np.maximum.at(most, group, target)
+    above = risk.weights.sums(target - least[group], group, n)
+    weight = risk.weights.sums(np.ones(len(target)), group, n)
+    mean = least + np.where(weight > 0, above / np.where(weight > 0, weight, 1.0), 0.0)
+    return np.minimum(mean, most)  # where rows weigh next to nothing, sums have few digits

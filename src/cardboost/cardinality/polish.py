@@ -43,6 +43,7 @@ class Polisher:
         self._free = np.flatnonzero(~problem.prices.charged)
         self._seen: dict[tuple[int, ...], Incumbent] = {}
         self._models: dict[tuple[int, ...], tuple[Array, Array]] = {}
+        self._hessian: Array | None = None  # the latest
 
     def refit(self, support: Iterable[int], start: Array | None = None) -> Incumbent:
         """The best weights on this support; columns that end at 0 leave it."""
@@ -69,7 +70,9 @@ class Polisher:
         key = tuple(at.support)
         if key not in self._models:
             point = self.problem.risk.evaluate(self.problem.pool.margins(at.weights))
-            self._models[key] = (-self.problem.pool.edges(point), self.problem.pool.gram(point))
+            if self._hessian is None or not self.problem.risk.loss.quadratic:
+                self._hessian = self.problem.pool.gram(point)
+            self._models[key] = (-self.problem.pool.edges(point), self._hessian)
         return self._models[key]
 
     def _scores(self, at: Incumbent, model: tuple[Array, Array], supports: list[list[int]]) -> Array:

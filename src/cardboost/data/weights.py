@@ -76,25 +76,53 @@ class RowWeights:
         return held / self.total
 
     def mean_and_deviation(self, values: NDArray[np.float64]) -> tuple[float, float]:
-        """Weighted mean and standard deviation (1 where all values agree), independent of the order.
+        """Weighted mean and standard deviation (1 where all values agree), independent of the order."""
+        mean = self.mean(values)
+        centred = values - mean
+        largest = float(np.abs(centred).max())
+        if largest <= 1e-13 * abs(mean):
+            return mean, 1.0
+        exponent = int(np.frexp(largest)[1])  # squares neither overflow nor vanish
+        return mean, math.ldexp(math.sqrt(self.mean(np.ldexp(centred, -exponent) ** 2)), exponent)
 
-        Values are divided by the largest first, so that squares neither overflow nor vanish.
-        """
-        largest = float(np.max(np.abs(values)))
-        if largest == 0.0:
-            return 0.0, 1.0
-        unit = values / largest
-        mean = self._mean(unit)
-        deviation = math.sqrt(self._mean((unit - mean) ** 2))
-        if deviation <= 1e-14:
-            return mean * largest, 1.0
-        return mean * largest, deviation * largest
+    def sums(
+        self, values: NDArray[np.float64], group: NDArray[np.intp] | None = None, n: int = 1
+    ) -> NDArray[np.float64]:
+        """Weighted sums of the values in each of ``n`` groups (default: one), independent of their order."""
+        return np.ldexp(*self._sums(values, group, n))
 
-    def _mean(self, values: NDArray[np.float64]) -> float:
-        """Of values of about 1."""
-        weighted = values if self.factor is None else values * self.factor
-        bound = 5.0 * self.largest_factor * self.total_count
-        return _fixed_sum(weighted, self.count, bound, self.total_count) / self.total
+    def mean(self, values: NDArray[np.float64]) -> float:
+        """The weighted mean, independent of the order of the rows."""
+        sums, exponent = self._sums(values, None, 1)
+        return math.ldexp(float(sums[0]) / self.total, exponent)
+
+    def _sums(
+        self, values: NDArray[np.float64], group: NDArray[np.intp] | None, n: int
+    ) -> tuple[NDArray[np.float64], int]:
+        """Sums in units of a power of two, and its exponent."""
+        if not values.any():
+            return np.zeros(n), 0
+        # a first sum of the sizes sets the scale: an outlier must not cost the other rows their digits
+        exponent = int(np.frexp(np.abs(values).max())[1])
+        parts = (
+            np.ldexp(values, -exponent) if self.factor is None else np.ldexp(values, -exponent) * self.factor
+        )
+        largest = float(np.abs(parts).max())
+        units, scale = self._units(np.abs(parts), largest * self.total_count)
+        total = (float(units.sum()) + 0.5 * self.total_count + 1.0) / scale
+        units, scale = self._units(parts, min(total, largest * self.total_count))
+        out = np.zeros(n, dtype=np.int64)
+        if group is None:
+            out[0] = units.sum()
+        else:
+            np.add.at(out, group, units)
+        return out / scale, exponent
+
+    def _units(self, parts: NDArray[np.float64], bound: float) -> tuple[NDArray[np.int64], float]:
+        """count * round(part * scale), whose sizes add up to at most ``bound * scale``, and the scale."""
+        scale = fixed_scale(bound * (1.0 + 1e-9), self.total_count)
+        units = np.rint(parts * scale).astype(np.int64)
+        return units if self.count is None else units * self.count, scale
 
     @property
     def normalised(self) -> NDArray[np.float64]:

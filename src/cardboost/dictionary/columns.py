@@ -1,4 +1,4 @@
-"""Columns that are given as such: a matrix with y multiplied in, int8 where its entries allow, else float64.
+"""Columns that are given as such, of classes with y multiplied in: int8 where entries allow, else float64.
 
 Serves the solvers on plain matrices and stores the outputs of learners that are not stumps.
 """
@@ -48,7 +48,8 @@ class ColumnStore:
             sums = _kernels.dense_edges(self.values, self.signs, which, lane, self.threads)
             return sums.astype(np.float64) * point.fixed.edge_unit
         value, count, scale, unit = self._real(point, 0, self.largest)
-        quick = scale * self.largest * float(value.max(initial=0.0)) < _QUICK
+        largest = max(float(value.max(initial=0.0)), -float(value.min(initial=0.0)))
+        quick = scale * self.largest * largest < _QUICK
         sums = _kernels.dense_edges_real(self.values, which, value, count, scale, quick, self.threads)
         return sums.astype(np.float64) * unit
 

@@ -104,14 +104,15 @@ class StumpDictionary(Dictionary):
     def __init__(
         self,
         matrix: BinnedMatrix,
-        sign: NDArray[np.int8],
+        sign: NDArray[np.int8] | None,
         threads: int = 1,
         intercept: bool = True,
         weights: RowWeights | None = None,
         monotonic: NDArray[np.int8] | None = None,
     ) -> None:
-        """``weights``: given, Hessians on large tables are estimated from a sketch of the rows.
+        """``sign``: y, which is multiplied into the columns; None (regression): the columns are the stumps.
 
+        ``weights``: given, Hessians on large tables are estimated from a sketch of the rows.
         ``monotonic``: per feature 1 (the score may only rise with it), -1 (only fall) or 0.
         """
         self.matrix = matrix
@@ -489,4 +490,5 @@ class StumpPool(ColumnPool):
                 out[:, j] = self.stumps.polarity[j]
             else:
                 out[:, j] = self.signs[j][bins[feature]]
-        return out * self.dictionary.sign[:, None]
+        sign = self.dictionary.sign
+        return out if sign is None else out * sign[:, None]

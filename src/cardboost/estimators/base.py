@@ -1,4 +1,4 @@
-"""What the boosted estimators share: reading tables, resolving parameters, and everything about a fitted card."""
+"""What the boosted estimators share: reading tables, resolving parameters, and the fitted card."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cardboost.data.weights import RowWeights
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.estimators.callbacks import CallbackSupportMixin, Rounds
 from cardboost.estimators.features import feature_prices, monotonic_directions
-from cardboost.losses import get_loss
+from cardboost.losses import Loss
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.io import save
 from cardboost.risk import EmpiricalRisk
@@ -96,7 +96,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
     # ------------------------------------------------------------------------------------ training
 
     def _settings(
-        self, loss: str, table: Table, started: float, stopped: Callable[[], bool]
+        self, loss: Loss, table: Table, started: float, stopped: Callable[[], bool]
     ) -> TrainingSettings:
         for name, (default, meaning) in _LATER.items():
             value = getattr(self, name)
@@ -118,7 +118,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
 
         limit = optional("time_limit", number, 0.0, strict=True)
         return TrainingSettings(
-            loss=get_loss(loss),
+            loss=loss,
             max_terms=optional("max_terms", whole, 1),
             l0=number("l0", self.l0, 0.0),
             l1=number("l1", self.l1, 0.0),

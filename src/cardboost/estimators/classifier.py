@@ -25,6 +25,7 @@ from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.estimators.base import BoostedCards, Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
 from cardboost.estimators.validation import class_codes, class_factors, sample_weights, split_rows
+from cardboost.losses import get_loss
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.risk import EmpiricalRisk
@@ -171,7 +172,7 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
         """``callback`` sees every round and ends generation by returning true; ``stopped`` ends searches."""
         started = time.perf_counter()
         table = self._read_for_fit(X)
-        settings = self._settings(self.loss, table, started, stopped)
+        settings = self._settings(get_loss(self.loss), table, started, stopped)
         classes, codes = class_codes(y, table.n_rows)
         raw = sample_weights(sample_weight, table.n_rows)
         if raw is not None and not (raw > 0).all():

@@ -15,6 +15,7 @@ from cardboost.data.weights import RowWeights
 from cardboost.estimators.base import BoostedCards, Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
 from cardboost.estimators.validation import real_targets, sample_weights, split_rows
+from cardboost.losses import SQUARED
 from cardboost.model.ensemble import Ensemble
 from cardboost.risk import EmpiricalRisk
 from cardboost.threads import usable_threads
@@ -139,7 +140,7 @@ class CardBoostRegressor(RegressorMixin, BoostedCards):
         if self.dictionary != "stumps":
             raise ValueError(f"dictionary={self.dictionary!r}: only 'stumps' is available for regression.")
         table = self._read_for_fit(X)
-        settings = self._settings(self.loss, table, started, stopped)
+        settings = self._settings(SQUARED, table, started, stopped)
         target = real_targets(y, table.n_rows)
         raw = sample_weights(sample_weight, table.n_rows)
         if raw is not None and not (raw > 0).all():

@@ -91,6 +91,8 @@ class Master:
         n, known = self.pool.n_columns, len(self._gram)
         if self._anchor is None:
             return self.renew_gram()
+        if self.risk.loss.quadratic:  # any point will do, and what was summed here is at hand
+            self._anchor = self.point
         if known < n:
             rows = self.pool.gram(self._anchor, np.arange(known, n), exact=self._exact)
             grown = np.empty((n, n))
@@ -139,12 +141,11 @@ class Master:
             steps += 1
             if not taken:
                 before = None
-                fresh = self._anchor is start
+                fresh = self._fresh(start)
                 if promised <= 0.0 or tol is None or (fresh and self._exact):
                     status = "stalled"
                     break
-                self._exact |= fresh
-                self._forget()
+                self._forget(exact=fresh)
                 continue
             # near the optimum the objective no longer shows what a step gains; the bound still does
             unseen = unseen + 1 if got <= _ROUNDING * abs(self.objective) else 0
@@ -153,8 +154,7 @@ class Master:
                 break
             slow = slow + 1 if tol is not None and got > _SLOW * last_drop else 0
             if got < _SHORTFALL * promised or slow >= _PATIENCE:
-                self._exact |= slow >= _PATIENCE and self._anchor is start
-                self._forget()
+                self._forget(exact=slow >= _PATIENCE and self._fresh(start))
                 slow = 0
             last_drop = got
         if tol is not None and certified and self._bound_at is not self.point:
@@ -169,13 +169,22 @@ class Master:
         self._bound_at = self.point
         return self.objective - self._bound
 
-    def _forget(self) -> None:
-        """Make the Hessian anew when it is next needed."""
-        self._anchor = self._metric = None
+    def _fresh(self, point: RiskPoint) -> bool:
+        """Whether the Hessian at the anchor is that of this point."""
+        return self._anchor is point or (self._anchor is not None and self.risk.loss.quadratic)
+
+    def _forget(self, exact: bool = False) -> None:
+        """Make the Hessian anew when it is next needed, and exactly from now on if so asked."""
+        if not self.risk.loss.quadratic or (exact and not self._exact):
+            self._anchor = None
+        self._exact |= exact
+        self._metric = None
 
     def _learn(self, step: Array, change: Array) -> None:
         """Correct the metric along the last step by what the gradient did there (BFGS)."""
         if self._metric is None or len(self._metric) != len(step) or self.pool.cheap_gram:
+            return
+        if self._exact and self.risk.loss.quadratic:
             return
         held = _fixed_order_product(self._metric, step)
         model, true = float(np.sum(step * held)), float(np.sum(step * change))
@@ -184,7 +193,7 @@ class Master:
 
     def _step(self, edges: Array) -> tuple[bool, float, float]:
         """One Newton step from the present weights; returns (taken, promised drop, true drop)."""
-        if self.pool.cheap_gram and self._anchor is not self.point:
+        if self.pool.cheap_gram and not self._fresh(self.point):
             self._forget()
         if self._metric is None or len(self._metric) != self.pool.n_columns:
             gram = self.gram()
