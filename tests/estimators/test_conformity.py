@@ -44,20 +44,23 @@ class Sampler:
 @pytest.mark.parametrize("kind", [CardBoostClassifier, CardBoostRegressor])
 def test_clones_share_the_sampler(kind):
     sampler = Sampler()
-    model = kind(selector=sampler, feature_costs={"a": 1.0}).set_fit_request(sample_weight=True)
+    model = kind(selector=sampler, feature_costs={"a": 1.0})
+    with config_context(enable_metadata_routing=True):
+        model.set_fit_request(sample_weight=True)
     other = clone(model)
     assert other.get_params()["selector"] is sampler
     assert other.feature_costs == model.feature_costs
     assert other.feature_costs is not model.feature_costs
     assert other.get_metadata_routing()._serialize() == model.get_metadata_routing()._serialize()
     with pytest.raises(ValueError, match="selector"):
-        other.fit(np.eye(4), [0, 1, 0, 1])
+        other.set_params(feature_costs=None).fit(np.eye(4), [0, 1, 0, 1])
 
 
 def test_metadata_is_routed():
     X, y = load_breast_cancer(return_X_y=True)
     with config_context(enable_metadata_routing=True):
-        model = CardBoostClassifier(max_terms=2, max_iter=4, n_jobs=1).set_fit_request(sample_weight=True)
+        model = CardBoostClassifier(max_terms=2, max_iter=4, n_jobs=1)
+        model.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         found = cross_validate(model, X, y, params={"sample_weight": np.ones(len(y))}, cv=2)
     assert found["test_score"].min() > 0.8
 

@@ -67,7 +67,10 @@ def test_weights_are_repetitions_to_the_bit(diabetes, max_terms):
     at = np.random.default_rng(1).permutation(np.repeat(np.arange(len(y)), count))
     repeated = fitted(X.iloc[at], y.iloc[at], max_terms=max_terms, n_jobs=2)
     assert weighted.ensemble_ == repeated.ensemble_
-    assert weighted.certificate_.to_dict() == repeated.certificate_.to_dict()
+    claims = [fit.certificate_.to_dict() for fit in (weighted, repeated)]
+    for one in claims:  # the number of rows is part of the certificate
+        one["digest"] = one["data"]["rows"] = None
+    assert claims[0] == claims[1]
 
 
 def test_constant_targets_and_extremes(diabetes):
@@ -77,7 +80,7 @@ def test_constant_targets_and_extremes(diabetes):
     for size in (1e-300, 1e300):
         out = fitted(X, y * (size / 346.0)).predict(X)
         assert np.isfinite(out).all()
-        assert np.std(out) > 0
+        assert len(np.unique(out)) > 3
     spike = y.to_numpy().copy()
     spike[0] = 1e9
     assert fitted(X, spike).certificate_.verify(X, spike)

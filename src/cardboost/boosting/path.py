@@ -27,7 +27,7 @@ class ModelFrame:
     feature_names: tuple[str, ...] | None
     classes: tuple[Any, Any] | None
     cuts: tuple[Array, ...]
-    categories: tuple[Categories | None, ...] | None
+    categories: tuple[Categories | None, ...]
     mean: float = 0.0
     scale: float = 1.0
 
@@ -38,7 +38,7 @@ class ModelFrame:
             if j < n_free:
                 continue
             feature, code = int(stumps.feature[j]), int(stumps.cut[j])
-            known = None if self.categories is None else self.categories[feature]
+            known = self.categories[feature]
             terms.append(
                 Term(
                     feature,
@@ -49,7 +49,7 @@ class ModelFrame:
                     None if known is None else known.label(code),
                 )
             )
-        used = {} if self.categories is None else {t.feature: self.categories[t.feature] for t in terms}
+        used = {term.feature: self.categories[term.feature] for term in terms}
         return Ensemble(
             loss=self.loss,
             intercept=intercept_of(weights, n_free) * self.scale + self.mean,
@@ -111,8 +111,7 @@ class BoostingPath:
         rest = (int(self.stumps.polarity[j]), bool(self.stumps.missing_left[j]))
         if feature == CONSTANT:
             return None
-        old = None if self.frame.categories is None else self.frame.categories[feature]
-        new = None if matrix.categories is None else matrix.categories[feature]
+        old, new = self.frame.categories[feature], matrix.categories[feature]
         if old is not None or new is not None:
             if old is None or new is None:
                 return None

@@ -60,6 +60,8 @@ class TrainingSettings:
     #: sees every round, with a way to get the model of that round; ends generation by returning true
     callback: Callable[[TraceRecord, Callable[[], Ensemble]], object] | None = None
     stopped: Callable[[], bool] = lambda: False
+    max_features: int | None = None
+    feature_costs: Array | None = None
 
     def late(self, share: float = 1.0) -> bool:
         """Whether this share of the time is up, or the caller has asked to stop."""

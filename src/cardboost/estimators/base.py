@@ -172,7 +172,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
 
     def _held_out(self, table: Table, matrix: BinnedMatrix, risk: EmpiricalRisk) -> HeldOut:
         """Held-out rows under the cuts and categories of the training rows."""
-        return HeldOut(apply_cuts(table, matrix, risk.threads), risk)
+        return HeldOut(apply_cuts(table, matrix.cuts, risk.threads, matrix.categories), risk)
 
     def _earlier(self) -> tuple[BoostingPath, ...] | None:
         """Where a warm start goes on from."""
