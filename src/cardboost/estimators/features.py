@@ -34,7 +34,7 @@ def _position(name: str, key: Any, table: Table) -> int:
         if key not in table.names:
             raise ValueError(f"{name} names {key!r}, which is not a feature of X.")
         return table.names.index(key)
-    if isinstance(key, bool) or not isinstance(key, numbers.Integral) or not 0 <= key < table.n_features:
+    if isinstance(key, bool) or not isinstance(key, numbers.Integral) or int(key) not in range(table.n_features):
         raise ValueError(f"{name}: {key!r} is neither a feature name nor a position below {table.n_features}.")
     return int(key)
 

@@ -21,7 +21,10 @@ def class_codes(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """The classes in order, and for every row the position of its class."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None.")
-    y = column_or_1d(np.asarray(y), warn=True)
+    given, y = y, np.asarray(y)
+    if y.dtype.kind == "U" and isinstance(given, list | tuple):
+        y = np.array(given, dtype=object)  # NumPy would write NaN and numbers out as text
+    y = column_or_1d(y, warn=True)
     if len(y) != n_rows:
         raise ValueError(f"X and y have inconsistent numbers of samples: {n_rows} and {len(y)}.")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
