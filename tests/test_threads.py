@@ -17,7 +17,7 @@ from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.stumps import StumpDictionary
-from cardboost.losses import LOSSES
+from cardboost.losses import LOSSES, SQUARED
 from cardboost.master.newton import Master
 from cardboost.master.problem import PriceRule
 from cardboost.risk import EmpiricalRisk
@@ -41,8 +41,12 @@ def fit(X, y, weights, loss, threads, criterion="gain"):
     """All numbers of a fit, as bytes."""
     row_weights = RowWeights.make(len(y), weights)
     matrix = bin_table(read_table(X), row_weights, 64, threads)
-    dictionary = StumpDictionary(matrix, y, threads)
-    risk = EmpiricalRisk(LOSSES[loss], row_weights, y, threads)
+    sign = None if loss == "squared" else y
+    dictionary = StumpDictionary(matrix, sign, threads)
+    if loss == "squared":
+        risk = EmpiricalRisk(SQUARED, row_weights, None, threads, target=np.nan_to_num(X[:, 4] ** 3) + y)
+    else:
+        risk = EmpiricalRisk(LOSSES[loss], row_weights, y, threads)
     rule = PriceRule(1e-4, 1e-3)
     master = Master(dictionary.pool(), risk, lambda pool: rule.prices(pool.n_columns, pool.n_free))
     pool, solution, trace = generate(
@@ -62,7 +66,7 @@ def fit(X, y, weights, loss, threads, criterion="gain"):
     )
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", [*LOSSES, "squared"])
 @pytest.mark.parametrize("weighting", ["none", "counts", "real"])
 def test_the_same_bits(loss, weighting):
     X, y, weights = make_table(weighting)
@@ -74,7 +78,7 @@ def test_the_same_bits(loss, weighting):
     assert fit(X[order], y[order], None if weights is None else weights[order], loss, 2) == first
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", [*LOSSES, "squared"])
 def test_a_count_is_the_row_so_many_times(loss):
     X, y, weights = make_table("counts")
     times = weights.astype(int)

@@ -103,6 +103,45 @@ def test_some_rows_keep_their_weights(pairs, kind, data):
     np.testing.assert_allclose(part.normalised, share / share.sum(), rtol=1e-14)
 
 
+@st.composite
+def weighted_values(draw):
+    """Row weights of every kind, values of any size, and a group for every row."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n = draw(st.integers(1, 80))
+    count = rng.integers(1, 9, n).astype(float) if draw(st.booleans()) else None
+    factor = rng.choice([0.1, 0.7, 1.3], n) if draw(st.booleans()) else None
+    values = rng.standard_t(1.5, n) * draw(st.sampled_from([0.0, 1e-300, 1.0, 1e6, 1e300]))
+    return rng, count, factor, values, rng.integers(0, 4, n)
+
+
+@given(weighted_values())
+@settings(max_examples=100)
+def test_sums_and_means(case):
+    rng, count, factor, values, group = case
+    n = len(values)
+    made = RowWeights.make(n, count, factor)
+    weights, size = weights_of(made), max(float(np.abs(values).max()), 5e-324)
+    expected = [math.fsum((weights * (values / size))[group == g]) for g in range(4)]
+    room = 1e-14 * math.fsum(weights * np.abs(values / size))
+    np.testing.assert_allclose(made.sums(values, group, 4) / size, expected, rtol=1e-14, atol=room)
+    assert made.mean(values) / size == pytest.approx(math.fsum(expected) / made.total, abs=room / made.total)
+    order = rng.permutation(n)
+    moved = RowWeights.make(n, *(None if own is None else own[order] for own in (count, factor)))
+    assert moved.mean(values[order]) == made.mean(values)
+    assert moved.sums(values[order], group[order], 4).tobytes() == made.sums(values, group, 4).tobytes()
+    times = np.ones(n, int) if count is None else count.astype(int)
+    again = RowWeights.make(times.sum(), None, None if factor is None else np.repeat(factor, times))
+    assert again.mean(np.repeat(values, times)) == made.mean(values)
+    assert again.sums(np.repeat(values, times))[0] == made.sums(values)[0]
+
+
+def test_an_outlier_leaves_other_sums_their_digits():
+    values, group = np.full(100_001, 0.1), np.zeros(100_001, int)
+    values[0], group[0] = 1e5, 1
+    made = RowWeights.make(100_001, None)
+    assert made.sums(values, group, 2) == pytest.approx([1e4, 1e5], rel=1e-12)
+
+
 def test_class_weights_multiply():
     made = RowWeights.make(3, np.array([1.0, 2.0, 3.0]), np.array([0.5, 0.5, 0.3]))
     np.testing.assert_array_equal(made.count, [1, 2, 3])
