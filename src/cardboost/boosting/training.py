@@ -18,13 +18,13 @@ from cardboost.boosting.column_generation import Pace, StopRule, Trace, TraceRec
 from cardboost.boosting.scouting import Scout
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.cardinality.relaxation import dictionary_relaxation, pool_relaxation
+from cardboost.cardinality.relaxation import Relaxation, dictionary_relaxation, pool_relaxation
 from cardboost.certificate.bounds import Leaf, dual_bound
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, intercept_of, write_certificate
 from cardboost.data.binning import BinnedMatrix
 from cardboost.data.weights import RowWeights
-from cardboost.dictionary.base import Criterion
+from cardboost.dictionary.base import ColumnPool, Criterion
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool
 from cardboost.losses import Loss
 from cardboost.master.newton import Master
@@ -103,6 +103,21 @@ def pace_for(settings: TrainingSettings) -> Pace:
     )
 
 
+def price_rule(settings: TrainingSettings) -> PriceRule:
+    """Prices while columns are generated: what a term costs outright is left to the selection."""
+    box = np.inf if settings.max_weight is None else settings.max_weight
+    return PriceRule(settings.l1, settings.l2, 0.0, box, INTERCEPT_BOX[settings.loss.name])
+
+
+def stop_rule(settings: TrainingSettings) -> StopRule:
+    limit = min(settings.hot_start, settings.max_iter) if settings.selects else settings.max_iter
+    if settings.max_terms is not None:
+        limit = min(settings.max_iter, max(limit, settings.max_terms))
+    # with a time limit half of it is for generating where a selection and its proof follow
+    deadline = settings.started + settings.time_limit * (0.5 if settings.selects else 0.9)
+    return StopRule(limit, 0.0 if settings.selects else settings.tol, deadline)
+
+
 def train(
     matrix: BinnedMatrix,
     sign: NDArray[np.int8],
@@ -115,16 +130,10 @@ def train(
     """Fit a binary ensemble of stumps and its certificate."""
     dictionary = StumpDictionary(matrix, sign, settings.threads, settings.fit_intercept, weights)
     risk = EmpiricalRisk(settings.loss, weights, sign, settings.threads)
-    box = np.inf if settings.max_weight is None else settings.max_weight
-    rule = PriceRule(settings.l1, settings.l2, 0.0, box, INTERCEPT_BOX[settings.loss.name])
+    rule = price_rule(settings)
     pool = dictionary.pool()
-    start = _constant_weights(pool, risk, rule)
+    start = constant_weights(pool, risk, rule)
     master = Master(pool, risk, lambda own: rule.prices(own.n_columns, own.n_free), start)
-    limit = min(settings.hot_start, settings.max_iter) if settings.selects else settings.max_iter
-    if settings.max_terms is not None:
-        limit = min(settings.max_iter, max(limit, settings.max_terms))
-    # with a time limit half of it is for generating where a selection and its proof follow
-    deadline = settings.started + settings.time_limit * (0.5 if settings.selects else 0.9)
     pace = pace_for(settings)
     scout = None if settings.criterion == "edge" else Scout.make(dictionary, risk, rule, pace)
     find = None
@@ -132,8 +141,7 @@ def train(
         pace = replace(pace, columns=lambda n: 20 + 2 * n, newton_steps=1)
         find = lambda own, w, k: scout.propose(own, w, k, settings.criterion)  # noqa: E731
     _, solution, trace = generate(
-        dictionary, master,
-        StopRule(limit, 0.0 if settings.selects else settings.tol, deadline),
+        dictionary, master, stop_rule(settings),
         criterion=settings.criterion, l1=settings.l1, l2=settings.l2, unseen=rule.prices(1, 0),
         pace=pace, callback=settings.callback, started=settings.started, scout=find,
     )  # fmt: skip
@@ -145,11 +153,11 @@ def train(
         master.move_to(_netted(pool, master.weights))
         weights_found = master.weights
         certified = proof.convex(rule, master)
-    ensemble = _ensemble(pool, weights_found, matrix, settings.loss, feature_names, classes)
+    ensemble = ensemble_of(pool, weights_found, matrix, settings.loss, feature_names, classes)
     return TrainingResult(ensemble, Certificate(certified, classes[1]), trace)
 
 
-def _constant_weights(pool: StumpPool, risk: EmpiricalRisk, rule: PriceRule) -> Array:
+def constant_weights(pool: ColumnPool, risk: EmpiricalRisk, rule: PriceRule) -> Array:
     """Weights of the intercept's two columns in the empty model."""
     if not pool.n_free or risk.sign is None:
         return np.zeros(pool.n_columns)
@@ -177,6 +185,34 @@ def _netted(pool: StumpPool, weights: Array) -> Array:
             out[j] -= shared
             out[other] -= shared
     return out
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Columns of a pool chosen within a box that is now fixed, and the relaxation that bounds any choice."""
+
+    rule: PriceRule
+    problem: CardinalityProblem
+    weights: Array
+    objective: float
+    root: Relaxation
+
+
+def choose(
+    pool: ColumnPool, risk: EmpiricalRisk, rule: PriceRule, settings: TrainingSettings, start: Array
+) -> Choice:
+    """Local search for the columns to keep; without ``max_weight`` the box is twice the largest weight."""
+    rule = replace(rule, l0=settings.l0)
+    problem = CardinalityProblem(pool, risk, rule.prices(pool.n_columns, pool.n_free), settings.max_terms)
+    found, _ = polish(problem, start, lambda: settings.late(0.75))
+    weights = found.weights
+    if settings.max_weight is None:
+        largest = float(np.max(weights[pool.n_free :], initial=0.0))
+        rule = replace(rule, max_weight=2.0 * largest if largest > 0 else 1.0)
+        problem = problem.with_box(rule.max_weight)
+    objective = problem.objective(risk.evaluate(pool.margins(weights)).value, weights)
+    root = pool_relaxation(problem, weights, lambda: settings.late(0.85))
+    return Choice(rule, problem, weights, objective, root)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,18 +246,8 @@ class _Proof:
     def select(self, rule: PriceRule, start: Array) -> tuple[dict[str, Any], Array]:
         """Choose columns of the pool, then bound any choice in the pool or the dictionary."""
         pool, settings = self.pool, self.settings
-        rule = replace(rule, l0=settings.l0)
-        problem = CardinalityProblem(
-            pool, self.risk, rule.prices(pool.n_columns, pool.n_free), settings.max_terms
-        )
-        found, _ = polish(problem, start, lambda: settings.late(0.75))
-        weights = found.weights
-        if settings.max_weight is None:
-            largest = float(np.max(weights[pool.n_free :], initial=0.0))
-            rule = replace(rule, max_weight=2.0 * largest if largest > 0 else 1.0)
-            problem = problem.with_box(rule.max_weight)
-        objective = problem.objective(self.risk.evaluate(pool.margins(weights)).value, weights)
-        root = pool_relaxation(problem, weights, lambda: settings.late(0.85))
+        choice = choose(pool, self.risk, rule, settings, start)
+        rule, problem, weights, root = choice.rule, choice.problem, choice.weights, choice.root
         bounds = [ProvenScope("pool", pool.n_columns, [root.leaf])]
         everything = pool
         if self._whole_dictionary_fits:
@@ -236,7 +262,7 @@ class _Proof:
                 edges = everything.edges(point)[: pool.n_columns]
                 bound, theta = dual_bound(point, edges, problem.prices, problem.max_terms)
                 bounds[0] = ProvenScope("pool", pool.n_columns, [Leaf(outer.leaf.weights, theta, bound)])
-        return self._write(everything, rule, weights, objective, bounds), weights
+        return self._write(everything, rule, weights, choice.objective, bounds), weights
 
     def _write(
         self,
@@ -275,7 +301,7 @@ def _cut(cuts: tuple[Array, ...], feature: int, cut: int) -> float | None:
     return float(cuts[feature][cut]) if cut < len(cuts[feature]) else None
 
 
-def _ensemble(
+def ensemble_of(
     pool: StumpPool,
     weights: Array,
     matrix: BinnedMatrix,
