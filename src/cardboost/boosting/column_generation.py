@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 STATUS = {
     "optimal": "the duality gap over the whole dictionary is within tol",
     "column limit": "the limit on columns was reached",
-    "exhausted": "no unseen column has an edge above its price",
+    "exhausted": "the search found no further column with an edge above its price",
     "time limit": "time_limit was reached",
     "stopped": "the callback asked to stop",
 }
@@ -158,7 +158,8 @@ def generate(
         elif wanted <= 0:
             status = "column limit"
         elif whole and (len(proposals) == 0 or proposals.bound <= l1):
-            if not tight and len(proposals):  # with better weights another column may have an edge again
+            # with better weights another column may have an edge again
+            if not tight and (len(proposals) or not dictionary.exact):
                 tight = True
                 records.pop()
                 master.solve(tol=pace.final_tol or 1e-8, max_iter=200)

@@ -20,11 +20,11 @@ from cardboost.boosting.path import BoostingPath, ModelFrame, cut_value
 from cardboost.boosting.scouting import Scout
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.cardinality.relaxation import dictionary_relaxation, pool_relaxation
+from cardboost.cardinality.relaxation import Relaxation, dictionary_relaxation, pool_relaxation
 from cardboost.certificate.bounds import Leaf, dual_bound
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, intercept_of, write_certificate
-from cardboost.dictionary.base import Criterion
+from cardboost.dictionary.base import ColumnPool, Criterion
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool
 from cardboost.losses import Loss
 from cardboost.master.newton import Master
@@ -58,7 +58,7 @@ class TrainingSettings:
     time_limit: float
     started: float
     #: sees every round, with a way to get the model of that round; ends generation by returning true
-    callback: Callable[[TraceRecord, Callable[[], Ensemble]], object] | None = None
+    callback: Callable[[TraceRecord, Callable[[], Any]], object] | None = None
     stopped: Callable[[], bool] = lambda: False
     max_features: int | None = None
     feature_costs: Array | None = None
@@ -126,21 +126,30 @@ def pace_for(settings: TrainingSettings) -> Pace:
     )
 
 
-def train(task: TrainingTask, settings: TrainingSettings) -> TrainingResult:
-    """Fit an ensemble of stumps and its certificate."""
-    dictionary, risk = task.dictionary, task.risk
+def price_rule(settings: TrainingSettings) -> PriceRule:
+    """Prices while columns are generated: what a term costs outright is left to the selection."""
     box = np.inf if settings.max_weight is None else settings.max_weight
-    rule = PriceRule(settings.l1, settings.l2, 0.0, box, INTERCEPT_BOX[settings.loss.name])
-    pool = dictionary.pool()
-    constant = _constant_weights(pool, risk, rule)
-    start = constant if task.known is None else np.minimum(task.known.restart(pool), box)
-    known = pool.n_columns - pool.n_free
-    master = Master(pool, risk, lambda own: rule.prices(own.n_columns, own.n_free), start)
+    return PriceRule(settings.l1, settings.l2, 0.0, box, INTERCEPT_BOX[settings.loss.name])
+
+
+def stop_rule(settings: TrainingSettings, known: int = 0) -> StopRule:
+    """When to stop generating, with ``known`` columns to begin with."""
     limit = min(settings.hot_start, settings.max_iter) if settings.selects else settings.max_iter
     if settings.max_terms is not None:
         limit = min(settings.max_iter, max(limit, settings.max_terms))
     # with a time limit half of it is for generating where a selection and its proof follow
     deadline = settings.started + settings.time_limit * (0.5 if settings.selects else 0.9)
+    return StopRule(max(0, limit - known), 0.0 if settings.selects else settings.tol, deadline)
+
+
+def train(task: TrainingTask, settings: TrainingSettings) -> TrainingResult:
+    """Fit an ensemble of stumps and its certificate."""
+    dictionary, risk, rule = task.dictionary, task.risk, price_rule(settings)
+    pool = dictionary.pool()
+    constant = constant_weights(pool, risk, rule)
+    start = constant if task.known is None else np.minimum(task.known.restart(pool), rule.max_weight)
+    known = pool.n_columns - pool.n_free
+    master = Master(pool, risk, lambda own: rule.prices(own.n_columns, own.n_free), start)
     pace = pace_for(settings)
     early = None if task.held_out is None else EarlyStop(task.held_out)
     fine = settings.criterion == "edge" or early is not None
@@ -160,8 +169,7 @@ def train(task: TrainingTask, settings: TrainingSettings) -> TrainingResult:
         return late
 
     _, solution, trace = generate(
-        dictionary, master,
-        StopRule(max(0, limit - known), 0.0 if settings.selects else settings.tol, deadline),
+        dictionary, master, stop_rule(settings, known),
         criterion=settings.criterion, l1=settings.l1, l2=settings.l2, unseen=rule.prices(1, 0),
         pace=pace, callback=after_round, started=settings.started, scout=find, known=known,
     )  # fmt: skip
@@ -188,7 +196,7 @@ def train(task: TrainingTask, settings: TrainingSettings) -> TrainingResult:
     return TrainingResult(ensemble, Certificate(certified, positive), trace, path, losses)
 
 
-def _constant_weights(pool: StumpPool, risk: EmpiricalRisk, rule: PriceRule) -> Array:
+def constant_weights(pool: ColumnPool, risk: EmpiricalRisk, rule: PriceRule) -> Array:
     """Weights of the intercept's two columns in the empty model."""
     if not pool.n_free or risk.sign is None:
         return np.zeros(pool.n_columns)
@@ -216,6 +224,34 @@ def _netted(pool: StumpPool, weights: Array) -> Array:
             out[j] -= shared
             out[other] -= shared
     return out
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Columns of a pool chosen within a box that is now fixed, and the relaxation that bounds any choice."""
+
+    rule: PriceRule
+    problem: CardinalityProblem
+    weights: Array
+    objective: float
+    root: Relaxation
+
+
+def choose(
+    pool: ColumnPool, risk: EmpiricalRisk, rule: PriceRule, settings: TrainingSettings, start: Array
+) -> Choice:
+    """Local search for the columns to keep; without ``max_weight`` the box is twice the largest weight."""
+    rule = replace(rule, l0=settings.l0)
+    problem = CardinalityProblem(pool, risk, rule.prices(pool.n_columns, pool.n_free), settings.max_terms)
+    found, _ = polish(problem, start, lambda: settings.late(0.75))
+    weights = found.weights
+    if settings.max_weight is None:
+        largest = float(np.max(weights[pool.n_free :], initial=0.0))
+        rule = replace(rule, max_weight=2.0 * largest if largest > 0 else 1.0)
+        problem = problem.with_box(rule.max_weight)
+    objective = problem.objective(risk.evaluate(pool.margins(weights)).value, weights)
+    root = pool_relaxation(problem, weights, lambda: settings.late(0.85))
+    return Choice(rule, problem, weights, objective, root)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,19 +286,9 @@ class _Proof:
     def select(self, rule: PriceRule, start: Array) -> tuple[dict[str, Any], Array]:
         """Choose columns of the pool, then bound any choice in the pool or the dictionary."""
         pool, settings = self.pool, self.settings
-        rule = replace(rule, l0=settings.l0)
-        problem = CardinalityProblem(
-            pool, self.risk, rule.prices(pool.n_columns, pool.n_free), settings.max_terms
-        )
-        found, _ = polish(problem, start, lambda: settings.late(0.75))
-        weights = found.weights
-        if settings.max_weight is None:
-            largest = float(np.max(weights[pool.n_free :], initial=0.0))
-            rule = replace(rule, max_weight=2.0 * largest if largest > 0 else 1.0)
-            problem = problem.with_box(rule.max_weight)
+        choice = choose(pool, self.risk, rule, settings, start)
+        rule, problem, weights, root = choice.rule, choice.problem, choice.weights, choice.root
         pool.place_missing(weights)
-        objective = problem.objective(self.risk.evaluate(pool.margins(weights)).value, weights)
-        root = pool_relaxation(problem, weights, lambda: settings.late(0.85))
         bounds = [ProvenScope("pool", pool.n_columns, [root.leaf])]
         everything = pool
         if self._whole_dictionary_fits:
@@ -277,7 +303,7 @@ class _Proof:
                 edges = everything.edges(point)[: pool.n_columns]
                 bound, theta = dual_bound(point, edges, problem.prices, problem.max_terms)
                 bounds[0] = ProvenScope("pool", pool.n_columns, [Leaf(outer.leaf.weights, theta, bound)])
-        return self._write(everything, rule, weights, objective, bounds), weights
+        return self._write(everything, rule, weights, choice.objective, bounds), weights
 
     def _write(
         self,

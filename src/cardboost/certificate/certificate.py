@@ -7,7 +7,7 @@ checker, which recomputes every number from the data.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,8 @@ class Certificate:
 
     content: Mapping[str, Any]
     positive: Any = True
+    #: makes the matrix that the file is about of rows, labels and weights; None: the file is about the rows
+    view: Callable[[Any, Any, Any], tuple[Any, Any, Any]] | None = None
 
     @property
     def bounds(self) -> tuple[ScopedBound, ...]:
@@ -94,6 +96,8 @@ class Certificate:
     def faults(self, X: Any, y: Any = None, sample_weight: Any = None) -> list[str]:
         """Every claim that the data contradict, in sentences; empty when all hold."""
         label = None
+        if self.view is not None:
+            X, y, sample_weight = self.view(X, y, sample_weight)
         if y is not None:
             label = np.asarray(y) == self.positive if self.content["kind"] == "stumps" else None
         return checker.check(self.to_dict(), X, label, sample_weight)

@@ -63,6 +63,21 @@ class ColumnStore:
         sums = _kernels.dense_gram_real(self.values, left, which, value, count, scale, quick, self.threads)
         return sums.astype(np.float64) * unit
 
+    def squares(self, which: NDArray[np.int32], point: RiskPoint) -> Array:
+        """The diagonal of the Gram matrix, without the rest of it."""
+        every = np.arange(len(which), dtype=np.int32)
+        if self.values.dtype == np.int8:
+            lane = point.fixed.curvature_lane
+            if self.signs:
+                return np.full(len(which), float(lane.sum()) * point.fixed.curvature_unit)
+            sums = _kernels.dense_edges(np.abs(self.values[which]), False, every, lane, self.threads)
+            return sums.astype(np.float64) * point.fixed.curvature_unit
+        value, count, scale, unit = self._real(point, 1, self.largest**2)
+        quick = scale * self.largest**2 * float(value.max(initial=0.0)) < _QUICK
+        squared = self.values[which] ** 2
+        sums = _kernels.dense_edges_real(squared, every, value, count, scale, quick, self.threads)
+        return sums.astype(np.float64) * unit
+
     def _real(
         self, point: RiskPoint, lane: int, largest: float
     ) -> tuple[Array, NDArray[np.int64] | None, float, float]:

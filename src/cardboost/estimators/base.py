@@ -27,6 +27,7 @@ from cardboost.estimators.features import feature_prices, monotonic_directions
 from cardboost.losses import Loss
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.io import save
+from cardboost.model.learners import LearnerEnsemble
 from cardboost.risk import EmpiricalRisk
 from cardboost.threads import usable_threads
 from cardboost.validation import number, whole
@@ -84,6 +85,11 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
                 "accepted."
             )
         return table
+
+    def _rows(self, X: Any) -> Any:
+        """What the fitted model reads: a table, or for learners the rows as they are given."""
+        check_is_fitted(self)
+        return X if isinstance(self.ensemble_, LearnerEnsemble) else self._table(X)
 
     def _remember_features(self, table: Table) -> None:
         self._categorical = tuple(table.categorical)
@@ -177,7 +183,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
     def _earlier(self) -> tuple[BoostingPath, ...] | None:
         """Where a warm start goes on from."""
         paths = getattr(self, "_paths", None)
-        if not self.warm_start or paths is None:
+        if not self.warm_start or not paths:
             return None
         made = max(len(path.stages[-1]) - path.n_free for path in paths)
         if self.max_iter < made:
@@ -191,6 +197,9 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
 
     def contributions(self, X: Any) -> Array:
         """What each feature adds to the score: shape (rows, features); the intercept comes on top."""
+        check_is_fitted(self)
+        if isinstance(self.ensemble_, LearnerEnsemble):
+            raise ValueError("A model of learners has no contributions per feature; only stumps have.")
         table = self._table(X)
         return self.ensemble_.contributions(table, usable_threads(self.n_jobs))
 
@@ -207,6 +216,8 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write model and certificate as JSON; :func:`cardboost.load_model` reads them."""
         check_is_fitted(self)
+        if isinstance(self.ensemble_, LearnerEnsemble):
+            self.ensemble_.save(path)
         params = {
             key: value if isinstance(value, (int, float, str, bool, type(None))) else repr(value)
             for key, value in self.get_params(deep=False).items()
@@ -222,6 +233,8 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         from cardboost.model.card import render_card
 
         check_is_fitted(self)
+        if isinstance(self.ensemble_, LearnerEnsemble):
+            raise ValueError("A model of learners has no card; only stumps have.")
         own = self.certificate_
         lines = own[0].lines() if isinstance(own, list) else own.lines()
         return render_card(self.ensemble_, certificate_lines=lines)
@@ -229,6 +242,6 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
 
 def _line(record: TraceRecord, label: str) -> str:
     return (
-        f"[cardboost] {label}{record.seconds:7.2f} s  {record.n_columns:4d} columns  {record.n_terms:4d} terms  "
-        f"objective {record.objective:.6f}  bound {record.lower_bound:.6f}"
+        f"[cardboost] {label}{record.seconds:7.2f} s  {record.n_columns:4d} columns  "
+        f"{record.n_terms:4d} terms  objective {record.objective:.6f}  bound {record.lower_bound:.6f}"
     )

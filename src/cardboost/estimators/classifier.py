@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils import _safe_indexing, check_random_state
 
+from cardboost.boosting.learners import train_learners
 from cardboost.boosting.path import BoostingPath
+from cardboost.boosting.resolve import resolve_dictionary
 from cardboost.boosting.training import (
     DataFacts,
     TrainingResult,
@@ -19,6 +22,7 @@ from cardboost.boosting.training import (
     TrainingTask,
     train,
 )
+from cardboost.data.binning import bin_table
 from cardboost.data.table import Table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.stumps import StumpDictionary
@@ -28,10 +32,19 @@ from cardboost.estimators.validation import class_codes, class_factors, sample_w
 from cardboost.losses import get_loss
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.multiclass import MulticlassEnsemble
+from cardboost.outputs import count_rows
 from cardboost.risk import EmpiricalRisk
 from cardboost.threads import usable_threads
 
 Array = NDArray[np.float64]
+
+#: parameters that speak of features or rounds of stumps, and what leaves them out
+_STUMPS_ONLY = {
+    "monotonic_cst": None,
+    "max_features": None,
+    "feature_costs": None,
+    "validation_fraction": None,
+}
 
 
 class CardBoostClassifier(ClassifierMixin, BoostedCards):
@@ -171,6 +184,8 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
     ) -> CardBoostClassifier:
         """``callback`` sees every round and ends generation by returning true; ``stopped`` ends searches."""
         started = time.perf_counter()
+        if resolve_dictionary(self.dictionary) != ("stumps",):
+            return self._fit_learners(X, y, sample_weight, started, callback, stopped)
         table = self._read_for_fit(X)
         settings = self._settings(get_loss(self.loss), table, started, stopped)
         classes, codes = class_codes(y, table.n_rows)
@@ -189,10 +204,9 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
             )
             rows, held = rows.take(kept), rows.take(aside)
         earlier = self._earlier()
-        if earlier is not None and list(classes) != list(self.classes_):
-            raise ValueError(
-                f"warm_start: the classes are {list(classes)}, but the model knows {list(self.classes_)}."
-            )
+        before = list(getattr(self, "classes_", ()))
+        if earlier is not None and list(classes) != before:
+            raise ValueError(f"warm_start: the classes are {list(classes)}, but the model knows {before}.")
         rounds = Rounds(self, X, y)
         results = self._train(rows, held, classes, settings, earlier, rounds, callback)
         self.classes_ = classes
@@ -211,6 +225,69 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
         self.n_iter_ = max(result.trace[-1].n_columns for result in results)
         if held is not None:
             self.validation_losses_ = [result.held_out for result in results]
+        rounds.end()
+        return self
+
+    def _fit_learners(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        started: float,
+        callback: Progress | None,
+        stopped: Callable[[], bool],
+    ) -> CardBoostClassifier:
+        """The same with weak learners that are not, or not only, stumps."""
+        for name, off in (*_STUMPS_ONLY.items(), ("warm_start", False)):
+            if getattr(self, name) is not off:
+                raise ValueError(f"{name} is for stumps only; with other learners leave it at {off!r}.")
+        parts = resolve_dictionary(self.dictionary)
+        n_rows = count_rows(X)
+        table = self._read_for_fit(X) if "stumps" in parts else Table((), None, n_rows)
+        settings = self._settings(get_loss(self.loss), table, started, stopped)
+        classes, codes = class_codes(y, n_rows)
+        raw = sample_weights(sample_weight, n_rows)
+        if raw is not None and not (raw > 0).all():
+            keep = np.flatnonzero(raw > 0)
+            X, table, codes, raw = _safe_indexing(X, keep), table.take(keep), codes[keep], raw[keep]
+        classes, codes = _present(classes, codes)
+        if len(classes) > 2:
+            raise ValueError(
+                f"y has {len(classes)} classes; with other learners than stumps only two are supported. "
+                "Wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
+            )
+        rows = _Rows(table, codes, raw, class_factors(self.class_weight, classes, codes, raw))
+        matrix = None
+        if "stumps" in parts:
+            matrix = bin_table(table, rows.weights(True), self.max_bins, settings.threads)
+        names = getattr(X, "columns", None)
+        text = names is not None and all(isinstance(name, str) for name in names)
+        n_features = int(X.shape[1]) if len(getattr(X, "shape", ())) == 2 else len(X[0])
+        rounds = Rounds(self, X, y)
+        result = train_learners(
+            self.dictionary,
+            X,
+            rows.sign(1),
+            self._reporting(settings, rounds, callback, None),
+            n_features=n_features,
+            sample_weight=raw,
+            class_weight=rows.facts(1, True, settings.threads).class_weight,
+            classes=(_plain(classes[0]), _plain(classes[1])),
+            feature_names=tuple(names) if text else None,  # type: ignore[arg-type]
+            matrix=matrix,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+        )
+        self.classes_ = classes
+        self.n_features_in_ = n_features
+        if text:
+            self.feature_names_in_ = np.array(list(names), dtype=object)  # type: ignore[arg-type]
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._paths = ()
+        self.ensemble_ = result.ensemble
+        self.certificate_ = result.certificate
+        self.trace_ = result.trace
+        self.n_iter_ = result.trace[-1].n_columns
         rounds.end()
         return self
 
@@ -241,7 +318,7 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
             risk = EmpiricalRisk(settings.loss, weights, sign, settings.threads)
             held_out = None
             if held is not None:
-                other = EmpiricalRisk(settings.loss, held.weights(binary), held.sign(target), settings.threads)
+                other = replace(risk, weights=held.weights(binary), sign=held.sign(target))
                 held_out = self._held_out(held.table, dictionary.matrix, other)
             task = TrainingTask(
                 dictionary,
@@ -272,8 +349,7 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
 
         With more than two classes one column per class.
         """
-        table = self._table(X)
-        return self.ensemble_.decision_function(table, usable_threads(self.n_jobs))
+        return self.ensemble_.decision_function(self._rows(X), usable_threads(self.n_jobs))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likelier class; a score of exactly 0 is ``classes_[0]``."""
@@ -285,8 +361,7 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, in the order of ``classes_``."""
-        table = self._table(X)
-        return self.ensemble_.predict_proba(table, usable_threads(self.n_jobs))
+        return self.ensemble_.predict_proba(self._rows(X), usable_threads(self.n_jobs))
 
     def predict_log_proba(self, X: Any) -> Array:
         with np.errstate(divide="ignore"):
@@ -306,12 +381,15 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
             yield ensemble.predict_proba(table, usable_threads(self.n_jobs))
 
     def _stages(self) -> Iterator[Any]:
+        if not self._paths:
+            raise ValueError("Stages are kept for stumps only.")
         if len(self._paths) == 1:
             yield from super()._stages()
             return
         stages = [list(path.ensembles()) for path in self._paths]
         for r in range(max(map(len, stages))):
-            yield MulticlassEnsemble(self.ensemble_.classes, tuple(own[min(r, len(own) - 1)] for own in stages))
+            parts = tuple(own[min(r, len(own) - 1)] for own in stages)
+            yield MulticlassEnsemble(self.ensemble_.classes, parts)
         yield self.ensemble_
 
 

@@ -34,8 +34,9 @@ def _position(name: str, key: Any, table: Table) -> int:
         if key not in table.names:
             raise ValueError(f"{name} names {key!r}, which is not a feature of X.")
         return table.names.index(key)
-    if isinstance(key, bool) or not isinstance(key, numbers.Integral) or int(key) not in range(table.n_features):
-        raise ValueError(f"{name}: {key!r} is neither a feature name nor a position below {table.n_features}.")
+    n = table.n_features
+    if isinstance(key, bool) or not isinstance(key, numbers.Integral) or int(key) not in range(n):
+        raise ValueError(f"{name}: {key!r} is neither a feature name nor a position below {n}.")
     return int(key)
 
 
@@ -47,7 +48,9 @@ def monotonic_directions(value: Any, table: Table) -> NDArray[np.int8] | None:
     for feature, entry in per_feature("monotonic_cst", value, table):
         whole = isinstance(entry, numbers.Real) and not isinstance(entry, bool)
         if not whole or entry not in (-1, 0, 1):
-            raise ValueError(f"monotonic_cst: {table.label(feature)} has {entry!r}; accepted are -1, 0 and 1.")
+            raise ValueError(
+                f"monotonic_cst: {table.label(feature)} has {entry!r}; accepted are -1, 0 and 1."
+            )
         if entry != 0 and isinstance(table.columns[feature], CategoricalColumn):
             raise ValueError(
                 f"monotonic_cst: {table.label(feature)} holds categories, which have no direction."

@@ -126,9 +126,9 @@ def split_rows(
     if fraction >= 1.0:
         raise ValueError(f"validation_fraction must be below 1; got {fraction!r}.")
     try:
-        kept, aside = train_test_split(
-            np.arange(n_rows), test_size=fraction, stratify=codes, random_state=check_random_state(random_state)
-        )
+        state = check_random_state(random_state)
+        rows = np.arange(n_rows)
+        kept, aside = train_test_split(rows, test_size=fraction, stratify=codes, random_state=state)
     except ValueError as error:
         raise ValueError(f"validation_fraction={fraction}: the rows cannot be split ({error})") from error
     return np.sort(kept), np.sort(aside)

@@ -1,0 +1,141 @@
+"""The user's ``dictionary`` argument: what it stands for, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from cardboost.data.binning import BinnedMatrix
+from cardboost.dictionary.estimators import (
+    EstimatorDictionary,
+    FittedDictionary,
+    LearnerDictionary,
+    LearningRows,
+    StumpColumns,
+    UnionDictionary,
+    check_estimator,
+)
+from cardboost.dictionary.stumps import StumpDictionary
+from cardboost.outputs import METHODS, method_of, name_of
+
+
+class FittedLearners:
+    """A list of fitted learners that stays fitted when an estimator that holds it is cloned.
+
+    scikit-learn's ``clone`` makes every estimator in a plain list an unfitted one; this it leaves alone.
+    """
+
+    def __init__(self, learners: Sequence[Any]) -> None:
+        self.learners = tuple(learners)
+        if not self.learners:
+            raise ValueError("dictionary: the list of fitted learners is empty.")
+        for learner in self.learners:
+            method_of(learner)
+
+    def __len__(self) -> int:
+        return len(self.learners)
+
+    def __sklearn_clone__(self) -> FittedLearners:
+        return self
+
+    def __repr__(self) -> str:
+        kinds = sorted({name_of(learner) for learner in self.learners})
+        return f"FittedLearners({len(self)} x {', '.join(kinds)})"
+
+
+@dataclass(frozen=True, eq=False)
+class ToFit:
+    """An estimator whose clones are fitted round by round."""
+
+    estimator: Any
+
+
+Part = Literal["stumps"] | ToFit | FittedLearners
+
+
+def resolve_dictionary(dictionary: Any) -> tuple[Part, ...]:
+    """The parts that a user's ``dictionary`` argument stands for; a ValueError names what is wrong.
+
+    Accepted are
+
+    * an estimator: a scikit-learn classifier whose ``fit`` accepts ``sample_weight``. A clone of it is fitted
+      in every round, also when it has been fitted before;
+    * :class:`FittedLearners`: learners that are taken as they are;
+    * ``"stumps"``: all stumps on the binned table;
+    * a list (tuple, array) of these and of single learners. In a list, an estimator that has been fitted, and
+      an object that has no ``fit``, is taken as it is: ``forest.estimators_`` are the trees of a forest.
+      Where the list may be cloned (grid search, cross-validation) wrap it in :class:`FittedLearners`.
+
+    ``resolve_dictionary(d) == ("stumps",)`` means that no other learner is involved: call
+    :func:`cardboost.boosting.training.train`. Else call :func:`train_learners` with the same ``d``.
+    """
+    if isinstance(dictionary, list | tuple | np.ndarray):
+        items = _flat(dictionary)
+        if not items:
+            raise ValueError("dictionary: the list of learners is empty.")
+        parts: list[Part] = []
+        fitted: list[Any] = []
+        for item in items:
+            if not isinstance(item, str | FittedLearners) and _is_fitted(item):
+                fitted.append(item)
+            else:
+                parts.append(_part(item))
+        if fitted:
+            parts.append(FittedLearners(fitted))
+        if parts.count("stumps") > 1:
+            raise ValueError("dictionary: 'stumps' stands more than once in the list.")
+        return tuple(parts)
+    return (_part(dictionary),)
+
+
+def _flat(items: Any) -> list[Any]:
+    """Lists in a list are read as if their entries stood there: boosters keep their trees in arrays."""
+    out: list[Any] = []
+    for item in items:
+        out += _flat(item) if isinstance(item, list | tuple | np.ndarray) else [item]
+    return out
+
+
+def _part(item: Any) -> Part:
+    if isinstance(item, FittedLearners):
+        return item
+    if isinstance(item, str):
+        if item == "stumps":
+            return "stumps"
+        raise ValueError(f"dictionary: {item!r} is not known; the only name accepted is 'stumps'.")
+    check_estimator(item)
+    return ToFit(item)
+
+
+def _is_fitted(item: Any) -> bool:
+    if isinstance(item, type):
+        return False
+    if not callable(getattr(item, "fit", None)):
+        return any(callable(getattr(item, method, None)) for method in METHODS)
+    try:
+        check_is_fitted(item)
+    except (NotFittedError, TypeError):
+        return False
+    return True
+
+
+def bind_dictionary(
+    parts: tuple[Part, ...], rows: LearningRows, matrix: BinnedMatrix | None, seed: int
+) -> LearnerDictionary:
+    """The dictionary of these parts on these rows."""
+    bound: list[LearnerDictionary] = []
+    for number, part in enumerate(parts):
+        if isinstance(part, ToFit):
+            bound.append(EstimatorDictionary(part.estimator, rows, (seed, number)))
+        elif isinstance(part, FittedLearners):
+            bound.append(FittedDictionary(part.learners, rows))
+        else:
+            if matrix is None:
+                raise ValueError("dictionary: 'stumps' need a table of numbers or categories to stand on.")
+            bound.append(StumpColumns(StumpDictionary(matrix, rows.sign, rows.threads, rows.intercept), rows))
+    return bound[0] if len(bound) == 1 else UnionDictionary(bound, rows)

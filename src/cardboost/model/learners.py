@@ -1,0 +1,108 @@
+"""An immutable weighted sum of any learners, f(x) = intercept + sum of w_j h_j(x), stumps among them."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.losses import get_loss
+from cardboost.model.ensemble import Ensemble
+from cardboost.outputs import FittedLearner, count_rows
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedLearner:
+    """A fitted learner and its weight in the score."""
+
+    fitted: FittedLearner
+    weight: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.weight < math.inf:
+            raise ValueError(f"weight: expected a positive finite number, found {self.weight!r}")
+
+    @property
+    def learner(self) -> Any:
+        """The object itself."""
+        return self.fitted.learner
+
+
+@dataclass(frozen=True, eq=False)
+class LearnerEnsemble:
+    """A finished binary classifier: an ensemble of stumps (perhaps none) and weighted learners.
+
+    ``stumps`` holds the intercept, the loss and the classes too. Learners read ``X`` as it is given, so it
+    must look as it did at fit; stumps read it as a table. A positive score means ``classes[1]``, any other
+    (exactly 0 too) ``classes[0]``.
+    """
+
+    stumps: Ensemble
+    learners: tuple[WeightedLearner, ...] = ()
+
+    @property
+    def loss(self) -> str:
+        return self.stumps.loss
+
+    @property
+    def intercept(self) -> float:
+        return self.stumps.intercept
+
+    @property
+    def classes(self) -> tuple[Any, Any]:
+        assert self.stumps.classes is not None
+        return self.stumps.classes
+
+    @property
+    def n_features(self) -> int:
+        return self.stumps.n_features
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        return self.stumps.feature_names
+
+    @property
+    def n_terms(self) -> int:
+        """Stumps and learners."""
+        return self.stumps.n_terms + len(self.learners)
+
+    def decision_function(self, X: Any, threads: int = 1) -> Array:
+        """The score of every row: the stumps first, then the learners in their order."""
+        if self.stumps.n_terms:
+            score = self.stumps.decision_function(X, threads)
+        else:
+            score = np.full(count_rows(X), self.intercept)
+        for own in self.learners:
+            score = score + own.weight * own.fitted.scores(X)
+        return score
+
+    def predict_proba(self, X: Any, threads: int = 1) -> Array:
+        """Probabilities of the two classes: shape (rows, 2)."""
+        score = self.decision_function(X, threads)
+        loss = get_loss(self.loss)
+        return np.column_stack([loss.probability(-score), loss.probability(score)])
+
+    def predict(self, X: Any, threads: int = 1) -> NDArray[Any]:
+        """The label of every row."""
+        labels = np.asarray(self.classes)
+        if labels.tolist() != list(self.classes):  # text that ends in NUL does not survive as a NumPy string
+            labels = np.array(self.classes, dtype=object)
+        return labels[(self.decision_function(X, threads) > 0).astype(np.intp)]
+
+    def to_dict(self) -> NoReturn:
+        """Refused: a learner is a Python object, and model files hold no pickles."""
+        names = sorted({type(own.learner).__name__ for own in self.learners}) or ["none left"]
+        raise ValueError(
+            f"A model of learners ({', '.join(names)}) cannot be saved: they are Python objects, and a model "
+            "file never holds a pickle. With dictionary='stumps' it could be."
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> NoReturn:
+        """Refused, as :meth:`to_dict` is."""
+        self.to_dict()
