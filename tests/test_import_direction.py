@@ -23,7 +23,7 @@ SOURCES = {
 }
 
 # What each part may import of ours, besides itself. A part that is not listed has no place in the picture.
-GROUND = {"_kernels", "losses", "data", "risk"}
+GROUND = {"_kernels", "losses", "data", "risk", "outputs"}
 MIDDLE = {"dictionary", "master", "cardinality", "certificate"}
 RESULTS = {"certificate.certificate"}  # plain results, which anything may show
 ANNOTATIONS = RESULTS | {"boosting.column_generation"}  # and those that are only named in signatures
@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "threads": {"_kernels"},
     "validation": set(),
     "losses": {"_kernels"},
+    "outputs": set(),
     "data": {"_kernels"},
     "risk": {"_kernels", "losses", "data"},
     "dictionary": GROUND,
@@ -40,10 +41,11 @@ MAY_IMPORT = {
     "certificate.checker": set(),
     "certificate.checker_data": set(),
     "certificate.checker_format": set(),
-    "model": {"_kernels", "losses", "data"},
+    "model": {"_kernels", "losses", "data", "outputs"},
     "boosting": GROUND | MIDDLE | {"model"},
     "solvers": GROUND | MIDDLE | {"boosting", "threads", "validation"},
-    "estimators": GROUND | {"threads", "validation", "boosting", "model", "certificate", "export", "report"},
+    "estimators": GROUND
+    | {"dictionary", "threads", "validation", "boosting", "model", "certificate", "export", "report"},
     "datasets": set(),
     "export": {"model"},
     "report": {"model", *RESULTS},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
@@ -30,7 +32,7 @@ def test_stages_end_at_the_model(cancer, max_terms):
     np.testing.assert_array_equal(list(fit.staged_predict_proba(X))[-1], fit.predict_proba(X))
     assert len(scores) == len(fit.trace_) + 2
     losses = [log_loss(y, p) for p in fit.staged_predict_proba(X)][: len(fit.trace_)]
-    assert all(later <= earlier + 1e-6 for earlier, later in zip(losses, losses[1:], strict=False))
+    assert all(later <= earlier + 1e-6 for earlier, later in itertools.pairwise(losses))
 
 
 def test_stages_of_several_classes_and_of_a_regressor():

@@ -199,9 +199,7 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
         rows = _Rows(table, codes, raw, class_factors(self.class_weight, classes, codes, raw))
         held = None
         if self.validation_fraction is not None:
-            kept, aside = split_rows(
-                self.validation_fraction, codes, table.n_rows, self.random_state
-            )
+            kept, aside = split_rows(self.validation_fraction, codes, table.n_rows, self.random_state)
             rows, held = rows.take(kept), rows.take(aside)
         earlier = self._earlier()
         before = list(getattr(self, "classes_", ()))

@@ -173,9 +173,7 @@ class CardBoostRegressor(RegressorMixin, BoostedCards):
         )
         earlier = self._earlier()
         frame = self._frame("squared", table, dictionary.matrix, None, mean=mean, scale=scale)
-        task = TrainingTask(
-            dictionary, risk, facts, frame, None if earlier is None else earlier[0], held_out
-        )
+        task = TrainingTask(dictionary, risk, facts, frame, None if earlier is None else earlier[0], held_out)
         rounds = Rounds(self, X, y)
         names = {} if table.names is None else {"feature_names_in_": np.array(table.names, dtype=object)}
 
