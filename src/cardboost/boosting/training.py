@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from cardboost.boosting.column_generation import Pace, StopRule, Trace, TraceRecord, generate
 from cardboost.boosting.scouting import Scout
+from cardboost.cardinality.deepening import deepen
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.relaxation import dictionary_relaxation, pool_relaxation
@@ -28,7 +29,7 @@ from cardboost.dictionary.base import Criterion
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool
 from cardboost.losses import Loss
 from cardboost.master.newton import Master
-from cardboost.master.problem import PriceRule
+from cardboost.master.problem import FeatureLimits, PriceRule
 from cardboost.model.ensemble import Ensemble, Term
 from cardboost.risk import EmpiricalRisk
 
@@ -59,6 +60,8 @@ class TrainingSettings:
     started: float
     callback: Callable[[TraceRecord], object] | None = None
     stopped: Callable[[], bool] = lambda: False
+    max_features: int | None = None
+    feature_costs: Array | None = None  # one per feature of the table
 
     def late(self, share: float = 1.0) -> bool:
         """Whether this share of the time is up, or the caller has asked to stop."""
@@ -66,7 +69,11 @@ class TrainingSettings:
 
     @property
     def selects(self) -> bool:
-        return self.max_terms is not None or self.l0 > 0
+        return self.max_terms is not None or self.l0 > 0 or self.limits is not None
+
+    @property
+    def limits(self) -> FeatureLimits | None:
+        return FeatureLimits.make(self.max_features, self.feature_costs)
 
 
 @dataclass(frozen=True)
@@ -113,7 +120,8 @@ def train(
     classes: tuple[Any, Any],
 ) -> TrainingResult:
     """Fit a binary ensemble of stumps and its certificate."""
-    dictionary = StumpDictionary(matrix, sign, settings.threads, settings.fit_intercept, weights)
+    limited = settings.limits is not None
+    dictionary = StumpDictionary(matrix, sign, settings.threads, settings.fit_intercept, weights, limited)
     risk = EmpiricalRisk(settings.loss, weights, sign, settings.threads)
     box = np.inf if settings.max_weight is None else settings.max_weight
     rule = PriceRule(settings.l1, settings.l2, 0.0, box, INTERCEPT_BOX[settings.loss.name])
@@ -211,10 +219,14 @@ class _Proof:
         """Choose columns of the pool, then bound any choice in the pool or the dictionary."""
         pool, settings = self.pool, self.settings
         rule = replace(rule, l0=settings.l0)
+        limits = settings.limits
         problem = CardinalityProblem(
-            pool, self.risk, rule.prices(pool.n_columns, pool.n_free), settings.max_terms
-        )
-        found, _ = polish(problem, start, lambda: settings.late(0.75))
+            pool, self.risk, rule.prices(pool.n_columns, pool.n_free), settings.max_terms,
+            None if limits is None else pool.features, limits,
+        )  # fmt: skip
+        found, _ = polish(problem, start, lambda: settings.late(0.65 if limits else 0.75))
+        if limits is not None:
+            problem, found = deepen(problem, found, self.dictionary, rule, lambda: settings.late(0.75))
         weights = found.weights
         if settings.max_weight is None:
             largest = float(np.max(weights[pool.n_free :], initial=0.0))
@@ -234,7 +246,9 @@ class _Proof:
             if outer.leaf.bound > root.leaf.bound:  # what bounds the dictionary bounds the pool
                 point = self.risk.evaluate(everything.margins(outer.leaf.weights))
                 edges = everything.edges(point)[: pool.n_columns]
-                bound, theta = dual_bound(point, edges, problem.prices, problem.max_terms)
+                bound, theta = dual_bound(
+                    point, edges, problem.prices, problem.max_terms, groups=problem.groups, limits=limits
+                )
                 bounds[0] = ProvenScope("pool", pool.n_columns, [Leaf(outer.leaf.weights, theta, bound)])
         return self._write(everything, rule, weights, objective, bounds), weights
 

@@ -1,11 +1,13 @@
 """The convex relaxation of a cardinality problem and the bound it proves.
 
 A limit of k columns enters through its multiplier tau, which raises the price of using a column; for every
-row weights met on the way the bound with "the k largest terms" holds, and the best one is kept.
+row weights met on the way the bound with "the k largest terms" holds, and the best one is kept. The price of
+a feature, its cost and the multiplier sigma of a limit on features, is split among its columns.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -24,15 +26,21 @@ Array = NDArray[np.float64]
 
 _TOL = 1e-7
 _PATIENCE = 6  # rounds without a better bound before giving up
+_BALANCING = 24  # steps of the multipliers of a limit on features
 
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """The best leaf found for the root, the relaxed weights and the multiplier of the size limit."""
+    """The best leaf found for the root, the relaxed weights and the multipliers of the limits.
+
+    ``tau`` is that of the terms, ``sigma`` of the features, ``split`` how columns share the price of theirs.
+    """
 
     leaf: Leaf
     weights: Array
     tau: float
+    sigma: float
+    split: Array
 
 
 class RelaxationSolver:
@@ -50,7 +58,9 @@ class RelaxationSolver:
         self.problem = problem
         self.late = late
         self.dictionary, self.rule, self.per_round = dictionary, rule, per_round
-        self.tau = 0.0
+        self.tau = self.sigma = 0.0
+        self.split = np.zeros(0)
+        self._steps = 0
         self.best = Leaf(np.zeros(problem.pool.n_columns), 0.0, 0.0)
         self.proposals: Proposals | None = None
         self.master = Master(problem.pool, problem.risk, lambda pool: self._prices())
@@ -61,9 +71,38 @@ class RelaxationSolver:
         pool = self.problem.pool
         return self.problem.prices if self.rule is None else self.rule.prices(pool.n_columns, pool.n_free)
 
+    def _groups(self) -> NDArray[np.int32] | None:
+        if self.problem.limits is None or self.rule is None:
+            return self.problem.groups
+        return self.problem.pool.features
+
     def _prices(self) -> Prices:
         plain = self._plain()
-        return plain.with_l0(plain.l0 + np.where(plain.charged, self.tau, 0.0))
+        l0 = plain.l0 + np.where(plain.charged, self.tau, 0.0)
+        if self.problem.limits is not None:
+            l0 += self._feature_prices() * self._shared(self.split)
+        return plain.with_l0(l0)
+
+    def _feature_prices(self) -> Array:
+        """What the feature of each column costs, with the multiplier of the limit."""
+        limits, groups = self.problem.limits, self._groups()
+        assert limits is not None
+        assert groups is not None
+        costs = 0.0 if limits.costs is None else limits.costs[np.maximum(groups, 0)]
+        return np.where(groups >= 0, self.sigma + costs, 0.0)
+
+    def _shared(self, split: Array) -> Array:
+        """Shares that add up to 1 in every feature; columns that are new take an even part."""
+        groups = self._groups()
+        assert groups is not None
+        charged = groups >= 0
+        own = groups[charged]
+        count = np.bincount(own)
+        share = 1.0 / np.maximum(1, count[np.maximum(groups, 0)]) if len(own) else np.ones(len(groups))
+        share[: len(split)] = np.maximum(split, 1e-4 * share[: len(split)])
+        total = np.bincount(own, share[charged])
+        share[charged] /= total[own]
+        return np.where(charged, share, 0.0)
 
     def _solve(self, tau: float) -> float:
         """Relaxed weights at this multiplier; returns by how much they exceed the size limit."""
@@ -72,12 +111,14 @@ class RelaxationSolver:
         self.master.solve(tol=_TOL, max_iter=60)
         self._note()
         k = self.problem.max_terms
-        if k is None:
-            return -1.0
+        return -1.0 if k is None else float(np.sum(self._shares())) - k
+
+    def _shares(self) -> Array:
+        """How far each charged column is in use, from 0 to 1, in the relaxed solution."""
         p, w = self.master.prices, self.master.weights
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(p.knee > 0, np.minimum(1.0, w / np.where(p.knee > 0, p.knee, 1.0)), w > 0)
-        return float(np.sum(share[p.charged])) - k
+        return np.where(p.charged, share, 0.0)
 
     def _note(self) -> None:
         """Keep the bound at the present row weights if it is the best so far."""
@@ -86,15 +127,20 @@ class RelaxationSolver:
             self.best = Leaf(self.master.weights.copy(), theta, bound)
 
     def _bound_at(self, point: RiskPoint) -> tuple[float, float]:
-        pool, unseen_edge, unseen = self.problem.pool, -np.inf, None
+        problem, pool = self.problem, self.problem.pool
+        unseen_edge: float | Array = -np.inf
+        unseen = None
         if self.dictionary is not None and self.rule is not None:
             self.proposals = self.dictionary.best_columns(
                 point, self.per_round, pool, "edge", self.rule.l1, 0.0
             )
             unseen_edge, unseen = self.proposals.bound, self.rule.prices(1, 0)
+            if problem.limits is not None:
+                unseen_edge = self.dictionary.unseen_edges(point, pool)
         return dual_bound(
-            point, pool.edges(point), self._plain(), self.problem.max_terms, unseen_edge, unseen
-        )
+            point, pool.edges(point), self._plain(), problem.max_terms, unseen_edge, unseen,
+            self._groups(), problem.limits,
+        )  # fmt: skip
 
     def solve(self, rounds: int = 14) -> None:
         """Find the multiplier at which the relaxed weights just meet the size limit."""
@@ -118,6 +164,43 @@ class RelaxationSolver:
             else:
                 high = middle
 
+    def like(self, other: Relaxation) -> None:
+        """Take over the multipliers of a similar problem."""
+        self.tau, self.sigma, self.split = other.tau, other.sigma, other.split
+        self._steps = _BALANCING
+
+    def balance(self, steps: int) -> None:
+        """All multipliers at once, for limits on features.
+
+        Exponentiated gradient ascent: what is used too much gets dearer, and of the columns of a feature
+        those that are in use most come to carry its price.
+        """
+        limits, k = self.problem.limits, self.problem.max_terms
+        assert limits is not None
+        f, stale = limits.max_features, 0
+        if f is not None and self.sigma == 0.0:
+            self.sigma = max(self.tau, 1e-4)
+        for _ in range(steps):
+            before = self.best.bound
+            self._solve(self.tau)
+            stale = stale + 1 if self.best.bound <= before + 1e-5 * abs(before) else 0
+            if self.late() or stale >= _PATIENCE:
+                break
+            groups, used = self._groups(), self._shares()
+            assert groups is not None
+            self._steps += 1
+            step = self._steps**-0.3
+            split = self._shared(self.split)
+            if f is not None:
+                self.sigma *= math.exp(step * _pull(float(np.sum(used * split)), f))
+            if k is not None:
+                self.tau = max(self.tau, 1e-9) * math.exp(step * _pull(float(np.sum(used)), k))
+            most = np.zeros(int(groups.max(initial=0)) + 1)
+            np.maximum.at(most, np.maximum(groups, 0), used)
+            own = most[np.maximum(groups, 0)]
+            relative = np.where(own > 0, used / np.where(own > 0, own, 1.0), 1.0)
+            self.split = split * np.exp(0.5 * step * (relative - 1.0))
+
     def grow(self) -> bool:
         """Add the columns last proposed by the dictionary; False when none could lower the bound."""
         found = self.proposals
@@ -136,7 +219,15 @@ class RelaxationSolver:
             if best.theta > 0:
                 bound, theta = self._bound_at(self.problem.risk.evaluate(pool.margins(weights)))
                 best = Leaf(weights, theta, bound)
-        return Relaxation(best, self.master.weights.copy(), self.tau)
+        split = self.split if self.problem.limits is None else self._shared(self.split)
+        return Relaxation(best, self.master.weights.copy(), self.tau, self.sigma, split)
+
+
+def _pull(used: float, limit: int) -> float:
+    """By how much a multiplier is to change: the share by which the limit is exceeded, within reason."""
+    if limit == 0:
+        return 2.0 if used > 0 else 0.0
+    return min(max((used - limit) / limit, -1.0), 2.0)
 
 
 def pool_relaxation(
@@ -150,11 +241,16 @@ def pool_relaxation(
     smaller = sketch_rows(merged)
     solver = RelaxationSolver(smaller, start, late=late)
     solver.solve()
+    if problem.limits is not None:
+        solver.balance(_BALANCING)
     if smaller is not merged:
         found = solver
         solver = RelaxationSolver(merged, found.master.weights, late=late)
-        solver.tau = found.tau
-        solver.solve(rounds=2)
+        solver.like(found.result())
+        if problem.limits is None:
+            solver.solve(rounds=2)
+        else:
+            solver.balance(4)
     return solver.result()
 
 
@@ -177,5 +273,13 @@ def dictionary_relaxation(
         excess = solver._solve(solver.tau)
         if stale or abs(excess) > 0.1 * (problem.max_terms or 1):
             solver.solve(rounds=3)
+        stale = stale + 1 if solver.best.bound <= before + 1e-4 * abs(before) else 0
+    # without max_terms and l0 unseen columns may not gain anything, whatever their features cost
+    balanced = problem.limits is None or (problem.max_terms is None and rule.l0 == 0.0)
+    stale = 0
+    while not balanced and stale < _PATIENCE - 2 and not late():
+        before = solver.best.bound
+        solver.balance(3)
+        balanced = not solver.grow()
         stale = stale + 1 if solver.best.bound <= before + 1e-4 * abs(before) else 0
     return solver.result()
