@@ -5,14 +5,13 @@ The optimum of every small problem is found by enumeration of the supports with 
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from enumeration import Enumeration, all_stumps
 from threadpoolctl import threadpool_limits
 
 from cardboost import CardBoostClassifier
@@ -38,67 +37,6 @@ def one_thread_for_references():
     """Threads of BLAS cost more than they bring on problems this small."""
     with threadpool_limits(1):
         yield
-
-
-# ---------------------------------------------------------------- the optimum by enumeration
-
-
-class Enumeration:
-    """All supports of a small problem. Columns that are not charged are always allowed."""
-
-    def __init__(self, A, share, loss, l1, l2, l0, box, charged=None):
-        self.A, self.share, self.loss = np.asarray(A, dtype=float), share, loss
-        n = self.A.shape[1]
-        self.l1, self.l2, self.l0, self.box = (
-            np.broadcast_to(np.asarray(own, dtype=float), (n,)) for own in (l1, l2, l0, box)
-        )
-        self.charged = np.ones(n, dtype=bool) if charged is None else charged
-
-    def refit(self, support):
-        """The least objective with these charged columns, each one paid for."""
-        columns = sorted([*np.flatnonzero(~self.charged), *support])
-        A, s = self.A[:, columns], self.share
-        l1, l2 = self.l1[columns], self.l2[columns]
-
-        def value(w):
-            F = np.clip(A @ w, -200.0, 200.0)
-            e = np.exp(-F)
-            if self.loss == "logistic":
-                rows, slope = np.log1p(e), -e / (1.0 + e)
-            else:
-                rows, slope = e, -e
-            return s @ rows + l1 @ w + 0.5 * (l2 * w) @ w, A.T @ (s * slope) + l1 + l2 * w
-
-        paid = float(self.l0[list(support)].sum())
-        if not columns:
-            return value(np.zeros(0))[0]
-        limits = [(0.0, b if math.isfinite(b) else None) for b in self.box[columns]]
-        fit = minimize(value, np.zeros(len(columns)), jac=True, bounds=limits, method="L-BFGS-B",
-                       options={"ftol": 1e-13, "gtol": 1e-8})  # fmt: skip
-        return float(fit.fun) + paid
-
-    def best(self, k):
-        """The least objective with at most k charged columns; k None: any number."""
-        charged = [int(j) for j in np.flatnonzero(self.charged & (self.box > 0))]
-        k = len(charged) if k is None else min(k, len(charged))
-        if not self.l0[charged].any():
-            return min(self.refit(support) for support in itertools.combinations(charged, k))
-        least = replace_l0(self).refit(charged)
-        found = self.refit(())
-        prices = np.sort(self.l0[charged])
-        for size in range(1, k + 1):
-            if least + prices[:size].sum() > found:
-                break
-            for support in itertools.combinations(charged, size):
-                if least + self.l0[list(support)].sum() <= found:
-                    found = min(found, self.refit(support))
-        return found
-
-
-def replace_l0(problem):
-    other = copy.copy(problem)
-    other.l0 = np.zeros_like(problem.l0)
-    return other
 
 
 def of_certificate(certificate, A, weight):
@@ -285,19 +223,6 @@ def test_the_search_for_the_multiplier_starts_anywhere(tau):
             assert solver.best.bound <= solver.ceiling + 1e-12
 
 
-def all_stumps(X, sign):
-    """Every distinct stump that is not constant, y multiplied in."""
-    columns = {}
-    for j in range(X.shape[1]):
-        values = np.unique(X[:, j][~np.isnan(X[:, j])])
-        for cut, left in itertools.product(values, (True, False)):
-            h = np.where(np.isnan(X[:, j]), left, X[:, j] <= cut) * 2.0 - 1.0
-            if abs(h.sum()) < len(h):
-                columns[tuple(h)] = h
-                columns[tuple(-h)] = -h
-    return np.array(list(columns.values())).T * sign[:, None]
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_the_bound_of_the_classifier_covers_every_stump_of_its_dictionary(seed):
     rng = np.random.default_rng(seed)
@@ -316,7 +241,7 @@ def test_the_bound_of_the_classifier_covers_every_stump_of_its_dictionary(seed):
     certificate = fitted.certificate_
     assert certificate.faults(X, y) == []
     sign = np.where(y, 1.0, -1.0)
-    A = all_stumps(X, sign)
+    A, _ = all_stumps(X, sign)
     n = A.shape[1]
     free = np.column_stack([sign, -sign]) if options["fit_intercept"] else np.empty((40, 0))
     f = free.shape[1]

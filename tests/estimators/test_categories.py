@@ -126,7 +126,7 @@ def test_unseen_and_missing_labels_are_alike():
 
 
 def test_missing_only_at_prediction():
-    """A feature without missing values in training sends them to the side of most rows; no label fits them."""
+    """A feature without missing values in training sends them to the side of most rows."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.normal(size=300), "b": COLOURS[rng.integers(0, 4, 300)]})
     y = ((X["a"] > 1.0) | (X["b"] == "red")).astype(int)

@@ -37,7 +37,13 @@ class Scout:
         weights = risk.weights.take(rows)
         matrix = dictionary.matrix.take(rows, bins)
         self.dictionary = StumpDictionary(
-            matrix, sign, dictionary.threads, dictionary.intercept, weights, dictionary.monotonic
+            matrix,
+            sign,
+            dictionary.threads,
+            dictionary.intercept,
+            weights,
+            dictionary.monotonic,
+            dictionary.by_feature,
         )
         self.pool = self.dictionary.pool()
         self.rule, self.pace = rule, replace(pace, final_tol=None)

@@ -18,6 +18,7 @@ from cardboost.boosting.column_generation import Pace, StopRule, Trace, TraceRec
 from cardboost.boosting.held_out import EarlyStop, HeldOut
 from cardboost.boosting.path import BoostingPath, ModelFrame, cut_value
 from cardboost.boosting.scouting import Scout
+from cardboost.cardinality.deepening import deepen
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.relaxation import Relaxation, dictionary_relaxation, pool_relaxation
@@ -28,7 +29,7 @@ from cardboost.dictionary.base import ColumnPool, Criterion
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool
 from cardboost.losses import Loss
 from cardboost.master.newton import Master
-from cardboost.master.problem import PriceRule
+from cardboost.master.problem import FeatureLimits, PriceRule
 from cardboost.model.ensemble import Ensemble
 from cardboost.risk import EmpiricalRisk
 
@@ -61,7 +62,7 @@ class TrainingSettings:
     callback: Callable[[TraceRecord, Callable[[], Any]], object] | None = None
     stopped: Callable[[], bool] = lambda: False
     max_features: int | None = None
-    feature_costs: Array | None = None
+    feature_costs: Array | None = None  # one per feature of the table
 
     def late(self, share: float = 1.0) -> bool:
         """Whether this share of the time is up, or the caller has asked to stop."""
@@ -69,7 +70,11 @@ class TrainingSettings:
 
     @property
     def selects(self) -> bool:
-        return self.max_terms is not None or self.l0 > 0
+        return self.max_terms is not None or self.l0 > 0 or self.limits is not None
+
+    @property
+    def limits(self) -> FeatureLimits | None:
+        return FeatureLimits.make(self.max_features, self.feature_costs)
 
 
 @dataclass(frozen=True)
@@ -238,12 +243,25 @@ class Choice:
 
 
 def choose(
-    pool: ColumnPool, risk: EmpiricalRisk, rule: PriceRule, settings: TrainingSettings, start: Array
+    pool: ColumnPool,
+    risk: EmpiricalRisk,
+    rule: PriceRule,
+    settings: TrainingSettings,
+    start: Array,
+    dictionary: StumpDictionary | None = None,
 ) -> Choice:
-    """Local search for the columns to keep; without ``max_weight`` the box is twice the largest weight."""
-    rule = replace(rule, l0=settings.l0)
-    problem = CardinalityProblem(pool, risk, rule.prices(pool.n_columns, pool.n_free), settings.max_terms)
-    found, _ = polish(problem, start, lambda: settings.late(0.75))
+    """Local search for the columns to keep; without ``max_weight`` the box is twice the largest weight.
+
+    Where features are limited, ``dictionary`` brings more columns of those that were chosen into the pool.
+    """
+    rule, limits = replace(rule, l0=settings.l0), settings.limits
+    problem = CardinalityProblem(
+        pool, risk, rule.prices(pool.n_columns, pool.n_free), settings.max_terms,
+        None if limits is None else pool.features, limits,
+    )  # fmt: skip
+    found, _ = polish(problem, start, lambda: settings.late(0.65 if limits else 0.75))
+    if limits is not None and dictionary is not None:
+        problem, found = deepen(problem, found, dictionary, rule, lambda: settings.late(0.75))
     weights = found.weights
     if settings.max_weight is None:
         largest = float(np.max(weights[pool.n_free :], initial=0.0))
@@ -286,8 +304,9 @@ class _Proof:
     def select(self, rule: PriceRule, start: Array) -> tuple[dict[str, Any], Array]:
         """Choose columns of the pool, then bound any choice in the pool or the dictionary."""
         pool, settings = self.pool, self.settings
-        choice = choose(pool, self.risk, rule, settings, start)
+        choice = choose(pool, self.risk, rule, settings, start, self.dictionary)
         rule, problem, weights, root = choice.rule, choice.problem, choice.weights, choice.root
+        limits = problem.limits
         pool.place_missing(weights)
         bounds = [ProvenScope("pool", pool.n_columns, [root.leaf])]
         everything = pool
@@ -301,7 +320,9 @@ class _Proof:
             if outer.leaf.bound > root.leaf.bound:  # what bounds the dictionary bounds the pool
                 point = self.risk.evaluate(everything.margins(outer.leaf.weights))
                 edges = everything.edges(point)[: pool.n_columns]
-                bound, theta = dual_bound(point, edges, problem.prices, problem.max_terms)
+                bound, theta = dual_bound(
+                    point, edges, problem.prices, problem.max_terms, groups=problem.groups, limits=limits
+                )
                 bounds[0] = ProvenScope("pool", pool.n_columns, [Leaf(outer.leaf.weights, theta, bound)])
         return self._write(everything, rule, weights, choice.objective, bounds), weights
 

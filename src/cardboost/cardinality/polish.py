@@ -1,7 +1,8 @@
 """Local search over supports: drop, add and swap columns, with a convex refit inside the box.
 
-Moves are ranked by the quadratic model of the loss at the present weights (one small solve each, no pass
-over the rows); the most promising ones are refitted on the true loss, and the best that helps is taken.
+With limits on features, whole features are dropped and swapped as well, and no move leaves the limits. Moves
+are ranked by the quadratic model of the loss at the present weights (one small solve each, no pass over the
+rows); the most promising ones are refitted on the true loss, and the best that helps is taken.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from cardboost.master.newton import Master
 Array = NDArray[np.float64]
 
 _REFITS_PER_ROUND = 6
+_FEATURE_SWAPS = 3  # of them taken as far as whole features
 _REFIT_TOL = 1e-9
 
 
@@ -41,6 +43,16 @@ class Polisher:
         self.late = late
         self.work = 0
         self._free = np.flatnonzero(~problem.prices.charged)
+        # without limits all columns are of one feature, of which any number may be used
+        groups = np.zeros(problem.pool.n_columns) if problem.groups is None else problem.groups
+        self._feature = [int(g) for g in groups]
+        limits = problem.limits
+        self._places = None if limits is None else limits.max_features
+        self._costs = None if limits is None or limits.costs is None else limits.costs.tolist()
+        self._l0 = problem.prices.l0.tolist()
+        self._priced = bool(np.any(problem.prices.l0 > 0))
+        # where columns cost nothing and are not counted, a feature in use is in use with all of them
+        self._whole = limits is not None and problem.max_terms is None and not self._priced
         self._seen: dict[tuple[int, ...], Incumbent] = {}
         self._models: dict[tuple[int, ...], tuple[Array, Array]] = {}
         self._hessian: Array | None = None  # the latest
@@ -87,11 +99,56 @@ class Polisher:
             np.concatenate([[0], np.cumsum([len(own) for own in members])]).astype(np.int64),
             1e-8, self.problem.risk.threads,
         )  # fmt: skip
-        was = float(np.sum(p.l0[at.support]))
-        return at.objective - drops + np.array([float(np.sum(p.l0[own])) for own in supports]) - was
+        if not self._priced and self._costs is None:
+            return at.objective - drops
+        paid = np.array([self._paid(own) for own in supports])
+        return at.objective - drops + paid - self._paid([int(j) for j in at.support])
+
+    def _paid(self, support: list[int]) -> float:
+        """What it costs to use these columns, whatever their weights."""
+        paid = sum(self._l0[j] for j in support) if self._priced else 0.0
+        if self._costs is not None:
+            paid += sum(self._costs[g] for g in sorted(self._features(support)))
+        return paid
+
+    def _features(self, support: Iterable[int]) -> set[int]:
+        return {self._feature[j] for j in support}
+
+    def _by_feature(self, support: Iterable[int]) -> dict[int, list[int]]:
+        """The columns of a support feature by feature."""
+        found: dict[int, list[int]] = {}
+        for j in support:
+            found.setdefault(self._feature[j], []).append(int(j))
+        return found
+
+    def _fits(self, support: Iterable[int]) -> bool:
+        """Whether the limit on features allows these columns."""
+        return self._places is None or len(self._features(support)) <= self._places
+
+    def _usable(self) -> list[int]:
+        p = self.problem.prices
+        return [int(j) for j in np.flatnonzero(p.charged & (p.max_weight > 0))]
+
+    def _outside(self, support: list[int], useful: NDArray[np.bool_] | None = None) -> list[int]:
+        """Columns that could join a support."""
+        inside = set(support)
+        found = [j for j in self._usable() if j not in inside and (useful is None or useful[j])]
+        used = self._features(support)
+        if self._places is not None and len(used) >= self._places:
+            found = [j for j in found if self._feature[j] in used]
+        return found
 
     def thin(self, at: Incumbent, size: int) -> Incumbent:
-        """Drop the least useful columns one by one (by the model, renewed as they go) down to ``size``."""
+        """Drop the least useful features down to their limit, then columns one by one down to ``size``.
+
+        By the model, renewed as they go.
+        """
+        while not self._fits(at.support) and not self.late():
+            model, parts = self._model(at), self._by_feature(at.support)
+            for _ in range(max(1, (len(parts) - (self._places or 0) + 1) // 2)):
+                rest = [[j for own, cols in parts.items() if own != g for j in cols] for g in parts]
+                del parts[list(parts)[int(np.argmin(self._scores(at, model, rest)))]]
+            at = self.refit([j for cols in parts.values() for j in cols], at.weights)
         while len(at.support) > size and not self.late():
             model = self._model(at)
             support = [int(j) for j in at.support]
@@ -102,26 +159,88 @@ class Polisher:
             at = self.refit(support, at.weights)
         return at
 
-    def _moves(self, at: Incumbent) -> list[tuple[float, list[int]]]:
-        """Supports one drop, add or swap away, best first by the model."""
+    def _moves(self, at: Incumbent) -> list[list[int]]:
+        """The most promising supports one drop, add or swap away, best first by the model."""
         p, k = self.problem.prices, self.problem.max_terms
         model = self._model(at)
+        if self._whole:
+            return self._ranked(at, model, self._whole_moves(at))[:_REFITS_PER_ROUND]
         support = [int(j) for j in at.support]
-        outside = [
-            int(j) for j in np.flatnonzero(p.charged & (p.max_weight > 0)) if int(j) not in set(support)
-        ]
+        inside = set(support)
+        outside = [j for j in self._usable() if j not in inside]
         edges = -model[0]
         candidates: list[list[int]] = []
-        if np.any(p.l0 > 0):
+        if self._priced or self._costs is not None:
             candidates += [[i for i in support if i != j] for j in support]
         if k is None or len(support) < k:
             candidates += [[*support, i] for i in outside if edges[i] > p.l1[i]]
         candidates += [[i for i in support if i != j] + [new] for j in support for new in outside]
+        if self._places is not None:
+            candidates = [own for own in candidates if self._fits(own)]
+        found = self._ranked(at, model, candidates)[:_REFITS_PER_ROUND]
+        if self.problem.limits is not None:
+            found += self._ranked(at, model, self._feature_moves(at, model))[:_FEATURE_SWAPS]
+        return found
+
+    def _ranked(
+        self, at: Incumbent, model: tuple[Array, Array], candidates: list[list[int]]
+    ) -> list[list[int]]:
+        """Those that the model holds for better than the present support, best first."""
         if not candidates:
             return []
         scores = self._scores(at, model, candidates)
         order = np.argsort(scores, kind="stable")
-        return [(float(scores[i]), sorted(candidates[i])) for i in order if scores[i] < at.objective]
+        return [sorted(candidates[i]) for i in order if scores[i] < at.objective]
+
+    def _whole_moves(self, at: Incumbent) -> list[list[int]]:
+        """Without, with more, or with another feature, each with all its columns."""
+        parts = self._by_feature(self._usable())
+        used = sorted(self._features(at.support))
+        others = [g for g in parts if g not in used]
+        sets = [[g for g in used if g != one] for one in used] if self._costs is not None else []
+        if self._places is None or len(used) < self._places:
+            sets += [[*used, new] for new in others]
+        sets += [[g for g in used if g != one] + [new] for one in used for new in others]
+        return [[j for g in own for j in parts[g]] for own in [used, *sets]]
+
+    def _feature_moves(self, at: Incumbent, model: tuple[Array, Array]) -> list[list[int]]:
+        """Supports without one of the features, and with another one in its place, as many columns of it as
+        places become free."""
+        k = self.problem.max_terms
+        parts = self._by_feature(at.support)
+        several = {g: cols for g, cols in parts.items() if len(cols) > 1}
+        bases = [[int(j) for j in at.support if self._feature[j] != g] for g in several]
+        candidates = list(bases)
+        starts = [[*base, j] for base in bases for j in self._outside(base) if self._feature[j] not in parts]
+        if not starts:
+            return candidates
+        scores = self._scores(at, model, starts)
+        seen: set[tuple[int, ...]] = set()
+        for i in np.argsort(scores, kind="stable"):
+            start = starts[i]
+            pair = (len(start), *start[:-1], self._feature[start[-1]])
+            if pair in seen:
+                continue
+            seen.add(pair)
+            size = len(at.support) + 1 if k is None else k
+            candidates += self._extensions(at, model, start, size)
+            if len(seen) == _FEATURE_SWAPS:
+                break
+        return candidates
+
+    def _extensions(
+        self, at: Incumbent, model: tuple[Array, Array], support: list[int], size: int
+    ) -> list[list[int]]:
+        """A support and what becomes of it by adding the best column of its features, again and again."""
+        found = [support]
+        while len(support) < size:
+            used = self._features(support)
+            more = [[*support, j] for j in self._outside(support) if self._feature[j] in used]
+            if not more:
+                break
+            support = more[int(np.argmin(self._scores(at, model, more)))]
+            found.append(support)
+        return found
 
     def improve(self, at: Incumbent, max_rounds: int = 50) -> Incumbent:
         """Take the best move until none of the promising ones helps."""
@@ -129,7 +248,7 @@ class Polisher:
             best = at
             if self.late():
                 return at
-            for _, support in self._moves(at)[:_REFITS_PER_ROUND]:
+            for support in self._moves(at):
                 found = self.refit(support, at.weights)
                 if found.objective < best.objective - 1e-12 * max(1.0, abs(best.objective)):
                     best = found
@@ -141,15 +260,10 @@ class Polisher:
     def grow(self, size: int) -> Incumbent:
         """Forward selection: the best addition by the model, refitted, ``size`` times."""
         at = self.refit([])
-        p = self.problem.prices
         while len(at.support) < size and not self.late():
             model = self._model(at)
             support = [int(j) for j in at.support]
-            outside = [
-                int(j)
-                for j in np.flatnonzero(p.charged & (p.max_weight > 0) & (-model[0] > p.l1))
-                if int(j) not in set(support)
-            ]
+            outside = self._outside(support, -model[0] > self.problem.prices.l1)
             if not outside:
                 break
             scores = self._scores(at, model, [[*support, j] for j in outside])
@@ -159,30 +273,76 @@ class Polisher:
             at = found
         return at
 
+    def grow_features(self) -> Incumbent:
+        """Forward selection of whole features: all columns of the best one by the model, refitted, and on."""
+        at = self.refit([])
+        parts = self._by_feature(self._outside([]))
+        limit = len(parts) if self._places is None else min(self._places, len(parts))
+        for _ in range(limit):
+            if self.late():
+                break
+            model, support = self._model(at), [int(j) for j in at.support]
+            used = self._features(support)
+            wider = [[*support, *cols] for g, cols in parts.items() if g not in used]
+            if not wider:
+                break
+            found = self.refit(wider[int(np.argmin(self._scores(at, model, wider)))], at.weights)
+            if found.objective >= at.objective:
+                break
+            at = found
+        return at
+
+    @property
+    def most_terms(self) -> int:
+        usable, k = len(self._usable()), self.problem.max_terms
+        return usable if k is None else min(k, usable)
+
+    def all_columns(self) -> Incumbent:
+        return self.refit(self._usable())
+
+    def all_of_features(self, at: Incumbent) -> Incumbent:
+        """All columns of the features that are in use here."""
+        used = self._features(at.support)
+        return self.refit([j for j in self._usable() if self._feature[j] in used], at.weights)
+
+    def largest(self, weights: Array, size: int) -> Incumbent:
+        """The largest of these weights, refitted; within the limits."""
+        charged = np.where(self.problem.prices.charged, weights, 0.0)
+        parts = self._by_feature(np.flatnonzero(charged > 0))
+        best = sorted(parts, key=lambda g: (-float(np.sum(charged[parts[g]])), g))[: self._places]
+        kept = [j for g in best for j in parts[g]]
+        return self.refit(sorted(kept, key=lambda j: (-charged[j], j))[:size])
+
 
 def polish(
-    problem: CardinalityProblem, start: Array | None = None, late: Callable[[], bool] = lambda: False
+    problem: CardinalityProblem,
+    start: Array | None = None,
+    late: Callable[[], bool] = lambda: False,
+    again: bool = False,
 ) -> tuple[Incumbent, int]:
-    """The best support that local search finds from three starts; returns it and the number of refits.
+    """The best support that local search finds from several starts; returns it and the number of refits.
 
-    Starts: the convex solution thinned out, forward selection, and ``start`` (weights) if given. On large
+    Starts: the empty model, ``start`` (weights) if given, forward selection of columns or of features, and
+    the convex solution thinned out. ``again``: only ``start`` and the columns of its features. On large
     tables the search sees some of the rows; what it finds is refitted and compared on all of them.
     """
     merged = merge_rows(problem)
     smaller = sketch_rows(merged)
     polisher = Polisher(smaller, late)
-    charged = np.flatnonzero(problem.prices.charged & (problem.prices.max_weight > 0))
-    k = len(charged) if problem.max_terms is None else min(problem.max_terms, len(charged))
+    k = polisher.most_terms
     starts = [polisher.refit([])]
     if start is not None:
-        largest = np.argsort(-np.where(problem.prices.charged, start, 0.0), kind="stable")[:k]
-        starts.append(polisher.refit([j for j in largest if start[j] > 0]))
-    if k > 0 and not late():
+        starts.append(polisher.largest(start, k))
+    wide = []
+    if again:
+        wide.append(polisher.all_of_features(starts[-1]))
+    elif k > 0 and not late():
         starts.append(polisher.grow(k))
-        thinned = polisher.thin(polisher.refit(charged), k)
-        if len(thinned.support) <= k:
-            starts.append(thinned)
-    ends = [polisher.improve(at) for at in starts]
+        wide.append(polisher.all_columns())
+        if problem.limits is not None:
+            wide.append(polisher.grow_features())
+    starts += [at for at in (polisher.thin(own, k) for own in wide) if problem.allows(at.support)]
+    ends = [polisher.improve(at) for at in (starts[1:] if again else starts)]
     if smaller is not merged:
         final = Polisher(merged)
         ends = [final.refit(at.support, at.weights) for at in {tuple(at.support): at for at in ends}.values()]

@@ -1,7 +1,8 @@
 """Choosing few columns of a pool: the problem, and what a selector returns.
 
 min  sum s_i loss(F_i) + sum nu_j w_j + mu_j w_j^2 / 2 + lambda_j [w_j > 0],    0 <= w_j <= M_j,
-with at most ``max_terms`` charged columns in use.
+with at most ``max_terms`` charged columns in use, and with :class:`FeatureLimits` at most so many features,
+each paid for once.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from cardboost.certificate.bounds import Leaf
 from cardboost.dictionary.base import ColumnPool
 from cardboost.master.newton import Master
-from cardboost.master.problem import Prices
+from cardboost.master.problem import FeatureLimits, Prices
 from cardboost.risk import EmpiricalRisk
 
 Array = NDArray[np.float64]
@@ -24,15 +25,38 @@ Support = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class CardinalityProblem:
-    """Columns, loss, prices and the limit on charged columns."""
+    """Columns, loss, prices and the limits on charged columns and on features.
+
+    ``groups``: the feature of every column, -1 for those that are not charged; needed with ``limits``.
+    """
 
     pool: ColumnPool
     risk: EmpiricalRisk
     prices: Prices
     max_terms: int | None
+    groups: NDArray[np.int32] | None = None
+    limits: FeatureLimits | None = None
+
+    def __post_init__(self) -> None:
+        if self.limits is not None and self.groups is None:
+            raise ValueError("groups are needed with limits on features.")
+        if self.groups is not None and ((self.groups >= 0) != self.prices.charged).any():
+            raise ValueError("groups: the columns with a feature must be those that are charged.")
 
     def objective(self, risk_value: float, weights: Array) -> float:
-        return risk_value + self.prices.cost(weights)
+        return risk_value + self.prices.cost(weights) + self.feature_cost(np.flatnonzero(weights))
+
+    def feature_cost(self, columns: NDArray[np.intp]) -> float:
+        """What the features of these columns cost together."""
+        if self.limits is None or self.limits.costs is None or self.groups is None:
+            return 0.0
+        return self.limits.cost(self.groups[columns])
+
+    def allows(self, columns: NDArray[np.intp]) -> bool:
+        """Whether these columns may be in use together."""
+        if self.max_terms is not None and np.count_nonzero(self.prices.charged[columns]) > self.max_terms:
+            return False
+        return self.limits is None or self.groups is None or self.limits.allow(self.groups[columns])
 
     def with_box(self, max_weight: float) -> CardinalityProblem:
         """The same with no charged weight above ``max_weight``."""

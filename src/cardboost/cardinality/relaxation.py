@@ -2,11 +2,13 @@
 
 A limit of k columns enters through its multiplier tau, which raises the price of using a column; for every
 row weights met on the way the bound with "the k largest terms" holds, and the best one is kept. What is found
-at one multiplier limits what any other can give, so the search for the best one knows when to end.
+at one multiplier limits what any other can give, so the search for the best one knows when to end. The price
+of a feature, its cost and the multiplier sigma of a limit on features, is split among its columns.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -30,15 +32,21 @@ _ROUNDS = 40  # multipliers tried at most
 _LEAST = 1e-6  # least multiplier tried besides 0
 _STRIDE = 16.0  # largest ratio of one multiplier to the next
 _PATIENCE = 6  # rounds without a better bound before giving up
+_BALANCING = 24  # steps of the multipliers of a limit on features
 
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """The best leaf found for the root, the relaxed weights and the multiplier of the size limit."""
+    """The best leaf found for the root, the relaxed weights and the multipliers of the limits.
+
+    ``tau`` is that of the terms, ``sigma`` of the features, ``split`` how columns share the price of theirs.
+    """
 
     leaf: Leaf
     weights: Array
     tau: float
+    sigma: float
+    split: Array
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,9 @@ class RelaxationSolver:
         self.problem = problem
         self.late = late
         self.dictionary, self.rule, self.per_round = dictionary, rule, per_round
-        self.tau = tau
+        self.tau, self.sigma = tau, 0.0
+        self.split = np.zeros(0)
+        self._steps = 0
         self.best = Leaf(np.zeros(problem.pool.n_columns), 0.0, 0.0)
         self.ceiling = np.inf  # no bound that covers the pool can be above
         self.proposals: Proposals | None = None
@@ -91,9 +101,38 @@ class RelaxationSolver:
         pool = self.problem.pool
         return self.problem.prices if self.rule is None else self.rule.prices(pool.n_columns, pool.n_free)
 
+    def _groups(self) -> NDArray[np.int32] | None:
+        if self.problem.limits is None or self.rule is None:
+            return self.problem.groups
+        return self.problem.pool.features
+
     def _prices(self) -> Prices:
         plain = self._plain()
-        return plain.with_l0(plain.l0 + np.where(plain.charged, self.tau, 0.0))
+        l0 = plain.l0 + np.where(plain.charged, self.tau, 0.0)
+        if self.problem.limits is not None:
+            l0 += self._feature_prices() * self._shared(self.split)
+        return plain.with_l0(l0)
+
+    def _feature_prices(self) -> Array:
+        """What the feature of each column costs, with the multiplier of the limit."""
+        limits, groups = self.problem.limits, self._groups()
+        assert limits is not None
+        assert groups is not None
+        costs = 0.0 if limits.costs is None else limits.costs[np.maximum(groups, 0)]
+        return np.where(groups >= 0, self.sigma + costs, 0.0)
+
+    def _shared(self, split: Array) -> Array:
+        """Shares that add up to 1 in every feature; columns that are new take an even part."""
+        groups = self._groups()
+        assert groups is not None
+        charged = groups >= 0
+        own = groups[charged]
+        count = np.bincount(own)
+        share = 1.0 / np.maximum(1, count[np.maximum(groups, 0)]) if len(own) else np.ones(len(groups))
+        share[: len(split)] = np.maximum(split, 1e-4 * share[: len(split)])
+        total = np.bincount(own, share[charged])
+        share[charged] /= total[own]
+        return np.where(charged, share, 0.0)
 
     def at(self, tau: float, tol: float) -> Tangent:
         """Solve the relaxation at this multiplier and note the bound."""
@@ -101,15 +140,20 @@ class RelaxationSolver:
         self.master.reprice(lambda pool: self._prices())
         found = self.master.solve(tol=tol, max_iter=60)
         self._note()
-        k, p, w = self.problem.max_terms, self.master.prices, found.weights
+        k = self.problem.max_terms
         if k is None:
             return Tangent(tau, found.objective, -1.0, found.lower_bound)
+        excess = float(np.sum(self._shares())) - k
+        return Tangent(tau, found.objective - k * tau, excess, found.lower_bound - k * tau)
+
+    def _shares(self) -> Array:
+        """How far each charged column is in use, from 0 to 1, in the relaxed solution."""
+        p, w = self.master.prices, self.master.weights
         # a knee at the box stays there however small the price is
         knee = np.where(p.l2 > 0, p.knee, p.max_weight)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(knee > 0, np.minimum(1.0, w / knee), w > 0)
-        excess = float(np.sum(share[p.charged])) - k
-        return Tangent(tau, found.objective - k * tau, excess, found.lower_bound - k * tau)
+        return np.where(p.charged, share, 0.0)
 
     def _note(self) -> None:
         """Keep the bound at the present row weights if it is the best so far."""
@@ -118,15 +162,20 @@ class RelaxationSolver:
             self.best = Leaf(self.master.weights.copy(), theta, bound)
 
     def _bound_at(self, point: RiskPoint) -> tuple[float, float]:
-        pool, unseen_edge, unseen = self.problem.pool, -np.inf, None
+        problem, pool = self.problem, self.problem.pool
+        unseen_edge: float | Array = -np.inf
+        unseen = None
         if self.dictionary is not None and self.rule is not None:
             self.proposals = self.dictionary.best_columns(
                 point, self.per_round, pool, "edge", self.rule.l1, 0.0
             )
             unseen_edge, unseen = self.proposals.bound, self.rule.prices(1, 0)
+            if problem.limits is not None:
+                unseen_edge = self.dictionary.unseen_edges(point, pool)
         return dual_bound(
-            point, pool.edges(point), self._plain(), self.problem.max_terms, unseen_edge, unseen
-        )
+            point, pool.edges(point), self._plain(), problem.max_terms, unseen_edge, unseen,
+            self._groups(), problem.limits,
+        )  # fmt: skip
 
     def solve(self, tol: float = _TOL, rounds: int = _ROUNDS, at: Tangent | None = None) -> None:
         """Find the multiplier with the largest bound: there the relaxed weights just meet the size limit.
@@ -179,6 +228,43 @@ class RelaxationSolver:
         above, below = np.log1p(low.excess / k), np.log1p(high.excess / k)
         return float(low.tau * (high.tau / low.tau) ** (above / (above - below)))
 
+    def like(self, other: Relaxation) -> None:
+        """Take over the multipliers of a similar problem."""
+        self.tau, self.sigma, self.split = other.tau, other.sigma, other.split
+        self._steps = _BALANCING
+
+    def balance(self, steps: int) -> None:
+        """All multipliers at once, for limits on features.
+
+        Exponentiated gradient ascent: what is used too much gets dearer, and of the columns of a feature
+        those that are in use most come to carry its price.
+        """
+        limits, k = self.problem.limits, self.problem.max_terms
+        assert limits is not None
+        f, stale = limits.max_features, 0
+        if f is not None and self.sigma == 0.0:
+            self.sigma = max(self.tau, 1e-4)
+        for _ in range(steps):
+            before = self.best.bound
+            self.at(self.tau, _GROWTH_TOL)
+            stale = stale + 1 if self.best.bound <= before + 1e-5 * abs(before) else 0
+            if self.late() or stale >= _PATIENCE:
+                break
+            groups, used = self._groups(), self._shares()
+            assert groups is not None
+            self._steps += 1
+            step = self._steps**-0.3
+            split = self._shared(self.split)
+            if f is not None:
+                self.sigma *= math.exp(step * _pull(float(np.sum(used * split)), f))
+            if k is not None:
+                self.tau = max(self.tau, 1e-9) * math.exp(step * _pull(float(np.sum(used)), k))
+            most = np.zeros(int(groups.max(initial=0)) + 1)
+            np.maximum.at(most, np.maximum(groups, 0), used)
+            own = most[np.maximum(groups, 0)]
+            relative = np.where(own > 0, used / np.where(own > 0, own, 1.0), 1.0)
+            self.split = split * np.exp(0.5 * step * (relative - 1.0))
+
     def grow(self) -> bool:
         """Add the columns last proposed by the dictionary; False when none could lower the bound."""
         found = self.proposals
@@ -197,7 +283,15 @@ class RelaxationSolver:
             if best.theta > 0:
                 bound, theta = self._bound_at(self.problem.risk.evaluate(pool.margins(weights)))
                 best = Leaf(weights, theta, bound)
-        return Relaxation(best, self.master.weights.copy(), self.tau)
+        split = self.split if self.problem.limits is None else self._shared(self.split)
+        return Relaxation(best, self.master.weights.copy(), self.tau, self.sigma, split)
+
+
+def _pull(used: float, limit: int) -> float:
+    """By how much a multiplier is to change: the share by which the limit is exceeded, within reason."""
+    if limit == 0:
+        return 2.0 if used > 0 else 0.0
+    return min(max((used - limit) / limit, -1.0), 2.0)
 
 
 def pool_relaxation(
@@ -212,8 +306,15 @@ def pool_relaxation(
     solver = RelaxationSolver(smaller, start, late=late)
     if smaller is not merged:
         solver.solve(_GROWTH_TOL)
-        solver = RelaxationSolver(merged, solver.master.weights, tau=solver.tau, late=late)
-    solver.solve()
+        if problem.limits is not None:
+            solver.balance(_BALANCING)
+        found = solver.result()
+        solver = RelaxationSolver(merged, found.weights, tau=found.tau, late=late)
+        solver.like(found)
+    if problem.limits is None or smaller is merged:
+        solver.solve()
+    if problem.limits is not None:
+        solver.balance(4 if smaller is not merged else _BALANCING)
     return solver.result()
 
 
@@ -240,5 +341,15 @@ def dictionary_relaxation(
         if closed or late() or stale >= _PATIENCE or not solver.grow():
             break
         at = solver.at(solver.tau, _GROWTH_TOL)
+        stale = stale + 1 if solver.best.bound <= before + 1e-4 * abs(before) else 0
+    # without max_terms and l0 unseen columns may not gain anything, whatever their features cost
+    balanced = problem.limits is None or (problem.max_terms is None and rule.l0 == 0.0)
+    stale = 0
+    if not balanced:
+        solver.like(root)
+    while not balanced and stale < _PATIENCE - 2 and not late():
+        before = solver.best.bound
+        solver.balance(3)
+        balanced = not solver.grow()
         stale = stale + 1 if solver.best.bound <= before + 1e-4 * abs(before) else 0
     return solver.result()

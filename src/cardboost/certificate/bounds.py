@@ -5,7 +5,8 @@ kappa_j = max over 0 <= w <= M_j of (c_j - nu_j) w - mu_j w^2 / 2,
 
     D(u) = sum s_i (-conjugate(-v_i)) - sum_j max(0, kappa_j - lambda_j)
 
-is below the optimum; with at most k charged columns only the k largest of their terms are subtracted.
+is below the optimum; with at most k charged columns only the k largest of their terms are subtracted. With
+limits on features it is the most valuable choice of columns that they allow, costs of features deducted.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.master.problem import Prices
+from cardboost.master.problem import FeatureLimits, Prices
 from cardboost.risk import RiskPoint
 
 Array = NDArray[np.float64]
@@ -48,14 +49,97 @@ def kappa(c: Array, prices: Prices) -> Array:
     return np.where(excess == 0.0, 0.0, np.where(open_ended, np.inf, value))
 
 
-def gain_terms(c: Array, prices: Prices, max_terms: int | None, unseen: float = 0.0) -> float:
-    """What is subtracted from the dual value. ``unseen``: the largest term of any column not listed."""
+def gain_terms(
+    c: Array,
+    prices: Prices,
+    max_terms: int | None,
+    unseen: float | Array = 0.0,
+    groups: NDArray[np.int32] | None = None,
+    limits: FeatureLimits | None = None,
+) -> float:
+    """What is subtracted from the dual value. ``unseen``: the largest term of any column not listed.
+
+    With ``limits``, ``groups`` are the features of the columns and ``unseen`` has an entry per feature.
+    """
     terms = np.maximum(0.0, kappa(c, prices) - prices.l0)
+    if max_terms is None and np.any(np.asarray(unseen) > 0.0):
+        return np.inf
+    if limits is not None and groups is not None:
+        own = prices.charged & (groups >= 0)
+        spare = unseen if isinstance(unseen, np.ndarray) else np.zeros(0)
+        chosen = best_choice(terms[own], groups[own], max_terms, limits, spare)
+        return float(np.sum(terms[~own])) + chosen
     if max_terms is None:
-        return float(np.sum(terms)) if unseen <= 0.0 else np.inf
+        return float(np.sum(terms))
     free = float(np.sum(terms[~prices.charged]))
     charged = np.concatenate([terms[prices.charged], np.full(max_terms, unseen)])
     return free + float(np.sum(np.sort(charged)[::-1][:max_terms]))
+
+
+def best_choice(
+    terms: Array,
+    features: NDArray[np.int32],
+    max_terms: int | None,
+    limits: FeatureLimits,
+    unseen: Array,
+) -> float:
+    """The largest sum of terms that the limits allow, costs of the features deducted: exact.
+
+    ``unseen``: a term per feature that may be taken any number of times (with ``max_terms`` only). In each
+    feature the best r columns are its r largest; how many of which features is a dynamic program.
+    """
+    useful = terms > 0.0
+    terms, features = terms[useful], features[useful]
+    n = max(len(unseen), int(features.max(initial=-1)) + 1)
+    costs = np.zeros(n) if limits.costs is None else limits.costs[:n]
+    if max_terms is None:
+        worth = np.bincount(features, terms, n) - costs
+        return float(np.sum(np.sort(worth[worth > 0.0])[::-1][: limits.max_features]))
+    if max_terms == 0 or n == 0:
+        return 0.0
+    rest = np.zeros(n)
+    rest[: len(unseen)] = unseen
+    active = np.flatnonzero((np.bincount(features, minlength=n) > 0) | (rest > 0.0))
+    table = np.zeros((len(active), max_terms))  # the terms of every feature, largest first
+    order = np.lexsort((-terms, features))
+    own = features[order]
+    rank = np.arange(len(own)) - np.searchsorted(own, own)
+    kept = rank < max_terms
+    table[np.searchsorted(active, own[kept]), rank[kept]] = terms[order][kept]
+    np.maximum(table, rest[active, None], out=table)
+    places = max_terms if limits.max_features is None else min(limits.max_features, max_terms)
+    if limits.costs is None:
+        top = np.argsort(-table, axis=None, kind="stable")[:max_terms]
+        top = top[table.reshape(-1)[top] > 0.0]
+        if len(np.unique(top // max_terms)) <= places:  # the largest terms of all keep to the limit
+            return float(np.sum(table.reshape(-1)[top]))
+    worth = np.where(table > 0.0, np.cumsum(table, axis=1) - costs[active, None], -np.inf)
+    return _best_allotment(worth, places)
+
+
+def _best_allotment(worth: Array, places: int) -> float:
+    """The best sum of ``worth[g, r - 1]`` over features g with r columns each, within places and columns.
+
+    Of the features that could give r columns only as many as there are places need be looked at: one outside
+    of those can be exchanged for one of them that is not in use.
+    """
+    n, most = worth.shape
+    if places == 0:
+        return 0.0
+    if n > places:
+        best = np.argpartition(-worth, places - 1, axis=0)[:places]
+        looked = np.zeros(worth.shape, dtype=bool)
+        np.put_along_axis(looked, best, True, axis=0)
+        worth = np.where(looked, worth, -np.inf)
+    limited = places < most  # otherwise the columns are the only limit
+    value = np.zeros((places + 1 if limited else 1, most + 1))  # at most so many places, columns
+    source, target = (slice(None, -1), slice(1, None)) if limited else (slice(None), slice(None))
+    for own in worth[(worth > 0.0).any(axis=1)]:
+        after = value.copy()
+        for r in np.flatnonzero(own > 0.0) + 1:
+            np.maximum(after[target, r:], value[source, : most + 1 - r] + own[r - 1], out=after[target, r:])
+        value = after
+    return float(value[-1, -1])
 
 
 def dual_bound(
@@ -63,29 +147,35 @@ def dual_bound(
     c: Array,
     prices: Prices,
     max_terms: int | None = None,
-    unseen_edge: float = -np.inf,
+    unseen_edge: float | Array = -np.inf,
     unseen: Prices | None = None,
+    groups: NDArray[np.int32] | None = None,
+    limits: FeatureLimits | None = None,
 ) -> tuple[float, float]:
     """The bound at the row weights of ``point``, scaled by theta where needed; returns (bound, theta).
 
-    ``unseen_edge`` bounds the edges of columns not listed in ``c``; ``unseen`` (one entry) are their prices.
+    ``unseen_edge`` bounds the edges of columns not listed in ``c`` (with ``limits``: per feature of the
+    table); ``unseen`` (one entry) are their prices. ``groups``: the feature of every column, -1 for none.
     """
     theta = 1.0
     over = np.isinf(kappa(c, prices))
     if over.any():
         theta = float(np.min(prices.l1[over] / c[over]))
-    if unseen is not None and np.isfinite(unseen_edge):
-        theta = min(theta, _unseen_theta(c, prices, max_terms, unseen_edge, unseen))
+    largest = float(np.max(unseen_edge, initial=-np.inf))
+    if unseen is not None and np.isfinite(largest):
+        theta = min(theta, _unseen_theta(c, prices, max_terms, largest, unseen))
     if theta < 1.0:
         theta *= 1.0 - THETA_ROOM
     if theta <= 0.0:
         return 0.0, 0.0
-    term = 0.0
-    if unseen is not None and np.isfinite(unseen_edge):
-        term = max(0.0, float(kappa(np.array([theta * unseen_edge]), unseen)[0] - unseen.l0[0]))
-        if max_terms is None and term < 1e-12:
-            term = 0.0
-    subtracted = gain_terms(theta * c, prices, max_terms, term)
+    term: float | Array = 0.0
+    if unseen is not None and np.isfinite(largest):
+        edges = np.array([largest]) if limits is None else np.asarray(unseen_edge)
+        worth = np.maximum(0.0, kappa(theta * edges, unseen) - unseen.l0)
+        if max_terms is None:
+            worth[worth < 1e-12] = 0.0
+        term = float(worth[0]) if limits is None else worth
+    subtracted = gain_terms(theta * c, prices, max_terms, term, groups, limits)
     if not np.isfinite(subtracted):
         return 0.0, 0.0
     dual = point.dual(theta)

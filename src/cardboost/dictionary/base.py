@@ -43,6 +43,11 @@ class ColumnPool(ABC):
     def n_free(self) -> int:
         """Leading columns that are free of charge: the two of the intercept, or none."""
 
+    @property
+    def features(self) -> NDArray[np.int32]:
+        """The feature that each column looks at; -1 for free columns. By default every column has its own."""
+        return np.maximum(np.arange(self.n_columns, dtype=np.int32) - self.n_free, -1).astype(np.int32)
+
     @abstractmethod
     def append(self, atoms: Any) -> None: ...
 
@@ -102,3 +107,7 @@ class Dictionary(ABC):
         l2: float = 0.0,
     ) -> Proposals:
         """The k best columns that are not in ``exclude``."""
+
+    def unseen_edges(self, point: RiskPoint, exclude: ColumnPool) -> Array:
+        """For every feature the largest edge of its columns that are not in ``exclude``; -inf without any."""
+        raise ValueError("Limits on features need columns that look at single features, such as stumps.")

@@ -120,6 +120,12 @@ class MatrixDictionary(Dictionary):
         best = np.argsort(-excess, kind="stable")[:k]
         return Proposals(candidates[best], edges[best], bound)
 
+    def unseen_edges(self, point: RiskPoint, exclude: ColumnPool) -> Array:
+        assert isinstance(exclude, MatrixPool)
+        edges = self.store.edges(np.arange(len(self.store), dtype=np.int32), point)
+        edges[exclude.which] = -np.inf
+        return edges
+
 
 class MatrixPool(ColumnPool):
     """Some of the columns of a store."""
@@ -137,6 +143,10 @@ class MatrixPool(ColumnPool):
     @property
     def n_free(self) -> int:
         return 0
+
+    @property
+    def features(self) -> NDArray[np.int32]:
+        return self.which
 
     def append(self, atoms: NDArray[np.int32]) -> None:
         self.which = np.concatenate([self.which, np.asarray(atoms, dtype=np.int32)])

@@ -109,11 +109,13 @@ class StumpDictionary(Dictionary):
         intercept: bool = True,
         weights: RowWeights | None = None,
         monotonic: NDArray[np.int8] | None = None,
+        by_feature: bool = False,
     ) -> None:
         """``sign``: y, which is multiplied into the columns; None (regression): the columns are the stumps.
 
         ``weights``: given, Hessians on large tables are estimated from a sketch of the rows.
         ``monotonic``: per feature 1 (the score may only rise with it), -1 (only fall) or 0.
+        ``by_feature``: equal columns of different features count as different, for limits on features.
         """
         self.matrix = matrix
         self.sign = sign
@@ -125,6 +127,7 @@ class StumpDictionary(Dictionary):
         self.kind = (matrix.n_missing > 0).astype(np.uint8) | np.where(self.categorical, 2, 0).astype(
             np.uint8
         )
+        self.by_feature = by_feature
         self.n_bins = matrix.n_bins
         self.features = np.arange(matrix.n_features, dtype=np.int32)
         self.plus_digest, self.closed = self._digests()
@@ -154,6 +157,9 @@ class StumpDictionary(Dictionary):
         constant = (sides == 0) | (sides == total[:, :, None])
         mask = (np.packbits(constant[..., ::-1], axis=2)[..., 0] >> 4).astype(np.uint8)
         mask[:, MISSING] = 15
+        if self.by_feature:
+            names = np.random.default_rng(20_27).integers(2**64, size=len(sides), dtype=np.uint64)
+            sides = sides + names[:, None, None]
         return sides.astype(np.uint64, copy=False), mask
 
     def _close_against(self, monotonic: NDArray[np.int8]) -> None:
@@ -210,6 +216,22 @@ class StumpDictionary(Dictionary):
         self._last_scores = scores
         return proposals
 
+    def unseen_edges(self, point: RiskPoint, exclude: ColumnPool) -> Array:
+        """For every feature the largest edge of its stumps that are not in ``exclude``; -inf without any."""
+        assert isinstance(exclude, StumpPool)
+        return _kernels.search(
+            self.histogram(point), self.n_bins, self.kind, np.ascontiguousarray(exclude.mask),
+            point.fixed.edge_unit, point.fixed.curvature_unit, 0.0, 0.0, False, self.intercept,
+        )[0]  # fmt: skip
+
+    def columns_of(
+        self, features: NDArray[np.int32], point: RiskPoint, k: int, exclude: StumpPool, criterion: Criterion,
+        l1: float, l2: float,
+    ) -> Proposals:  # fmt: skip
+        """The best stumps on these features (ascending), spread over them as in :meth:`best_columns`."""
+        hist = self.partial_histogram(point, features)
+        return self._search(hist, features, point, k, exclude.mask[features], criterion, l1, l2)[0]
+
     def partial_histogram(self, point: RiskPoint, features: NDArray[np.int32]) -> NDArray[np.int64]:
         """Histograms of some features (ascending), from an earlier pass where there was one."""
         known = self.known_histogram(point, features)
@@ -231,8 +253,7 @@ class StumpDictionary(Dictionary):
         features = np.union1d(good, exclude.stumps.feature[exclude.n_free :]).astype(np.int32)
         if len(features) > 0.6 * len(self.features):
             return self.best_columns(point, k, exclude, criterion, l1, l2)
-        hist = self.partial_histogram(point, features)
-        return self._search(hist, features, point, k, exclude.mask[features], criterion, l1, l2)[0]
+        return self.columns_of(features, point, k, exclude, criterion, l1, l2)
 
     def _search(
         self,
@@ -315,6 +336,10 @@ class StumpPool(ColumnPool):
     @property
     def n_free(self) -> int:
         return 2 if self.dictionary.intercept else 0
+
+    @property
+    def features(self) -> NDArray[np.int32]:
+        return self.stumps.feature
 
     @property
     def sketches(self) -> bool:  # type: ignore[override]

@@ -167,7 +167,10 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
     ) -> StumpDictionary:
         matrix = bin_table(table, weights, self.max_bins, settings.threads)
         monotonic = monotonic_directions(self.monotonic_cst, table)
-        return StumpDictionary(matrix, sign, settings.threads, settings.fit_intercept, weights, monotonic)
+        return StumpDictionary(
+            matrix, sign, settings.threads, settings.fit_intercept, weights, monotonic,
+            by_feature=settings.limits is not None,
+        )  # fmt: skip
 
     def _frame(
         self, loss: str, table: Table, matrix: BinnedMatrix, classes: tuple[Any, Any] | None, **units: float

@@ -70,6 +70,36 @@ class Prices:
         return replace(self, l0=np.zeros_like(self.l0))
 
 
+@dataclass(frozen=True, eq=False)
+class FeatureLimits:
+    """At most ``max_features`` features in use, and what each of them costs once (``costs``, per feature)."""
+
+    max_features: int | None = None
+    costs: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_features is not None and self.max_features < 0:
+            raise ValueError(f"max_features must be at least 0; got {self.max_features}.")
+        if self.costs is not None and not (np.isfinite(self.costs) & (self.costs >= 0)).all():
+            raise ValueError("costs must be finite and at least 0.")
+
+    @classmethod
+    def make(cls, max_features: int | None, costs: Array | None) -> FeatureLimits | None:
+        """None where nothing is limited and nothing costs."""
+        costs = None if costs is None or not np.any(costs) else np.asarray(costs, dtype=np.float64)
+        return None if max_features is None and costs is None else cls(max_features, costs)
+
+    def cost(self, features: NDArray[Any]) -> float:
+        """What columns of these features pay together; columns of feature -1 pay nothing."""
+        if self.costs is None:
+            return 0.0
+        return float(np.sum(self.costs[np.unique(features[features >= 0])]))
+
+    def allow(self, features: NDArray[Any]) -> bool:
+        """Whether columns of these features may be used together."""
+        return self.max_features is None or len(np.unique(features[features >= 0])) <= self.max_features
+
+
 @dataclass(frozen=True)
 class PriceRule:
     """One price for every column of a dictionary, and the intercept's box."""
