@@ -336,7 +336,7 @@ def solve_stumps(seed):
     assert root.leaf.bound <= optimum + TOLERANCE, seed
     assert optimum <= found.objective + TOLERANCE, seed
     wide = replace(problem, pool=problem.pool.subset(np.arange(problem.pool.n_columns)))
-    outer = dictionary_relaxation(wide, dictionary, rule, root.weights, 10)
+    outer = dictionary_relaxation(wide, dictionary, rule, root, 10)
     assert outer.leaf.bound <= optimum + TOLERANCE, seed
     if problem.max_terms is not None:
         least = whole_dictionary(seed, problem, rule, dictionary.intercept).best(problem.max_terms)
