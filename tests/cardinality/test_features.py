@@ -376,7 +376,7 @@ def test_an_equal_column_of_a_cheaper_feature_is_part_of_the_dictionary():
     problem = CardinalityProblem(pool, risk, prices, 2, pool.features, limits)
     found, _ = polish(problem)
     wide = replace(problem, pool=pool.subset(np.arange(pool.n_columns)))
-    outer = dictionary_relaxation(wide, dictionary, rule, found.weights, 10)
+    outer = dictionary_relaxation(wide, dictionary, rule, pool_relaxation(problem), 10)
     assert (wide.pool.features == 1).any()
     A, feature = all_stumps(X, sign, by_feature=True)
     p = rule.prices(A.shape[1] + 2, 2)
