@@ -37,7 +37,7 @@ class Scout:
         sign = risk.sign[rows]
         weights = risk.weights.take(rows)
         missing = np.count_nonzero(bins == MISSING, axis=1).astype(np.int64)
-        matrix = BinnedMatrix(bins, dictionary.matrix.cuts, missing)
+        matrix = BinnedMatrix(bins, dictionary.matrix.cuts, missing, dictionary.matrix.categories)
         self.dictionary = StumpDictionary(matrix, sign, dictionary.threads, dictionary.intercept, weights)
         self.pool = self.dictionary.pool()
         self.rule, self.pace = rule, replace(pace, final_tol=None)

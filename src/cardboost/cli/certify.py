@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from cardboost.cli.files import CERTIFICATE_FAILS, OK, BadInput, counted, read_model_file
 from cardboost.cli.fit import add_delimiter
-from cardboost.cli.predict import require_columns
+from cardboost.cli.predict import known_kinds, require_columns
 
 if TYPE_CHECKING:
+    from cardboost.cli.csv_table import Kind
     from cardboost.cli.run import Rows
     from cardboost.model.ensemble import Ensemble
     from cardboost.model.io import Model
@@ -88,7 +89,8 @@ def _read(arguments: argparse.Namespace, model: Model) -> Rows:
         if isinstance(weight, str) and weight.strip() in {name.strip() for name in names}:
             raise BadInput(f"--weight {weight}: this column is a feature of the model.")
         extra = [weight] if isinstance(weight, str) else []
-        table, labels = source.read([*names, *extra], target)
+        kinds: dict[str, Kind] = {**_kinds(model, names), **dict.fromkeys(extra, "numbers")}
+        table, labels = source.read([*names, *extra], target, kinds)
     assert labels is not None
     for text, line in zip(labels.texts, labels.lines, strict=True):
         if not any(_same(text, label) for label in ensemble.classes):
@@ -97,7 +99,7 @@ def _read(arguments: argparse.Namespace, model: Model) -> Rows:
                 f"{arguments.data}, line {line}: the label {text.strip()!r} in {target!r} is none of the "
                 f"model's classes, {first!r} and {second!r}."
             )
-    weights = table.data.pop(extra[0]) if extra else None
+    weights = table.take_out(extra[0]) if extra else None
     rows = Rows(table, labels.equal(ensemble.classes[1]), weights)
     held_out = recorded.get("holdout")
     if isinstance(held_out, dict) and recorded.get("rows") == table.n_rows:
@@ -106,6 +108,21 @@ def _read(arguments: argparse.Namespace, model: Model) -> Rows:
         except (KeyError, TypeError, ValueError):
             raise BadInput(f"{arguments.model}: training.data.holdout cannot be read.") from None
     return rows
+
+
+def _kinds(model: Model, names: list[str]) -> dict[str, Kind]:
+    """How `cardboost fit` read these columns; for other models what the certificate says, or the cells."""
+    noted = _recorded(model).get("categories")
+    if isinstance(noted, dict):
+        return {name: "categories" if name in noted else "numbers" for name in names}
+    kinds: dict[str, Kind] = dict.fromkeys(names, "auto")
+    dictionary = (model.certificate or {}).get("dictionary")
+    known = dictionary.get("categories") if isinstance(dictionary, dict) else None
+    for name, own in zip(names, known if isinstance(known, list) else [], strict=False):
+        labels = own.get("kept") if isinstance(own, dict) else None
+        text = isinstance(labels, list) and any(isinstance(label, str) for label in labels[:1])
+        kinds[name] = "text" if text else "numbers"
+    return kinds | known_kinds(model.ensemble, [])
 
 
 def _recorded(model: Model) -> dict[str, Any]:

@@ -1,7 +1,9 @@
-"""Reading CSV: a header, then rows of numbers, into one float64 array per column.
+"""Reading CSV: a header, then rows of numbers and text, into columns of numbers and of categories.
 
-Rows are read in blocks, and only the columns asked for are kept, so the text of the file is never held as a
-whole. Everything that is wrong with a file is said in one sentence with the line and the column.
+Rows are read in blocks, and only the columns asked for are kept, as numbers or as codes of their distinct
+texts, so the text of the file is never held as a whole. A column is one of numbers if all of its cells are;
+text among numbers is taken for a mistake as long as it is rare. Everything that is wrong with a file is said
+in one sentence with the line and the column.
 """
 
 from __future__ import annotations
@@ -10,17 +12,24 @@ import contextlib
 import csv
 import itertools
 import math
+import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import shlex
+import stat
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.cli.files import BadInput, closest, counted, listed, reason
+from cardboost.cli.frame import Array, Coded, Frame
 
-Array = NDArray[np.float64]
+#: auto: numbers, or categories where the cells are text; numbers: nothing else; text: labels as they stand;
+#: categories: numbers as labels where all cells are numbers, else text
+Kind = Literal["auto", "numbers", "categories", "text"]
 
 DELIMITERS = ",;\t|"
 MISSING = frozenset(("", "na", "nan", "null", "?"))
@@ -32,52 +41,12 @@ _WORDS = {
 } | {"NaN": math.nan}
 _CELLS_PER_BLOCK = 400_000
 _SNIFFED_LINES = 50
+#: a column with so many numbers among its cells is one of numbers, and what is not a number is a mistake
+_MOSTLY = 0.95
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
 # ------------------------------------------------------------------------------------------------ values
-
-
-@dataclass(frozen=True, eq=False)
-class Column:
-    """One column of a frame, with what readers of frames ask of it."""
-
-    values: Array
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.values.dtype
-
-    def to_numpy(self) -> Array:
-        return self.values
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
-
-
-@dataclass(frozen=True, eq=False)
-class Frame:
-    """Named columns of equal length, readable wherever a data frame is; no frame library is needed."""
-
-    data: dict[str, Array]
-    n_rows: int
-
-    @property
-    def columns(self) -> list[str]:
-        return list(self.data)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.n_rows, len(self.data)
-
-    def __len__(self) -> int:
-        return self.n_rows
-
-    def __getitem__(self, name: str) -> Column:
-        return Column(self.data[name])
-
-    def take(self, rows: NDArray[np.bool_]) -> Frame:
-        return Frame({name: values[rows] for name, values in self.data.items()}, int(np.count_nonzero(rows)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +110,7 @@ def open_csv(path: str, delimiter: str | None = None) -> Iterator[CsvFile]:
             reader = csv.reader(itertools.chain(first, file), delimiter=found)
             header = next(row for row in reader if row)
             names = [name.strip() for name in header]
-            yield CsvFile(path, names, reader)
+            yield CsvFile(path, names, reader, found)
     except OSError as error:
         raise BadInput(f"cannot read {path!r}: {reason(error)}.") from None
     except UnicodeDecodeError:
@@ -187,6 +156,7 @@ class CsvFile:
     path: str
     names: list[str]
     reader: Any
+    delimiter: str
     _seen: dict[str, int] = field(default_factory=dict)
     _lines: list[int] = field(default_factory=list)
 
@@ -199,25 +169,27 @@ class CsvFile:
             raise BadInput(f"{self.path} has more than one column named {name.strip()!r}: names must differ.")
         return self.names.index(name.strip())
 
-    def read(self, numbers: Sequence[str], label: str | None = None) -> tuple[Frame, Labels | None]:
-        """These columns as numbers, under the names asked for, and one column as labels."""
-        places = [self.where(name) for name in numbers]
+    def read(
+        self, names: Sequence[str], label: str | None = None, kinds: Mapping[str, Kind] | None = None
+    ) -> tuple[Frame, Labels | None]:
+        """These columns, under the names asked for, and one column as labels. Kinds default to auto."""
+        kinds = kinds or {}
+        places = [self.where(name) for name in names]
+        columns = [_Incoming(name, kinds.get(name, "auto")) for name in names]
         label_place = None if label is None else self.where(label)
-        parts: list[list[Array]] = [[] for _ in places]
         codes: list[NDArray[np.int32]] = []
         n_rows = 0
         for block in self._blocks():
-            columns = list(zip(*block.rows, strict=True))
+            cells = list(zip(*block.rows, strict=True))
             if label_place is not None:
-                codes.append(self._codes(columns[label_place], str(label), block))
-            self._convert([columns[place] for place in places], numbers, parts, block)
+                codes.append(self._codes(cells[label_place], str(label), block))
+            self._add(columns, [cells[place] for place in places], block)
             n_rows += len(block.rows)
         if n_rows == 0:
             raise BadInput(f"{self.path} has a header but no rows.")
-        data = {}
-        for name in numbers:
-            data[name] = np.concatenate(parts[0]) if n_rows else np.empty(0)
-            del parts[0]
+        self._refuse_mistakes(columns)
+        again = self._read_again([column for column in columns if column.late], n_rows)
+        data = {own.name: again[own.name] if own.late else own.finish() for own in columns}
         labels = Labels(tuple(self._seen), tuple(self._lines), np.concatenate(codes)) if codes else None
         return Frame(data, n_rows), labels
 
@@ -243,36 +215,62 @@ class CsvFile:
             if rows:
                 yield block
 
-    def _convert(
-        self, cells: list[tuple[str, ...]], names: Sequence[str], parts: list[list[Array]], block: _Block
-    ) -> None:
-        """Append one array to every column; all columns that hold text are named together."""
-        faults: list[tuple[str, int]] = []
-        for own, name, part in zip(cells, names, parts, strict=True):
-            values = _numbers(own)
-            if isinstance(values, int):
-                faults.append((name, values))
-                continue
-            infinite = np.flatnonzero(np.isinf(values))
-            if len(infinite):
-                k = int(infinite[0])
+    def _add(self, columns: list[_Incoming], cells: list[tuple[str, ...]], block: _Block) -> None:
+        """Append a block to every column; all that must hold numbers and do not are named together."""
+        faults: list[_Incoming] = []
+        for column, own in zip(columns, cells, strict=True):
+            infinite = column.add(own, block)
+            if infinite is not None:
                 raise BadInput(
-                    f"{self.path}, line {block.line(k)}: column {name!r} holds {own[k].strip()}; "
-                    "numbers must be finite, or left empty where they are missing."
+                    f"{self.path}, line {block.line(infinite)}: column {column.name!r} holds "
+                    f"{own[infinite].strip()}; numbers must be finite, or left empty where they are missing."
                 )
-            part.append(values)
+            if column.kind == "numbers" and column.first is not None:
+                faults.append(column)
         if faults:
-            name, k = faults[0]
-            text = cells[list(names).index(name)][k].strip()
-            at = f"{self.path}, line {block.line(k)}: column {name!r} holds {_short(text)}"
-            if _DECIMAL_COMMA.fullmatch(text):
-                raise BadInput(f"{at}: write decimals with a point.")
-            others = [other for other, _ in faults[1:]]
+            others = [other.name for other in faults[1:]]
             also = f" (so do{'es' if len(others) == 1 else ''} {listed(others)})" if others else ""
+            _, text = faults[0].first or (0, "")
+            if _DECIMAL_COMMA.fullmatch(text):
+                raise BadInput(f"{self._at(faults[0])}: write decimals with a point.")
+            raise BadInput(f"{self._at(faults[0])}, which is not a number{also}.")
+
+    def _at(self, column: _Incoming) -> str:
+        """The first cell of a column that is no number."""
+        assert column.first is not None
+        line, text = column.first
+        return f"{self.path}, line {line}: column {column.name!r} holds {_short(text)}"
+
+    def _refuse_mistakes(self, columns: list[_Incoming]) -> None:
+        """Text in columns that otherwise hold numbers."""
+        for column in columns:
+            if column.kind != "auto" or column.first is None:
+                continue
+            known, numbers, decimals = column.counts()
+            commas = _DECIMAL_COMMA.fullmatch(column.first[1]) is not None
+            if numbers + (decimals if commas else 0) < _MOSTLY * known:
+                continue
+            force = f"make categories of all with --categorical {shlex.quote(column.name)}"
+            if commas:
+                raise BadInput(f"{self._at(column)}: write decimals with a point, or {force}.")
+            count = f"{numbers:,} of its {known:,} cells are numbers"
+            raise BadInput(f"{self._at(column)}, but {count}: correct what is not, or {force}.")
+
+    def _read_again(self, late: list[_Incoming], n_rows: int) -> dict[str, Array | Coded]:
+        """Columns in which text came after some blocks of numbers, whose cells are gone by now."""
+        if not late:
+            return {}
+        if not stat.S_ISREG(os.stat(self.path).st_mode):
             raise BadInput(
-                f"{at}, which is not a number{also}: categories are not available yet, and --drop leaves a "
-                "column out."
+                f"{self._at(late[0])} after many numbers, and this input cannot be read twice: name the "
+                f"column with --categorical {shlex.quote(late[0].name)}."
             )
+        names = [column.name for column in late]
+        with open_csv(self.path, self.delimiter) as again:
+            frame, _ = again.read(names, kinds=dict.fromkeys(names, "text"))
+        if frame.n_rows != n_rows:
+            raise BadInput(f"{self.path} changed while it was read.")
+        return frame.data
 
     def _codes(self, cells: tuple[str, ...], name: str, block: _Block) -> NDArray[np.int32]:
         """Labels as numbers in the order in which they were first seen."""
@@ -295,6 +293,74 @@ class CsvFile:
         return np.fromiter(map(seen.__getitem__, cells), dtype=np.int32, count=len(cells))
 
 
+class _Incoming:
+    """A column as it comes in, block by block: numbers as long as all cells are, then codes of texts."""
+
+    def __init__(self, name: str, kind: Kind) -> None:
+        self.name, self.kind = name, kind
+        self.numbers: list[Array] = []
+        self.codes: list[NDArray[np.int32]] = []
+        self.texts: defaultdict[str, int] = defaultdict(itertools.count().__next__)
+        self.first: tuple[int, str] | None = None  # line and text of the first cell that is no number
+
+    @property
+    def late(self) -> bool:
+        """Text came after blocks that were kept as numbers only."""
+        return bool(self.numbers and self.codes)
+
+    def add(self, cells: tuple[str, ...], block: _Block) -> int | None:
+        """Append these cells. The position of a number that is infinite, or None."""
+        if self.kind in ("auto", "numbers") and self.first is None:
+            values = _numbers(cells)
+            if not isinstance(values, int):
+                infinite = np.flatnonzero(np.isinf(values))
+                if len(infinite):
+                    return int(infinite[0])
+                self.numbers.append(values)
+                return None
+            self.first = (block.line(values), cells[values].strip())
+        if self.kind != "numbers":
+            codes = np.fromiter(map(self.texts.__getitem__, cells), dtype=np.int32, count=len(cells))
+            self.codes.append(codes)
+        return None
+
+    def counts(self) -> tuple[int, int, int]:
+        """How many cells are not missing, numbers, and numbers but for a decimal comma."""
+        known = numbers = sum(int(np.count_nonzero(~np.isnan(part))) for part in self.numbers)
+        decimals = 0
+        times = np.bincount(np.concatenate(self.codes), minlength=len(self.texts)).tolist()
+        for text, own in zip(self.texts, times, strict=True):
+            number = _number(text)
+            known += 0 if number is not None and math.isnan(number) else own
+            numbers += 0 if number is None or math.isnan(number) else own
+            decimals += own if _DECIMAL_COMMA.fullmatch(text.strip()) else 0
+        return known, numbers, decimals
+
+    def finish(self) -> Array | Coded:
+        """All blocks as one; they are let go."""
+        numbers, self.numbers = self.numbers, []
+        if not self.codes:
+            return np.concatenate(numbers)
+        texts = [text.strip() for text in self.texts]
+        labels: list[Any] = [None if text.lower() in MISSING else text for text in texts]
+        values = [value for text in texts if (value := _number(text)) is not None]
+        if self.kind == "categories" and len(values) == len(texts):
+            if any(map(math.isinf, values)):
+                raise BadInput(f"column {self.name!r} holds an infinite number; numbers must be finite.")
+            labels = [_plain(value) for value in values]
+        known = sorted({label for label in labels if label is not None})
+        place = {label: k for k, label in enumerate(known)} | {None: -1}
+        into = np.array([place[label] for label in labels], dtype=np.int32)
+        return Coded(tuple(known), into[np.concatenate(self.codes)])
+
+
+def _plain(number: float) -> int | float | None:
+    """A number as a label: whole ones without a point; None if it is missing."""
+    if math.isnan(number):
+        return None
+    return int(number) if number.is_integer() and abs(number) < 2.0**53 else number
+
+
 def _numbers(cells: tuple[str, ...]) -> Array | int:
     """The numbers of a column, or the position of the first cell that is none."""
     count = len(cells)
@@ -306,14 +372,24 @@ def _numbers(cells: tuple[str, ...]) -> Array | int:
             return np.array([words[cell] if cell in words else float(cell) for cell in cells])
     values = np.empty(count)
     for k, cell in enumerate(cells):
-        word = cell.strip().lower()
-        try:
-            values[k] = math.nan if word in MISSING else _TRUTH[word] if word in _TRUTH else float(word)
-        except ValueError:
+        number = _number(cell)
+        if number is None:
             return k
-        if "_" in word:
-            return k
+        values[k] = number
     return values
+
+
+def _number(cell: str) -> float | None:
+    """The number of a cell, NaN if it is missing, None if it is text."""
+    word = cell.strip().lower()
+    if word in MISSING:
+        return math.nan
+    if word in _TRUTH:
+        return _TRUTH[word]
+    try:
+        return None if "_" in word else float(word)
+    except ValueError:
+        return None
 
 
 def _short(text: str) -> str:

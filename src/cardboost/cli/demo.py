@@ -59,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         "weight": None,
         "rows": train.table.n_rows,
         "features": len(train.table.data),
+        "categories": {},
         "missing": 0,
         "classes": counts,
         "holdout": None,
@@ -100,7 +101,7 @@ def _breast_cancer() -> Rows:
     import numpy as np
     from sklearn.datasets import load_breast_cancer
 
-    from cardboost.cli.csv_table import Frame
+    from cardboost.cli.frame import Frame
     from cardboost.cli.run import Rows
 
     data = load_breast_cancer()
@@ -115,6 +116,6 @@ def _write_csv(path: Path, rows: Rows) -> None:
     with replacing(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*rows.table.data, _TARGET])
-        columns = [*rows.table.data.values(), rows.positive.astype(int)]
+        columns = [*(rows.table[name].to_numpy() for name in rows.table.columns), rows.positive.astype(int)]
         cells = [values.tolist() for values in columns]
         writer.writerows(zip(*cells, strict=True))

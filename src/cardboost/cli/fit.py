@@ -6,14 +6,16 @@ import argparse
 import json
 import math
 import os
+import shlex
 import sys
+import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cardboost.cli.files import INTERRUPTED, OK, BadInput, command, counted, make_folder
 
 if TYPE_CHECKING:
-    from cardboost.cli.csv_table import Labels
+    from cardboost.cli.csv_table import Kind, Labels
     from cardboost.cli.run import Rows, Run
 
 EXAMPLE = """\
@@ -21,12 +23,13 @@ examples:
   cardboost fit patients.csv --target died --max-terms 8 --out run
   cardboost fit loans.csv --target status --positive default --drop id name
   cardboost fit sensors.csv --target fault --holdout 0.3 --time 60
+  cardboost fit shops.csv --target closed --categorical region zip
 
 Writes model.json, card.txt and log.jsonl into the folder --out. Every column
-that is not the target, the weight or dropped is a feature, and must hold
-numbers (true and false count as 1 and 0); an empty cell, NA, NaN, null and ?
-are missing values. Ctrl-C keeps and writes the best model so far (exit code
-130); a second Ctrl-C aborts.
+that is not the target, the weight or dropped is a feature: of numbers if all
+its cells are (true and false count as 1 and 0), else of categories. An empty
+cell, NA, NaN, null and ? are missing values. Ctrl-C keeps and writes the best
+model so far (exit code 130); a second Ctrl-C aborts.
 """
 #: a card longer than this is not shown on the screen
 _LONGEST_CARD = 20
@@ -112,6 +115,14 @@ def add_parser(verbs: Any, **style: Any) -> None:
         help="columns to leave out",
     )
     data.add_argument(
+        "--categorical",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="COLUMN",
+        help="columns whose numbers are names of categories",
+    )
+    data.add_argument(
         "--positive", metavar="LABEL", help="the class of high scores (default: the last, sorted)"
     )
     data.add_argument(
@@ -135,6 +146,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     rows, classes, facts = read_rows(arguments)
     folder = make_folder(arguments.out)
+    if not arguments.quiet:
+        _warn(rows)
     test = None
     if arguments.holdout:
         rows, test = _split(rows, arguments, facts)
@@ -160,7 +173,7 @@ def run(arguments: argparse.Namespace) -> int:
         result = {**outcome.result(), "data": facts, "files": [str(path) for path in written]}
         print(json.dumps(result, ensure_ascii=False, indent=2))
     elif not quiet:
-        print(_summary(outcome, facts, arguments, [str(path) for path in written]))
+        print(_summary(outcome, rows, facts, arguments, [str(path) for path in written]))
     if interrupt.asked:
         partly = "the best model so far" if outcome.interrupted else "the complete model"
         print(f"Interrupted: {partly} was written to {folder}.", file=sys.stderr)
@@ -175,24 +188,31 @@ def read_rows(arguments: argparse.Namespace) -> tuple[Rows, tuple[Any, Any], dic
 
     target, weight = arguments.target.strip(), arguments.weight
     with open_csv(arguments.data, arguments.delimiter) as source:
-        for name in (target, *([weight] if weight is not None else []), *arguments.drop):
+        categorical = [name.strip() for name in arguments.categorical]
+        for name in (target, *([weight] if weight is not None else []), *arguments.drop, *categorical):
             source.where(name)
         apart = {target, *(name.strip() for name in arguments.drop)}
         if weight is not None and weight.strip() in apart:
             raise BadInput(f"--weight {weight}: this column is the target or is dropped.")
         if target in {name.strip() for name in arguments.drop}:
             raise BadInput(f"--drop {target}: this column is the target.")
+        for name in categorical:
+            if name in apart or (weight is not None and name == weight.strip()):
+                raise BadInput(f"--categorical {name}: this column is the target, the weight or is dropped.")
         wanted = [name for name in source.names if name not in apart]
         if "" in wanted:
             at = source.names.index("") + 1
             raise BadInput(
                 f"{arguments.data}: column {at} has no name; name it, or leave it out with --drop ''."
             )
-        table, labels = source.read(wanted, target)
+        kinds: dict[str, Kind] = dict.fromkeys(categorical, "categories")
+        if weight is not None:
+            kinds[weight.strip()] = "numbers"
+        table, labels = source.read(wanted, target, kinds)
     assert labels is not None
     weights = None
     if weight is not None:
-        weights = table.data.pop(weight.strip())
+        weights = table.take_out(weight.strip())
         _check_weights(weights, weight)
     if not table.data:
         raise BadInput(f"{arguments.data} has no column besides the target to learn from.")
@@ -200,18 +220,48 @@ def read_rows(arguments: argparse.Namespace) -> tuple[Rows, tuple[Any, Any], dic
         raise BadInput(f"{arguments.data} has only one row: a model needs rows of both classes.")
     classes = _order(labels, target, arguments.positive)
     rows = Rows(table, labels.equal(classes[1]), weights)
-    missing = sum(int((values != values).sum()) for values in table.data.values())
     facts: dict[str, Any] = {
         "file": os.path.basename(arguments.data),
         "target": target,
         "weight": None if weight is None else weight.strip(),
         "rows": table.n_rows,
         "features": len(table.data),
-        "missing": missing,
+        "categories": table.categories,
+        "missing": table.n_missing,
         "classes": {str(label): int(labels.equal(label).sum()) for label in classes},
         "holdout": None,
     }
     return rows, classes, facts
+
+
+def _warn(rows: Rows) -> None:
+    """Point out categories that look like the names of the rows."""
+    for name, count in rows.table.categories.items():
+        if 2 * count > rows.table.n_rows:
+            print(
+                f"cardboost fit: column {name!r} has {count:,} different values in {rows.table.n_rows:,} "
+                f"rows and looks like an identifier: --drop {shlex.quote(name)} leaves it out.",
+                file=sys.stderr,
+            )
+
+
+def _inferred(rows: Rows) -> list[str]:
+    """The columns by what they were taken for, in a few lines."""
+    counts = rows.table.categories
+    numbers = [name for name in rows.table.columns if name not in counts]
+    categories = [f"{name} ({count:,})" for name, count in counts.items()]
+    return [*_few_lines("numbers", numbers), *_few_lines("categories", categories)]
+
+
+def _few_lines(head: str, items: list[str]) -> list[str]:
+    """The items after a head of their lines, as many as fit on three."""
+    for shown in range(len(items), 0, -1):
+        rest = f" and {len(items) - shown:,} more" if shown < len(items) else ""
+        text = ", ".join(items[:shown]) + rest
+        lines = textwrap.wrap(text, 68, break_on_hyphens=False, break_long_words=False)
+        if len(lines) <= 3 or shown == 1:
+            return [f"{head if k == 0 else '':<10} {line}" for k, line in enumerate(lines)]
+    return []
 
 
 def _order(labels: Labels, target: str, wanted: str | None) -> tuple[Any, Any]:
@@ -250,7 +300,9 @@ def _split(rows: Rows, arguments: argparse.Namespace, facts: dict[str, Any]) -> 
     return rows.take(keep), rows.take(~keep)
 
 
-def _summary(run: Run, facts: dict[str, Any], arguments: argparse.Namespace, written: list[str]) -> str:
+def _summary(
+    run: Run, rows: Rows, facts: dict[str, Any], arguments: argparse.Namespace, written: list[str]
+) -> str:
     from cardboost.cli.run import certificate_lines, score_line
 
     if run.ensemble.n_terms <= _LONGEST_CARD:
@@ -267,6 +319,7 @@ def _summary(run: Run, facts: dict[str, Any], arguments: argparse.Namespace, wri
         )
     counts = ", ".join(f"{count:,} of class {label}" for label, count in facts["classes"].items())
     lines = [text, f"data       {facts['rows']:,} rows ({counts}), {counted(facts['features'], 'feature')}"]
+    lines += _inferred(rows)
     lines += [score_line(name, scores) for name, scores in run.scores.items()]
     stop = "" if run.trace.status in ("column limit", "optimal", "exhausted") else f"; {run.trace.message}"
     lines.append(

@@ -12,7 +12,8 @@ from cardboost.cli.files import OK, BadInput, closest, listed, read_model_file, 
 from cardboost.cli.fit import add_delimiter
 
 if TYPE_CHECKING:
-    from cardboost.cli.csv_table import CsvFile, Frame
+    from cardboost.cli.csv_table import CsvFile, Kind
+    from cardboost.cli.frame import Frame
     from cardboost.model.ensemble import Ensemble
 
 EXAMPLE = """\
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     used = [ensemble.feature_name(j) for j in ensemble.features_used]
     with open_csv(arguments.data, arguments.delimiter) as source:
         require_columns(source, used, named=ensemble.feature_names is not None)
-        frame, _ = source.read(used)
+        frame, _ = source.read(used, kinds=known_kinds(ensemble, used))
     if arguments.out == "-":
         _write(sys.stdout, ensemble, frame, arguments.contributions)
         sys.stdout.flush()
@@ -60,6 +61,15 @@ def run(arguments: argparse.Namespace) -> int:
         with replacing(Path(arguments.out)) as file:
             _write(file, ensemble, frame, arguments.contributions)
     return OK
+
+
+def known_kinds(ensemble: Ensemble, names: list[str]) -> dict[str, Kind]:
+    """How to read these columns for a model: text where its categories are text, else numbers."""
+    kinds: dict[str, Kind] = dict.fromkeys(names, "numbers")
+    for j, own in getattr(ensemble, "categories", {}).items():
+        if any(isinstance(label, str) for label in (*own.kept[:1], *own.rare[:1])):
+            kinds[ensemble.feature_name(j)] = "text"
+    return kinds
 
 
 def require_columns(source: CsvFile, names: list[str], named: bool) -> None:
@@ -101,7 +111,7 @@ def _model_rows(ensemble: Ensemble, frame: Frame, start: int, stop: int) -> Fram
     """Some rows with all columns of the model; those that it does not use count as missing."""
     import numpy as np
 
-    from cardboost.cli.csv_table import Frame
+    from cardboost.cli.frame import Frame
 
     stop = min(stop, frame.n_rows)
     absent = np.full(stop - start, np.nan)

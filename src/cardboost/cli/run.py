@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.cli.csv_table import Frame
 from cardboost.cli.files import BadInput, write_text
+from cardboost.cli.frame import Array, Frame
 from cardboost.cli.progress import Interrupt, Progress
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cardboost.certificate.certificate import Certificate
     from cardboost.model.ensemble import Ensemble
 
-Array = NDArray[np.float64]
 MODEL, CARD, LOG = "model.json", "card.txt", "log.jsonl"
 
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-_READABLE = {np.dtype(code) for code in ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?")}
+from cardboost.data.categories import CategoricalColumn, Categories, shown
+from cardboost.data.columns import Mode, read_column, readable
 
 
 @dataclass(frozen=True)
 class Table:
-    """Numeric columns of equal length; missing values are NaN."""
+    """Columns of equal length: arrays of numbers, where NaN is missing, or :class:`CategoricalColumn`."""
 
-    columns: tuple[NDArray[Any], ...]
+    columns: tuple[Any, ...]
     names: tuple[str, ...] | None
     n_rows: int
 
@@ -25,17 +27,56 @@ class Table:
     def n_features(self) -> int:
         return len(self.columns)
 
+    @property
+    def categorical(self) -> tuple[int, ...]:
+        """The positions of the categorical columns."""
+        return tuple(j for j, column in enumerate(self.columns) if isinstance(column, CategoricalColumn))
+
     def label(self, j: int) -> str:
         """The name of a column for messages."""
         return f"column {self.names[j]!r}" if self.names is not None else f"column {j}"
 
     def take(self, rows: NDArray[Any]) -> Table:
-        """The rows with a true mark (or of these numbers), as a copy."""
-        columns = tuple(column[rows] for column in self.columns)
-        return Table(columns, self.names, len(columns[0]) if columns else int(np.sum(rows)))
+        """The rows with a true mark (or of these numbers), as a copy; labels that no row has are gone."""
+        n_rows = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
+        columns = tuple(
+            column.take(rows) if isinstance(column, CategoricalColumn) else column[rows]
+            for column in self.columns
+        )
+        return Table(columns, self.names, n_rows)
 
-    def digest(self, positive: NDArray[np.bool_], weights: NDArray[np.float64] | None, threads: int) -> str:
-        """Digest of the content, whatever the order of the rows (certificate/checker_data.py defines it)."""
+    def encoded(self, j: int, categories: Categories | None) -> NDArray[Any]:
+        """A column as a model reads it: numbers as they are, labels as its codes (NaN: missing or unseen)."""
+        column = self.columns[j]
+        if categories is None:
+            if isinstance(column, CategoricalColumn):
+                raise ValueError(f"X holds categories in {self.label(j)}, where the model expects numbers.")
+            return column
+        if not isinstance(column, CategoricalColumn):
+            column = CategoricalColumn.from_numbers(column, f"X: {self.label(j)}")
+        known = (*categories.kept[:1], *categories.rare[:1])
+        if known and column.labels and isinstance(known[0], str) != column.is_text:
+            kinds = ("text", "numbers") if column.is_text else ("numbers", "text")
+            raise ValueError(
+                f"X: {self.label(j)} holds {kinds[0]} ({shown(column.labels[0])}), but the categories of the "
+                f"model are {kinds[1]} ({shown(known[0])})."
+            )
+        return column.encode(categories)
+
+    def digest(
+        self,
+        positive: NDArray[np.bool_] | None,
+        weights: NDArray[np.float64] | None,
+        threads: int,
+        target: NDArray[np.float64] | None = None,
+    ) -> str:
+        """Digest of the content, whatever the order of the rows (certificate/checker_data.py defines it).
+
+        A categorical column is hashed as the numbers of :meth:`CategoricalColumn.digest_values`. For two
+        classes ``positive`` gives the label's word, 1 or 0. For a regression, ``target`` is hashed as one
+        more column after the last feature, in the same way as a feature (float64 bits, -0.0 as 0.0), and the
+        label's word is 1 in every row (``positive`` is None).
+        """
         from cardboost import _kernels
 
         count = weight = None
@@ -48,14 +89,40 @@ class Table:
                 count = weights.astype(np.int64)
             else:
                 weight = weights
-        lanes = _kernels.digest_rows(list(self.columns), positive.astype(np.uint8), count, weight, threads)
+        columns = [
+            column.digest_values() if isinstance(column, CategoricalColumn) else column
+            for column in self.columns
+        ]
+        if target is not None:
+            columns.append(np.asarray(target, dtype=np.float64))
+        word = np.ones(self.n_rows, dtype=np.uint8) if positive is None else positive.astype(np.uint8)
+        lanes = _kernels.digest_rows(columns, word, count, weight, threads)
         return "{:016x}{:016x}".format(*lanes)
 
 
-def read_table(X: Any, *, what: str = "X") -> Table:
-    """Columns and names of an array or a pandas / polars frame."""
+# ------------------------------------------------------------------------------------------------ reading
+
+
+def read_table(
+    X: Any, *, what: str = "X", categorical: Any = None, only: Collection[int] | None = None
+) -> Table:
+    """Columns and names of an array, a pandas or polars frame, or an Arrow table.
+
+    ``categorical`` says which columns hold categories:
+
+    * None: none of them; text is refused;
+    * "from_dtype": columns of text, and of the frame's own type for categories;
+    * a mask, names or positions: these, whatever they hold (numbers are labels too); other text is refused.
+
+    ``only``: positions of the columns to look at. The others must be there, but may hold anything and are
+    read as missing.
+    """
+    if hasattr(X, "collect") and not hasattr(X, "shape"):
+        raise TypeError(f"{what} is a {type(X).__name__}, whose rows are not there yet: collect them first.")
+    if hasattr(X, "column_names") and hasattr(X, "itercolumns"):  # Arrow
+        return _read_frame(X, list(X.column_names), what, categorical, only)
     if hasattr(X, "columns") and hasattr(X, "__getitem__") and not isinstance(X, np.ndarray):
-        return _read_frame(X, what)
+        return _read_frame(X, list(X.columns), what, categorical, only)
     if hasattr(X, "toarray"):
         raise TypeError(
             f"{what} is a sparse matrix; cardboost takes dense arrays and frames. Use X.toarray()."
@@ -66,7 +133,7 @@ def read_table(X: Any, *, what: str = "X") -> Table:
         raise ValueError(f"{what} is not a table: its rows differ in length ({error}).") from error
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {what} must hold real numbers.")
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in "fiubMm" and categorical is None and only is None:
         array = _to_float(array, what)
     if array.ndim != 2:
         raise ValueError(
@@ -74,40 +141,47 @@ def read_table(X: Any, *, what: str = "X") -> Table:
             f"{'scalar' if array.ndim == 0 else f'{array.ndim}D'} array instead. Reshape your data with "
             "X.reshape(-1, 1) if it has a single feature or X.reshape(1, -1) if it is a single row."
         )
-    return Table(tuple(_readable(array[:, j]) for j in range(array.shape[1])), None, array.shape[0])
+    modes = _modes(categorical, None, array.shape[1], what)
+    columns = [array[:, j] for j in range(array.shape[1])]
+    if array.dtype.kind in "fiub" and "categories" not in modes:
+        return Table(tuple(map(readable, columns)), None, array.shape[0])
+    places = [f"{what}: column {j}" for j in range(len(columns))]
+    return Table(_read_columns(columns, modes, places, only, array.shape[0]), None, array.shape[0])
 
 
-def _read_frame(X: Any, what: str) -> Table:
-    names = tuple(str(name) if isinstance(name, str) else name for name in X.columns)
-    doubled = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
-    if doubled:
-        raise ValueError(f"{what} has more than one column named {sorted(map(str, doubled))[0]!r}.")
-    columns = [_frame_column(X[name], str(name), what) for name in names]
-    text = all(isinstance(name, str) for name in names)
-    return Table(tuple(columns), tuple(map(str, names)) if text else None, int(X.shape[0]))
+def _read_frame(X: Any, names: list[Any], what: str, categorical: Any, only: Collection[int] | None) -> Table:
+    if len(set(names)) < len(names):
+        doubled = sorted({str(name) for name in names if names.count(name) > 1})
+        raise ValueError(f"{what} has more than one column named {doubled[0]!r}.")
+    texts = tuple(map(str, names)) if all(isinstance(name, str) for name in names) else None
+    modes = _modes(categorical, texts, len(names), what)
+    places = [f"{what}: column {str(name)!r}" for name in names]
+    n_rows = int(X.shape[0])
+    return Table(_read_columns(_Lazily(X, names), modes, places, only, n_rows), texts, n_rows)
 
 
-def _frame_column(column: Any, name: str, what: str) -> NDArray[Any]:
-    """One pandas or polars column as a NumPy array; missing entries become NaN."""
-    try:
-        if hasattr(column, "null_count"):  # polars
-            numeric = column.dtype.is_numeric() or str(column.dtype) == "Boolean"
-            if not numeric:
-                raise TypeError
-            values = column.cast(float).to_numpy() if column.null_count() else column.to_numpy()
-        else:
-            if str(column.dtype) in ("category", "str", "string") or column.dtype.kind in "MmSUc":
-                raise TypeError
-            if column.dtype.kind == "O" or not isinstance(column.dtype, np.dtype):
-                values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-            else:
-                values = column.to_numpy()
-        return _readable(np.asarray(values))
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{what}: column {name!r} has type {column.dtype}, but only numbers and booleans are accepted. "
-            "Categories are not available yet: encode them as numbers first."
-        ) from error
+class _Lazily(Sequence[Any]):
+    """The columns of a frame, each taken out when it is looked at."""
+
+    def __init__(self, frame: Any, names: list[Any]) -> None:
+        self.frame, self.names = frame, names
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, j: Any) -> Any:
+        return self.frame[self.names[j]]
+
+
+def _read_columns(
+    columns: Sequence[Any], modes: list[Mode], places: list[str], only: Collection[int] | None, n_rows: int
+) -> tuple[Any, ...]:
+    absent = np.broadcast_to(np.float64(math.nan), (n_rows,))
+    wanted = set(range(len(columns))) if only is None else set(only)
+    return tuple(
+        read_column(columns[j], mode, place) if j in wanted else absent
+        for j, (mode, place) in enumerate(zip(modes, places, strict=True))
+    )
 
 
 def _to_float(array: NDArray[Any], what: str) -> NDArray[np.float64]:
@@ -117,12 +191,79 @@ def _to_float(array: NDArray[Any], what: str) -> NDArray[np.float64]:
         raise type(error)(f"{what} holds entries that are not numbers: {error}.") from error
 
 
-def _readable(column: NDArray[Any]) -> NDArray[Any]:
-    """A view that the kernels can read, or a converted copy of this one column."""
-    native = column.dtype.isnative and column.dtype in _READABLE
-    if not native or (column.strides and column.strides[0] % column.dtype.itemsize):
-        column = column.astype(np.float64)
-    return column.view(np.uint8) if column.dtype == np.bool_ else column
+# ------------------------------------------------------------------------------------------------ which ones
+
+_ACCEPTED = "accepted are 'from_dtype', None, a mask, a list of names and a list of positions"
+
+
+def _modes(categorical: Any, names: tuple[str, ...] | None, n: int, what: str) -> list[Mode]:
+    """How every column is to be read."""
+    if categorical is None:
+        return ["numbers"] * n
+    if isinstance(categorical, str):
+        if categorical == "from_dtype":
+            return ["from_dtype"] * n
+        hint = f" (one name goes into a list: [{categorical!r}])" if categorical in (names or ()) else ""
+        raise ValueError(f"categorical_features={categorical!r} is not understood{hint}: {_ACCEPTED}.")
+    try:
+        given = list(categorical.tolist() if hasattr(categorical, "tolist") else categorical)
+    except TypeError:
+        raise TypeError(f"categorical_features={categorical!r} is not understood: {_ACCEPTED}.") from None
+    chosen = _positions(given, names, n, what)
+    return ["categories" if j in chosen else "strict" for j in range(n)]
+
+
+def _positions(given: list[Any], names: tuple[str, ...] | None, n: int, what: str) -> set[int]:
+    kinds = [_kind(entry) for entry in given]
+    for entry, kind in zip(given, kinds, strict=True):
+        if kind is None:
+            raise ValueError(f"categorical_features holds {shown(entry)}: {_ACCEPTED}.")
+        if kind != kinds[0]:
+            raise ValueError(
+                f"categorical_features mixes {kinds[0]} and {kind} ({shown(given[0])} and {shown(entry)}): "
+                f"{_ACCEPTED}."
+            )
+    if not given:
+        return set()
+    if kinds[0] == "truth values":
+        if len(given) != n:
+            raise ValueError(
+                f"categorical_features is a mask of {len(given)} entries, but {what} has {n} features."
+            )
+        return {j for j, marked in enumerate(given) if marked}
+    if kinds[0] == "positions":
+        beyond = [int(entry) for entry in given if not 0 <= entry < n]
+        if beyond:
+            raise ValueError(
+                f"categorical_features holds the position {beyond[0]}, but {what} has {n} features: "
+                f"positions go from 0 to {n - 1}."
+            )
+        return {int(entry) for entry in given}
+    if names is None:
+        raise ValueError(
+            f"categorical_features names the column {shown(given[0])}, but {what} has no column names: give "
+            "positions or a mask."
+        )
+    place = {name: j for j, name in enumerate(names)}
+    for entry in given:
+        if entry not in place:
+            near = difflib.get_close_matches(entry, names, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"the first columns are {', '.join(names[:5])}."
+            raise ValueError(
+                f"categorical_features names the column {entry!r}, which {what} does not have: {hint}"
+            )
+    return {place[entry] for entry in given}
+
+
+def _kind(entry: Any) -> str | None:
+    if isinstance(entry, str):
+        return "names"
+    if isinstance(entry, bool | np.bool_):
+        return "truth values"
+    return "positions" if isinstance(entry, int | np.integer) else None
+
+
+# ------------------------------------------------------------------------------------------------ checks
 
 
 def check_rows(table: Table, *, least: int = 1, what: str = "X") -> None:
@@ -133,6 +274,19 @@ def check_rows(table: Table, *, least: int = 1, what: str = "X") -> None:
         )
     if table.n_rows < least:
         raise ValueError(f"{what} has {table.n_rows} sample(s) while a minimum of {least} is required.")
+
+
+def check_finite(table: Table, threads: int, *, what: str = "X") -> None:
+    """Refuse tables with an infinite number."""
+    from cardboost import _kernels
+
+    numeric = [j for j, column in enumerate(table.columns) if not isinstance(column, CategoricalColumn)]
+    infinite = _kernels.find_infinite([table.columns[j] for j in numeric], threads)
+    if infinite >= 0:
+        raise ValueError(
+            f"{what} contains infinity in {table.label(numeric[infinite])}: only finite numbers and missing "
+            "values (NaN) are accepted."
+        )
 
 
 def match_names(seen: Sequence[str] | None, n_features: int, table: Table, who: str = "the model") -> None:
