@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.data.categories import CategoricalColumn
+
 _READABLE = {np.dtype(code) for code in ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?")}
 
 
 @dataclass(frozen=True)
 class Table:
-    """Numeric columns of equal length; missing values are NaN."""
+    """Columns of equal length; missing numbers are NaN."""
 
-    columns: tuple[NDArray[Any], ...]
+    columns: tuple[Any, ...]  # arrays of numbers and categorical columns
     names: tuple[str, ...] | None
     n_rows: int
 
@@ -52,10 +54,11 @@ class Table:
         return "{:016x}{:016x}".format(*lanes)
 
 
-def read_table(X: Any, *, what: str = "X") -> Table:
-    """Columns and names of an array or a pandas / polars frame."""
+def read_table(X: Any, *, what: str = "X", categorical: Sequence[int] | None = None) -> Table:
+    """Columns and names of an array or a pandas / polars frame; those at ``categorical`` hold labels."""
+    chosen = frozenset(categorical or ())
     if hasattr(X, "columns") and hasattr(X, "__getitem__") and not isinstance(X, np.ndarray):
-        return _read_frame(X, what)
+        return _read_frame(X, what, chosen)
     if hasattr(X, "toarray"):
         raise TypeError(
             f"{what} is a sparse matrix; cardboost takes dense arrays and frames. Use X.toarray()."
@@ -66,7 +69,7 @@ def read_table(X: Any, *, what: str = "X") -> Table:
         raise ValueError(f"{what} is not a table: its rows differ in length ({error}).") from error
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {what} must hold real numbers.")
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in "fiub" and not (chosen and array.ndim == 2):
         array = _to_float(array, what)
     if array.ndim != 2:
         raise ValueError(
@@ -74,15 +77,26 @@ def read_table(X: Any, *, what: str = "X") -> Table:
             f"{'scalar' if array.ndim == 0 else f'{array.ndim}D'} array instead. Reshape your data with "
             "X.reshape(-1, 1) if it has a single feature or X.reshape(1, -1) if it is a single row."
         )
+    if chosen:
+        columns = [
+            CategoricalColumn.of(array[:, j].tolist())
+            if j in chosen
+            else _readable(array[:, j] if array.dtype.kind in "fiub" else _to_float(array[:, j], what))
+            for j in range(array.shape[1])
+        ]
+        return Table(tuple(columns), None, array.shape[0])
     return Table(tuple(_readable(array[:, j]) for j in range(array.shape[1])), None, array.shape[0])
 
 
-def _read_frame(X: Any, what: str) -> Table:
+def _read_frame(X: Any, what: str, categorical: frozenset[int]) -> Table:
     names = tuple(str(name) if isinstance(name, str) else name for name in X.columns)
     doubled = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
     if doubled:
         raise ValueError(f"{what} has more than one column named {sorted(map(str, doubled))[0]!r}.")
-    columns = [_frame_column(X[name], str(name), what) for name in names]
+    columns = [
+        CategoricalColumn.of(list(X[name])) if j in categorical else _frame_column(X[name], str(name), what)
+        for j, name in enumerate(names)
+    ]
     text = all(isinstance(name, str) for name in names)
     return Table(tuple(columns), tuple(map(str, names)) if text else None, int(X.shape[0]))
 
