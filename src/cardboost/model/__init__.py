@@ -1,7 +1,49 @@
 """Finished models: step functions that predict, a versioned file, a readable card. Nothing here trains."""
 
-from cardboost.model.card import render_card
-from cardboost.model.ensemble import Ensemble, StepFunction, Term
-from cardboost.model.io import Model, load_model, save
+from __future__ import annotations
 
-__all__ = ["Ensemble", "Model", "StepFunction", "Term", "load_model", "render_card", "save"]
+from typing import TYPE_CHECKING, Any
+
+__all__ = [
+    "Ensemble",
+    "Model",
+    "MulticlassEnsemble",
+    "StepFunction",
+    "Term",
+    "load_model",
+    "render_card",
+    "save",
+]
+
+if TYPE_CHECKING:
+    from cardboost.model.card import render_card
+    from cardboost.model.ensemble import Ensemble
+    from cardboost.model.io import Model, load_model, save
+    from cardboost.model.multiclass import MulticlassEnsemble
+    from cardboost.model.terms import StepFunction, Term
+
+_HOME = {
+    "Ensemble": "ensemble",
+    "Model": "io",
+    "MulticlassEnsemble": "multiclass",
+    "StepFunction": "terms",
+    "Term": "terms",
+    "load_model": "io",
+    "render_card": "card",
+    "save": "io",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imported when first used: a fit needs no card and no files."""
+    if name in _HOME:
+        from importlib import import_module
+
+        value = getattr(import_module(f"cardboost.model.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'cardboost.model' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,6 +3,15 @@
     {"format": "cardboost-model", "version": 1,
      "ensemble": {...}, "certificate": {...} or null, "training": {...} or null}
 
+The ensemble is that of a binary classifier or a regressor,
+
+    {"loss", "intercept", "n_features", "feature_names", "classes", "categories", "terms"}
+
+with ``classes`` null for a regressor. For more classes it is {"classes", "ensembles"}, and ``certificate``
+is a list, both with one entry per class. ``categories`` has an entry {"feature", "kept", "rare"} for every
+feature that has labels in place of numbers. A term is {"feature", "cut", "polarity", "missing_left",
+"weight"}, or has in place of "cut" a "category": a kept label, or {"other": true} for all the rare ones.
+
 Numbers round-trip exactly: floats are written with the shortest decimals that give the same bits back. NaN
 and infinity do not occur (a cut at infinity is null). What a certificate claims is left to its checker: here
 it is an object or null. Every fault is reported with its JSON path.
@@ -15,7 +24,7 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,46 +32,70 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.model.card import render_card
-from cardboost.model.ensemble import Ensemble, Term
+from cardboost.data.categories import OTHER, Categories, Label, Other
+from cardboost.model import checks
+from cardboost.model.ensemble import Ensemble, Kind
+from cardboost.model.multiclass import MulticlassEnsemble
+from cardboost.model.strict_json import fields, kind, parse, under
+from cardboost.model.terms import Term
 
 FORMAT = "cardboost-model"
 VERSION = 1
 MAX_BYTES = 50_000_000
-MAX_DEPTH = 64
-MAX_DIGITS = 64  # of an integer: more than any number in a model needs
 _TERM_KEYS = ("feature", "cut", "polarity", "missing_left", "weight")
-_ENSEMBLE_KEYS = ("loss", "intercept", "n_features", "feature_names", "classes", "terms")
+_CATEGORY_TERM_KEYS = ("feature", "category", "polarity", "missing_left", "weight")
+_CATEGORIES_KEYS = ("feature", "kept", "rare")
+_ENSEMBLE_KEYS = ("loss", "intercept", "n_features", "feature_names", "classes", "categories", "terms")
+_MULTICLASS_KEYS = ("classes", "ensembles")
 _MODEL_KEYS = ("format", "version", "ensemble", "certificate", "training")
 
 
 @dataclass(frozen=True)
 class Model:
-    """What a model file holds: the ensemble, the certificate it came with, and how it was trained."""
+    """What a model file holds: the ensemble, the certificate it came with, and how it was trained.
 
-    ensemble: Ensemble
-    certificate: dict[str, Any] | None = None
+    For more than two classes the certificate is a list, one entry per class.
+    """
+
+    ensemble: Ensemble | MulticlassEnsemble
+    certificate: dict[str, Any] | list[dict[str, Any]] | None = None
     training: dict[str, Any] | None = None
 
     @property
-    def classes(self) -> tuple[Any, Any]:
+    def kind(self) -> Kind:
+        """What it predicts: one of two classes, one of more classes, or a number."""
+        return self.ensemble.kind
+
+    @property
+    def classes(self) -> tuple[Any, ...] | None:
+        """The labels; None for a regressor."""
         return self.ensemble.classes
 
     def decision_function(self, X: Any, threads: int = 1) -> NDArray[np.float64]:
+        """The score of every row; for more than two classes one per class, (rows, classes)."""
         return self.ensemble.decision_function(X, threads)
 
     def contributions(self, X: Any, threads: int = 1) -> NDArray[np.float64]:
+        """What each feature adds to the score: (rows, features), or (rows, features, classes)."""
         return self.ensemble.contributions(X, threads)
 
     def predict_proba(self, X: Any, threads: int = 1) -> NDArray[np.float64]:
+        """Probabilities of the classes: (rows, classes). A regressor has none."""
         return self.ensemble.predict_proba(X, threads)
 
     def predict(self, X: Any, threads: int = 1) -> NDArray[Any]:
+        """The label of every row; of a regressor its number."""
         return self.ensemble.predict(X, threads)
 
     def card(
-        self, *, title: str | None = None, certificate_lines: Sequence[str] = (), width: int = 78
+        self,
+        *,
+        title: str | None = None,
+        certificate_lines: Sequence[str] | Sequence[Sequence[str]] = (),
+        width: int = 78,
     ) -> str:
+        from cardboost.model.card import render_card
+
         return render_card(self.ensemble, title=title, certificate_lines=certificate_lines, width=width)
 
 
@@ -82,168 +115,114 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 def read_model(data: bytes, source: str = "model") -> Model:
     """The model in the bytes of a file; ``source`` names them in messages."""
     try:
-        return _model(_parse(data))
+        if len(data) > MAX_BYTES:
+            raise ValueError(f"top level: expected at most {MAX_BYTES // 1_000_000} MB, found a larger file")
+        return _model(parse(data))
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from None
 
 
-def from_dict(document: Any) -> Ensemble:
-    """The way back from ``Ensemble.to_dict``; a ValueError starts with the path of the first fault."""
-    fields = _fields(document, _ENSEMBLE_KEYS, "")
-    if not isinstance(fields["terms"], list):
-        raise ValueError(f"terms: expected a list, found {_kind(fields['terms'])}")
+def from_dict(document: Any) -> Ensemble | MulticlassEnsemble:
+    """The way back from ``to_dict`` of an ensemble; a ValueError starts with the path of the first fault."""
+    if not isinstance(document, dict) or "ensembles" not in document:
+        return _ensemble(document)
+    given = fields(document, _MULTICLASS_KEYS, "")
+    ensembles = []
+    for k, entry in enumerate(_list(given, "ensembles")):
+        with under(f"ensembles[{k}]"):
+            ensembles.append(_ensemble(entry))
+    return MulticlassEnsemble(given["classes"], tuple(ensembles))
+
+
+def _ensemble(document: Any) -> Ensemble:
+    given = fields(document, _ENSEMBLE_KEYS, "")
     terms = []
-    for k, entry in enumerate(fields["terms"]):
-        given = _fields(entry, _TERM_KEYS, f"terms[{k}]")
-        if given["cut"] is None:
-            given["cut"] = float("inf")
-        with _under(f"terms[{k}]"):
-            terms.append(Term(**given))
-    return Ensemble(**(fields | {"terms": tuple(terms)}))
+    for k, entry in enumerate(_list(given, "terms")):
+        with under(f"terms[{k}]"):
+            terms.append(_term(entry))
+    categorical = {term.feature for term in terms if term.category is not None}
+    categories: dict[int, Categories] = {}
+    for k, entry in enumerate(_list(given, "categories")):
+        with under(f"categories[{k}]"):
+            feature, own = _categories(entry)
+            if feature not in categorical or feature in categories:
+                once = (
+                    "one entry per feature" if feature in categories else "a feature with categorical terms"
+                )
+                raise checks.fault("feature", once, feature)
+            categories[feature] = own
+    return Ensemble(**(given | {"terms": tuple(terms), "categories": categories}))
+
+
+def _term(entry: Any) -> Term:
+    if isinstance(entry, dict) and "category" in entry:
+        given = fields(entry, _CATEGORY_TERM_KEYS, "")
+        return Term(**(given | {"cut": None, "category": _category(given["category"])}))
+    given = fields(entry, _TERM_KEYS, "")
+    if given["cut"] is None:
+        given["cut"] = float("inf")
+    return Term(**given)
+
+
+def _category(value: Any) -> Label | Other:
+    if isinstance(value, dict):
+        if len(value) == 1 and value.get("other") is True:
+            return OTHER
+        raise ValueError('category: expected a label or {"other": true}, found another object')
+    if value is None or isinstance(value, list):
+        raise ValueError(f'category: expected a label or {{"other": true}}, found {kind(value)}')
+    return value
+
+
+def _categories(entry: Any) -> tuple[int, Categories]:
+    given = fields(entry, _CATEGORIES_KEYS, "")
+    feature = checks.integer("feature", given["feature"], "the index of a feature")
+    # every label before they are put together: a list or an object is no label
+    kept, rare = (
+        tuple(checks.label(f"{key}[{k}]", label) for k, label in enumerate(_list(given, key)))
+        for key in ("kept", "rare")
+    )
+    own = Categories(kept, rare)
+    checks.check_categories(own)
+    return feature, own
+
+
+def _list(given: Mapping[str, Any], key: str) -> list[Any]:
+    if not isinstance(given[key], list):
+        raise ValueError(f"{key}: expected a list, found {kind(given[key])}")
+    return list(given[key])
 
 
 def _model(document: Any) -> Model:
     if not isinstance(document, dict):
-        raise ValueError(f"top level: expected an object, found {_kind(document)}")
+        raise ValueError(f"top level: expected an object, found {kind(document)}")
     if document.get("format") != FORMAT:
-        found = f"found {_kind(document['format'])}" if "format" in document else "it is missing"
+        found = f"found {kind(document['format'])}" if "format" in document else "it is missing"
         raise ValueError(f"format: expected {FORMAT!r}, {found}")
     version = document.get("version")
     if type(version) is not int or version < 1:
-        found = f"found {_kind(version)}" if "version" in document else "it is missing"
+        found = f"found {kind(version)}" if "version" in document else "it is missing"
         raise ValueError(f"version: expected an integer from 1 to {VERSION}, {found}")
     if version > VERSION:
         raise ValueError(f"version: expected at most {VERSION}, found {version}: a newer cardboost wrote it")
-    fields = _fields(document, _MODEL_KEYS, "")
-    with _under("ensemble"):
-        ensemble = from_dict(fields["ensemble"])
-    for key in ("certificate", "training"):
-        if not isinstance(fields[key], dict | None):
-            raise ValueError(f"{key}: expected an object or null, found {_kind(fields[key])}")
-    return Model(ensemble, fields["certificate"], fields["training"])
-
-
-def _fields(value: Any, keys: Sequence[str], path: str) -> dict[str, Any]:
-    """The entries of an object that has exactly these keys."""
-    if not isinstance(value, dict):
-        raise ValueError(_join(path, f"expected an object, found {_kind(value)}"))
-    for key in keys:
-        if key not in value:
-            raise ValueError(f"{path}{'.' if path else ''}{key}: expected a value, but it is missing")
-    for key in value:
-        if key not in keys:
-            raise ValueError(f"{_child(path, key)}: unknown key, expected only {', '.join(keys)}")
-    return dict(value)
-
-
-@contextlib.contextmanager
-def _under(path: str) -> Iterator[None]:
-    """Faults inside get this path in front of their own."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(_join(path, str(error))) from None
-
-
-def _join(path: str, message: str) -> str:
-    if not path:
-        return message
-    if message.startswith("expected"):
-        return f"{path}: {message}"
-    return f"{path}{message}" if message.startswith("[") else f"{path}.{message}"
-
-
-def _child(path: str, key: str) -> str:
-    if not (key.isidentifier() and key.isascii()) or len(key) > 40:
-        return f"{path}[{key[:40]!r}]"
-    return f"{path}.{key}" if path else key
-
-
-def _kind(value: Any) -> str:
-    """A value for messages, in the words of JSON and never long."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, dict | list):
-        return "an object" if isinstance(value, dict) else "a list"
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-# Faults of the notation are found while parsing, where the path is not known yet: they leave a mark in the
-# tree, and the first mark in the order of the file is reported.
-
-
-@dataclass(frozen=True)
-class _Mark:
-    message: str
-
-
-def _parse(data: bytes) -> Any:
-    if len(data) > MAX_BYTES:
-        raise ValueError(f"top level: expected at most {MAX_BYTES // 1_000_000} MB, found a larger file")
-    if not data.strip():
-        raise ValueError("top level: expected a model, found an empty file")
-    try:
-        text = data.decode("utf-8")
-        document = json.loads(
-            text,
-            object_pairs_hook=_object,
-            parse_int=_parse_int,
-            parse_float=_parse_float,
-            parse_constant=lambda token: _Mark(f"expected a number, found {token}"),
-        )
-    except UnicodeDecodeError as error:
-        raise ValueError(f"byte {error.start}: expected UTF-8 text, found {data[error.start]:#04x}") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"line {error.lineno} column {error.colno}: expected JSON: {error.msg}") from None
-    except RecursionError:
-        raise ValueError(f"top level: expected at most {MAX_DEPTH} levels of nesting, found more") from None
-    for path, message in _marks(document, "", 0):
-        raise ValueError(f"{path or 'top level'}: {message}")
-    return document
-
-
-def _object(pairs: list[tuple[str, Any]]) -> Any:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    seen: set[str] = set()
-    for key, _ in pairs:
-        if key in seen:
-            found[key] = _Mark("expected one value, found the key twice")
-        seen.add(key)
-    return found
-
-
-def _parse_int(token: str) -> int | _Mark:
-    if len(token) > MAX_DIGITS:
-        return _Mark(f"expected a number, found an integer of {len(token)} digits")
-    return int(token)
-
-
-def _parse_float(token: str) -> float | _Mark:
-    number = float(token)
-    if number in (float("inf"), float("-inf")):
-        return _Mark(f"expected a number that a double can hold, found {token[:40]}")
-    return number
-
-
-def _marks(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
-    """All marks below a value, and nesting that goes too deep, in the order of the file."""
-    if isinstance(value, _Mark):
-        yield path, value.message
-    elif not isinstance(value, dict | list):
-        return
-    elif depth >= MAX_DEPTH:
-        yield path[:200], f"expected at most {MAX_DEPTH} levels of nesting, found more"
-    elif isinstance(value, dict):
-        for key, entry in value.items():
-            if isinstance(entry, dict | list | _Mark):
-                yield from _marks(entry, _child(path, key), depth + 1)
-    else:
-        for k, entry in enumerate(value):
-            if isinstance(entry, dict | list | _Mark):
-                yield from _marks(entry, f"{path}[{k}]", depth + 1)
+    given = fields(document, _MODEL_KEYS, "")
+    with under("ensemble"):
+        ensemble = from_dict(given["ensemble"])
+    certificate, training = given["certificate"], given["training"]
+    if isinstance(ensemble, MulticlassEnsemble) and isinstance(certificate, list):
+        if len(certificate) != len(ensemble.classes):
+            expected = f"one for each of {len(ensemble.classes)} classes"
+            raise ValueError(f"certificate: expected {expected}, found {len(certificate)}")
+        for k, own in enumerate(certificate):
+            if not isinstance(own, dict):
+                raise ValueError(f"certificate[{k}]: expected an object, found {kind(own)}")
+    elif isinstance(ensemble, MulticlassEnsemble) and certificate is not None:
+        raise ValueError(f"certificate: expected a list, one per class, or null, found {kind(certificate)}")
+    elif not isinstance(certificate, dict | None):
+        raise ValueError(f"certificate: expected an object or null, found {kind(certificate)}")
+    if not isinstance(training, dict | None):
+        raise ValueError(f"training: expected an object or null, found {kind(training)}")
+    return Model(ensemble, certificate, training)
 
 
 # ------------------------------------------------------------------------------------------------ writing
@@ -251,8 +230,8 @@ def _marks(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
 
 def save(
     path: str | os.PathLike[str],
-    ensemble: Ensemble,
-    certificate: Mapping[str, Any] | None = None,
+    ensemble: Ensemble | MulticlassEnsemble,
+    certificate: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     training: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a model file. Whatever happens on the way, the path holds the old file or the new one."""
@@ -261,40 +240,51 @@ def save(
 
 
 def model_bytes(
-    ensemble: Ensemble,
-    certificate: Mapping[str, Any] | None = None,
+    ensemble: Ensemble | MulticlassEnsemble,
+    certificate: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     training: Mapping[str, Any] | None = None,
 ) -> bytes:
     """The content of a model file, in a layout for people: one line for every term."""
+    proof: Any = certificate
+    if certificate is not None:
+        proof = dict(certificate) if isinstance(certificate, Mapping) else [dict(own) for own in certificate]
     document = {
         "format": FORMAT,
         "version": VERSION,
         "ensemble": ensemble.to_dict(),
-        "certificate": None if certificate is None else dict(certificate),
+        "certificate": proof,
         "training": None if training is None else dict(training),
     }
+    # where there are several ensembles and certificates, those are further inside
+    deeper = 2 if isinstance(ensemble, MulticlassEnsemble) else 0
+    spread = {"ensemble": 2 + deeper, "certificate": 2 + deeper // 2, "training": 2}
     try:
-        text = _layout(document, 0) + "\n"
+        entries = [f"  {_compact(key)}: {_layout(v, 1, spread.get(key, 0))}" for key, v in document.items()]
     except RecursionError:
         raise ValueError("the model cannot be saved: certificate or training nests too deeply") from None
     except (TypeError, ValueError) as error:
         raise ValueError(f"the model cannot be saved as JSON: {error}") from None
+    text = "{\n" + ",\n".join(entries) + "\n}\n"
     data = text.encode("utf-8", "backslashreplace")  # a lone surrogate becomes its JSON escape
     read_model(data, "the model cannot be saved")  # what is written can be read
     return data
 
 
-def _layout(value: Any, depth: int) -> str:
-    """JSON with the outer three levels spread over lines."""
-    if not isinstance(value, dict | list) or not value or depth == 3:
+def _layout(value: Any, depth: int, spread: int) -> str:
+    """JSON with so many outer levels spread over lines."""
+    if not isinstance(value, dict | list) or not value or not spread:
         return _compact(value)
     pad = "  " * (depth + 1)
     if isinstance(value, dict):
-        entries = [f"{pad}{_compact(str(key))}: {_layout(entry, depth + 1)}" for key, entry in value.items()]
+        entries = [
+            f"{pad}{_compact(str(key))}: {_layout(entry, depth + 1, spread - 1)}"
+            for key, entry in value.items()
+        ]
         return "{\n" + ",\n".join(entries) + "\n" + pad[2:] + "}"
     if not any(isinstance(entry, dict | list) for entry in value):
         return _compact(value)
-    return "[\n" + ",\n".join(pad + _layout(entry, depth + 1) for entry in value) + "\n" + pad[2:] + "]"
+    lines = [pad + _layout(entry, depth + 1, spread - 1) for entry in value]
+    return "[\n" + ",\n".join(lines) + "\n" + pad[2:] + "]"
 
 
 def _compact(value: Any) -> str:

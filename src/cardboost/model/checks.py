@@ -1,0 +1,122 @@
+"""Checks of single fields of a model.
+
+Messages start with the field, so that a reader of files can put the path of its parent in front.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cardboost.data.categories import Categories, Label
+
+MAX_FEATURES = 2**31 - 1  # the kernels count features in 32 bits
+MAX_CODES = 255  # of one feature: a binned value is a byte, and one of its values means missing
+
+
+def fault(field: str, expected: str, found: Any) -> ValueError:
+    text = repr(found)
+    return ValueError(f"{field}: expected {expected}, found {text if len(text) <= 60 else text[:57] + '...'}")
+
+
+def integer(field: str, value: Any, expected: str) -> int:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise fault(field, expected, value)
+    return int(value)
+
+
+def number(field: str, value: Any, expected: str) -> float:
+    """Any real number that is not NaN. Minus zero becomes zero: it says the same and prints better."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise fault(field, expected, value)
+    try:
+        found = float(value)
+    except OverflowError:
+        raise fault(field, expected, value) from None
+    if math.isnan(found):
+        raise fault(field, expected, value)
+    return found + 0.0
+
+
+def label(field: str, value: Any) -> Label:
+    """Text, or a number that JSON can hold: the label of a class or of a category."""
+    found = value.item() if isinstance(value, np.generic) else value
+    if type(found) not in (bool, int, float, str):
+        raise fault(field, "an integer, a number, a truth value or text", value)
+    if isinstance(found, int) and not -(2**63) <= found < 2**63:
+        raise fault(field, "an integer of at most 64 bits", value)
+    if isinstance(found, float) and not math.isfinite(found):
+        raise fault(field, "a finite number", value)
+    return found
+
+
+def class_labels(classes: Any, least: int, most: int | None, expected: str) -> tuple[Any, ...]:
+    """Labels of one type that all differ."""
+    if isinstance(classes, str) or not isinstance(classes, Sequence | np.ndarray):
+        raise fault("classes", expected, classes)
+    if len(classes) < least or (most is not None and len(classes) > most):
+        raise fault("classes", expected, classes)
+    labels: list[Label] = []
+    for k, given in enumerate(classes):
+        own = label(f"classes[{k}]", given)
+        if labels and type(own) is not type(labels[0]):
+            raise fault(f"classes[{k}]", f"a label of the same type as {labels[0]!r}", own)
+        labels.append(own)
+    seen: set[Label] = set()
+    for k, own in enumerate(labels):
+        if own in seen:
+            raise fault(f"classes[{k}]", "labels that differ", own)
+        seen.add(own)
+    return tuple(labels)
+
+
+def label_array(classes: Sequence[Any]) -> Any:
+    """The labels of classes as predictions hold them."""
+    labels = np.asarray(classes)
+    if labels.tolist() != list(classes):  # text that ends in NUL does not survive as a NumPy string
+        labels = np.array(classes, dtype=object)
+    return labels
+
+
+def check_categories(categories: Categories) -> None:
+    """Labels of one kind, text or numbers, ascending, none of them twice, and not too many."""
+    if not categories.kept and not categories.rare:
+        raise fault("kept", "at least one label", categories.kept)
+    first: Label | None = None
+    for part, labels in (("kept", categories.kept), ("rare", categories.rare)):
+        for k, given in enumerate(labels):
+            field = f"{part}[{k}]"
+            own = label(field, given)
+            first = own if first is None else first
+            if isinstance(own, str) is not isinstance(first, str):
+                raise fault(field, f"{'text' if isinstance(first, str) else 'a number'} as {first!r}", own)
+            if k and not labels[k - 1] < own:  # type: ignore[operator]
+                raise fault(field, f"labels that ascend, one above {labels[k - 1]!r}", own)
+    kept = set(categories.kept)
+    for k, own in enumerate(categories.rare):
+        if own in kept:
+            raise fault(f"rare[{k}]", "a label that is not kept", own)
+    if categories.n_codes > MAX_CODES:
+        raise ValueError(
+            f"kept: expected at most {MAX_CODES - bool(categories.rare)} labels, found {len(categories.kept)}"
+        )
+
+
+def feature_names(names: Any, n_features: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if isinstance(names, str) or not isinstance(names, Sequence | np.ndarray):
+        raise fault("feature_names", "a list of names", names)
+    seen: set[str] = set()
+    for k, name in enumerate(names):
+        if not isinstance(name, str):
+            raise fault(f"feature_names[{k}]", "text", name)
+        if name in seen:
+            raise fault(f"feature_names[{k}]", "names that differ", name)
+        seen.add(name)
+    if len(names) != n_features:
+        raise ValueError(f"feature_names: expected n_features = {n_features} names, found {len(names)}")
+    return tuple(str(name) for name in names)
