@@ -315,6 +315,22 @@ def test_a_bad_model_file(work, capsys):
             assert err.count("\n") == 1
 
 
+def test_models_that_only_python_knows_are_refused_in_one_sentence(data, work, capsys):
+    from cardboost.model import Ensemble, MulticlassEnsemble, save
+
+    binary = Ensemble("logistic", 0.0, (), None, 1, (False, True))
+    regressor = Ensemble("squared", 0.0, (), None, 1, None)
+    for model, kind in (
+        (MulticlassEnsemble((1, 2, 3), (binary,) * 3), "multiclass"),
+        (regressor, "regression"),
+    ):
+        save(work / "model.json", model)
+        for verb in ("predict", "certify"):
+            code, out, err = run(capsys, verb, "model.json", "data.csv")
+            assert (code, out) == (2, "")
+            assert f"model.json is a model for {kind}" in err
+
+
 def test_help_has_examples_and_exit_codes(capsys):
     for words in (
         [],

@@ -261,7 +261,9 @@ def test_an_ensemble_cannot_be_changed_and_can_be_copied() -> None:
 
 def test_numpy_scalars_become_plain_numbers() -> None:
     term = Term(np.int32(1), np.float64(0.5), np.int8(-1), np.bool_(True), np.float64(0.1))  # type: ignore[arg-type]
-    assert [type(value) for value in dataclasses.astuple(term)] == [int, float, int, bool, float]
+    assert [type(value) for value in dataclasses.astuple(term)] == [
+        int, float, int, bool, float, type(None),
+    ]  # fmt: skip
     fields: Any = ("logistic", np.float64(1.0), [term], np.array(["a", "b"]), np.int64(2), np.array([0, 1]))
     ensemble = Ensemble(*fields)
     assert (type(ensemble.terms), ensemble.feature_names, ensemble.classes) == (tuple, ("a", "b"), (0, 1))
@@ -299,7 +301,7 @@ def test_bad_terms(change: dict[str, Any], message: str) -> None:
 
 _TERM = Term(0, 0.0, 1, True, 1.0)
 BAD_ENSEMBLES = [
-    ({"loss": "hinge"}, "loss: expected 'exponential' or 'logistic', found 'hinge'"),
+    ({"loss": "hinge"}, "loss: expected 'exponential', 'logistic' or 'squared', found 'hinge'"),
     ({"loss": None}, "loss: "),
     ({"intercept": math.inf}, "intercept: "),
     ({"intercept": math.nan}, "intercept: "),

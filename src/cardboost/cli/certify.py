@@ -13,7 +13,7 @@ import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from cardboost.cli.files import CERTIFICATE_FAILS, OK, BadInput, counted, read_model_file
+from cardboost.cli.files import CERTIFICATE_FAILS, OK, BadInput, binary_ensemble, counted, read_model_file
 from cardboost.cli.fit import add_delimiter
 from cardboost.cli.predict import known_kinds, require_columns
 
@@ -57,28 +57,30 @@ def run(arguments: argparse.Namespace) -> int:
     from cardboost.certificate import checker
 
     model = read_model_file(arguments.model)
-    if model.certificate is None:
+    ensemble, certificate = binary_ensemble(model, arguments.model), model.certificate
+    if not isinstance(certificate, dict):
         raise BadInput(f"{arguments.model} holds no certificate.")
-    rows = _read(arguments, model)
+    rows = _read(arguments, model, ensemble)
     try:
-        faults = checker.check(model.certificate, rows.table, rows.positive, rows.weight)
+        faults = checker.check(certificate, rows.table, rows.positive, rows.weight)
     except ValueError as error:
         raise BadInput(f"{arguments.data}: {error}.") from None
-    if not checker.structure_faults(model.certificate):
-        faults = [*faults, *model_faults(model.ensemble, model.certificate)]
+    if not checker.structure_faults(certificate):
+        faults = [*faults, *model_faults(ensemble, certificate)]
     if arguments.json:
-        print(json.dumps(_verdict(model.certificate, faults), ensure_ascii=False, indent=2))
+        print(json.dumps(_verdict(certificate, faults), ensure_ascii=False, indent=2))
     else:
-        print(_report(model.certificate, faults, arguments, rows))
+        print(_report(certificate, faults, arguments, rows))
     return CERTIFICATE_FAILS if faults else OK
 
 
-def _read(arguments: argparse.Namespace, model: Model) -> Rows:
+def _read(arguments: argparse.Namespace, model: Model, ensemble: Ensemble) -> Rows:
     """The columns of the model in its order, labels and weights; held-out rows are left out again."""
     from cardboost.cli.csv_table import open_csv
     from cardboost.cli.run import Rows, kept_rows
 
-    ensemble, recorded = model.ensemble, _recorded(model)
+    recorded, classes = _recorded(model), ensemble.classes
+    assert classes is not None
     target = arguments.target if arguments.target is not None else recorded.get("target")
     weight = arguments.weight if arguments.weight is not None else recorded.get("weight")
     if not isinstance(target, str):
@@ -93,14 +95,14 @@ def _read(arguments: argparse.Namespace, model: Model) -> Rows:
         table, labels = source.read([*names, *extra], target, kinds)
     assert labels is not None
     for text, line in zip(labels.texts, labels.lines, strict=True):
-        if not any(_same(text, label) for label in ensemble.classes):
-            first, second = ensemble.classes
+        if not any(_same(text, label) for label in classes):
+            first, second = classes
             raise BadInput(
                 f"{arguments.data}, line {line}: the label {text.strip()!r} in {target!r} is none of the "
                 f"model's classes, {first!r} and {second!r}."
             )
     weights = table.take_out(extra[0]) if extra else None
-    rows = Rows(table, labels.equal(ensemble.classes[1]), weights)
+    rows = Rows(table, labels.equal(classes[1]), weights)
     held_out = recorded.get("holdout")
     if isinstance(held_out, dict) and recorded.get("rows") == table.n_rows:
         try:

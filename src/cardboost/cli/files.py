@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cardboost.model.ensemble import Ensemble
     from cardboost.model.io import Model
 
 OK = 0
@@ -72,6 +73,18 @@ def read_model_file(path: str) -> Model:
         raise BadInput(f"cannot read {path!r}: {reason(error)}.") from None
     except ValueError as error:
         raise BadInput(f"this is not a model file that can be used: {error}.") from None
+
+
+def binary_ensemble(model: Model, path: str) -> Ensemble:
+    """The ensemble of a classifier for two classes on numbers; other models have no place here yet."""
+    from cardboost.model.ensemble import Ensemble
+
+    if isinstance(model.ensemble, Ensemble) and model.kind == "binary" and not model.ensemble.categories:
+        return model.ensemble
+    what = "categorical features" if model.kind == "binary" else model.kind
+    raise BadInput(
+        f"{path} is a model for {what}, which the command line does not know yet: use cardboost.load_model."
+    )
 
 
 def reason(error: OSError) -> str:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from cardboost.cli.files import OK, BadInput, closest, listed, read_model_file, replacing
+from cardboost.cli.files import OK, BadInput, binary_ensemble, closest, listed, read_model_file, replacing
 from cardboost.cli.fit import add_delimiter
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def add_parser(verbs: Any, **style: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from cardboost.cli.csv_table import open_csv
 
-    ensemble = read_model_file(arguments.model).ensemble
+    ensemble = binary_ensemble(read_model_file(arguments.model), arguments.model)
     used = [ensemble.feature_name(j) for j in ensemble.features_used]
     with open_csv(arguments.data, arguments.delimiter) as source:
         require_columns(source, used, named=ensemble.feature_names is not None)
@@ -91,6 +91,7 @@ def require_columns(source: CsvFile, names: list[str], named: bool) -> None:
 
 def _write(file: IO[str], ensemble: Ensemble, frame: Frame, contributions: bool) -> None:
     writer = csv.writer(file, lineterminator="\n")
+    classes = ensemble.classes or ()
     used = list(ensemble.features_used)
     header = ["score", "probability", "class"]
     if contributions:
@@ -99,7 +100,7 @@ def _write(file: IO[str], ensemble: Ensemble, frame: Frame, contributions: bool)
     for start in range(0, frame.n_rows, _ROWS_AT_ONCE):
         table = _model_rows(ensemble, frame, start, start + _ROWS_AT_ONCE)
         score = ensemble.decision_function(table)
-        labels = [ensemble.classes[k] for k in (score > 0).astype(int).tolist()]
+        labels = [classes[k] for k in (score > 0).astype(int).tolist()]
         columns = [score.tolist(), ensemble.predict_proba(table)[:, 1].tolist(), labels]
         if contributions:
             columns.append([ensemble.intercept] * len(score))

@@ -55,7 +55,9 @@ class Run:
     def card(self) -> str:
         from cardboost.model.card import render_card
 
-        title = f"Scorecard for {self.data['target']} = {self.ensemble.classes[1]}"
+        title = f"Scorecard for {self.data['target']}"
+        if self.ensemble.classes is not None:
+            title += f" = {self.ensemble.classes[1]}"
         return render_card(self.ensemble, title=title, certificate_lines=self.certificate.lines())
 
     def result(self) -> dict[str, Any]:
@@ -74,7 +76,7 @@ class Run:
         return {
             "terms": self.ensemble.n_terms,
             "features_used": used,
-            "classes": list(self.ensemble.classes),
+            "classes": list(self.ensemble.classes or ()),
             "objective": self.certificate.objective,
             "null_objective": self.certificate.null_objective,
             "status": self.certificate.status,

@@ -1,10 +1,8 @@
 """Finished models: step functions that predict, a versioned file, a readable card. Nothing here trains."""
 
-from cardboost.model.card import render_card
-from cardboost.model.ensemble import Ensemble
-from cardboost.model.io import Model, load_model, save
-from cardboost.model.multiclass import MulticlassEnsemble
-from cardboost.model.terms import StepFunction, Term
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 __all__ = [
     "Ensemble",
@@ -16,3 +14,36 @@ __all__ = [
     "render_card",
     "save",
 ]
+
+if TYPE_CHECKING:
+    from cardboost.model.card import render_card
+    from cardboost.model.ensemble import Ensemble
+    from cardboost.model.io import Model, load_model, save
+    from cardboost.model.multiclass import MulticlassEnsemble
+    from cardboost.model.terms import StepFunction, Term
+
+_HOME = {
+    "Ensemble": "ensemble",
+    "Model": "io",
+    "MulticlassEnsemble": "multiclass",
+    "StepFunction": "terms",
+    "Term": "terms",
+    "load_model": "io",
+    "render_card": "card",
+    "save": "io",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imported when first used: a fit needs no card and no files."""
+    if name in _HOME:
+        from importlib import import_module
+
+        value = getattr(import_module(f"cardboost.model.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'cardboost.model' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -22,6 +22,7 @@ from cardboost.model.terms import StepFunction
 MIN_WIDTH = 50
 _INDENT = 4
 _COLUMN = 28  # characters for intervals and labels, where a page has them
+_NARROWEST_LIST = 20  # of labels, for the sake of bars
 _LONGEST_BAR = 10  # characters on one side of the axis
 _SHORTEST_BAR = 3  # with less room than this there are no bars
 _PROBABILITY = {"logistic": (1, "1 / (1 + exp(-score))"), "exponential": (2, "1 / (1 + exp(-2 score))")}
@@ -110,8 +111,10 @@ class _Sheet:
         self.points = Points(values, [own.intercept for own in ensembles])
         room = width - _INDENT - 2 - self.points.width
         with_bars = room - 2 - (2 * _SHORTEST_BAR + 1)
-        intervals = [interval_rows(step) for _, step in steps if step.categories is None]
-        bars = max((len(row.text) for rows in intervals for row in rows), default=0) <= with_bars
+        intervals = {step: interval_rows(step) for _, step in steps if step.categories is None}
+        wanted = [len(row.text) for rows in intervals.values() for row in rows]
+        wanted += [_NARROWEST_LIST] if any(step.categories for _, step in steps) else []
+        bars = max(wanted, default=0) <= with_bars
         most = with_bars if bars else room
         list_room = min(most, max(_COLUMN, room - 3 - 2 * _LONGEST_BAR))
 
@@ -119,7 +122,7 @@ class _Sheet:
         self._blocks: dict[StepFunction, list[tuple[tuple[str, ...], float]]] = {}
         for own, step in steps:
             if step.categories is None:
-                rows = fit_notes(interval_rows(step), most)
+                rows = fit_notes(intervals[step], most)
             else:
                 rows = label_rows(step, own.categories[step.feature], self.points, list_room)
             self._words.update(word for row in rows for word in row.words)
@@ -160,13 +163,12 @@ def _reading(ensemble: Ensemble, sheet: _Sheet, width: int) -> list[str]:
     lowest, highest = sheet.span(ensemble)
     if ensemble.classes is None:
         lowest, highest = lowest.lstrip("+"), highest.lstrip("+")
+        span = f"predictions run from {lowest} to {highest}"
         sentences = [
             "prediction = intercept + the value of one line per feature",
             "all values are in the units of the target",
             *sheet.meanings(),
-            f"predictions run from {lowest} to {highest}"
-            if ensemble.terms
-            else f"every prediction is {lowest}",
+            span if ensemble.terms else f"every prediction is {lowest}",
         ]
         return ["How to read this card", *paragraph(sentences, width)]
     negative, positive = class_names(ensemble.classes)
@@ -195,7 +197,7 @@ def _probabilities(loss: str, reach: float, width: int, name: str) -> list[str]:
     factor = _PROBABILITY[loss][0]
     reach = min(reach * factor, 4.0)
     step_size = next(s for s in (0.05, 0.1, 0.2, 0.5, 1.0) if 4 * s >= reach) / factor
-    count = 4 if width >= 72 else 3 if width >= 58 else 2
+    count = min(4, (width - 13 - 7) // 14)  # scores on each side of 0, seven characters each
     scores = [k * step_size for k in range(-count, count + 1)]
     decimals = max(len(f"{score:.3f}".rstrip("0").split(".")[1]) for score in scores)
     return [

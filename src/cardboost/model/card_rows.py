@@ -86,13 +86,12 @@ class _Group:
 
     def listed(self, room: int, limit: int) -> Row | None:
         """All labels by name, or the rare ones by their number; None if that takes too many lines."""
-        row = self._row(["is", *_commas([*self.kept, *self.rare])], room)
+        row = self._row(_names([*self.kept, *self.rare]), room)
         if self.size <= _FEW:
             return row
         if len(row.lines) > limit and self.rare:
             rare = f"other ({len(self.rare)} rare labels)"
-            words = ["is", *_commas([*self.kept, rare])] if self.kept else [rare]
-            row = self._row(words, room, OTHERS)
+            row = self._row(_names([*self.kept, rare]) if self.kept else [rare], room, OTHERS)
         return row if len(row.lines) <= limit else None
 
     def cut_off(self, room: int, limit: int) -> Row:
@@ -101,7 +100,7 @@ class _Group:
         shown = min(len(names), limit * room // 2)
         while True:
             shown -= 1
-            row = self._row(["is", *_commas(names[:shown]), f"and {len(names) - shown} more"], room, MORE)
+            row = self._row([*_names(names[:shown]), f"and {len(names) - shown} more"], room, MORE)
             if len(row.lines) <= limit or shown == 1:
                 return row
 
@@ -163,5 +162,7 @@ def _groups(step: StepFunction, categories: Categories, points: Points) -> list[
     return list(groups.values())
 
 
-def _commas(names: Sequence[str]) -> list[str]:
-    return [f"{name}," for name in names[:-1]] + list(names[-1:])
+def _names(names: Sequence[str]) -> list[str]:
+    """The words of "is a, b, c"."""
+    words = [f"{name}," for name in names[:-1]] + list(names[-1:])
+    return [f"is {words[0]}", *words[1:]]

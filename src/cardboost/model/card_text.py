@@ -107,8 +107,9 @@ def pack(words: Sequence[str], indent: int, room: int) -> list[str]:
                 lines.append(line)
                 line = " " * indent
                 continue
-            space = word.rfind(" ", 1, room - len(line))
-            at = space + 1 if space > 0 else room - len(line)
+            most = room - len(line)
+            space = word.rfind(" ", most // 2, most)
+            at = space + 1 if space > 0 else most
             lines.append(line + word[:at])
             line, word = " " * indent, word[at:]
     return [*lines, line]

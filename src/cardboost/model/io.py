@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 
 from cardboost.data.categories import OTHER, Categories, Label, Other
 from cardboost.model import checks
-from cardboost.model.card import render_card
 from cardboost.model.ensemble import Ensemble, Kind
 from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.model.strict_json import fields, kind, parse, under
@@ -95,6 +94,8 @@ class Model:
         certificate_lines: Sequence[str] | Sequence[Sequence[str]] = (),
         width: int = 78,
     ) -> str:
+        from cardboost.model.card import render_card
+
         return render_card(self.ensemble, title=title, certificate_lines=certificate_lines, width=width)
 
 
