@@ -99,6 +99,14 @@ def test_the_first_card(capsys):
     assert shown.endswith("the certificate holds\n")
 
 
+def test_thinning_a_forest(capsys):
+    text = (ROOT / "examples" / "thin_a_forest.py").read_text(encoding="utf-8")
+    exec(compile(text, "examples/thin_a_forest.py", "exec"), {"__name__": "__main__"})
+    shown = capsys.readouterr().out
+    assert "12 of them" in shown
+    assert shown.endswith("the certificate holds\n")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_links_lead_somewhere(page):
     for link in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):

@@ -23,18 +23,18 @@ SOURCES = {
 }
 
 # What each part may import of ours, besides itself. A part that is not listed has no place in the picture.
-GROUND = {"_kernels", "losses", "data", "risk", "outputs"}
+GROUND = {"_kernels", "losses", "data", "risk"}
 MIDDLE = {"dictionary", "master", "cardinality", "certificate"}
 RESULTS = {"certificate.certificate"}  # plain results, which anything may show
 ANNOTATIONS = RESULTS | {"boosting.column_generation"}  # and those that are only named in signatures
 MAY_IMPORT = {
     "threads": {"_kernels"},
     "validation": set(),
-    "losses": {"_kernels"},
     "outputs": set(),
+    "losses": {"_kernels"},
     "data": {"_kernels"},
     "risk": {"_kernels", "losses", "data"},
-    "dictionary": GROUND,
+    "dictionary": GROUND | {"outputs"},
     "master": GROUND | {"dictionary", "certificate.bounds"},
     "cardinality": GROUND | {"dictionary", "master", "certificate.bounds"},
     "certificate": GROUND | {"master.problem"},
@@ -42,10 +42,10 @@ MAY_IMPORT = {
     "certificate.checker_data": set(),
     "certificate.checker_format": set(),
     "model": {"_kernels", "losses", "data", "outputs"},
-    "boosting": GROUND | MIDDLE | {"model"},
+    "boosting": GROUND | MIDDLE | {"model", "outputs"},
     "solvers": GROUND | MIDDLE | {"boosting", "threads", "validation"},
     "estimators": GROUND
-    | {"dictionary", "threads", "validation", "boosting", "model", "certificate", "export", "report"},
+    | {"dictionary", "outputs", "threads", "validation", "boosting", "model", "certificate", "export", "report"},
     "datasets": set(),
     "export": {"model"},
     "report": {"model", *RESULTS},
