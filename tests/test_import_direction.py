@@ -45,7 +45,17 @@ MAY_IMPORT = {
     "boosting": GROUND | MIDDLE | {"model", "outputs"},
     "solvers": GROUND | MIDDLE | {"boosting", "threads", "validation"},
     "estimators": GROUND
-    | {"dictionary", "outputs", "threads", "validation", "boosting", "model", "certificate", "export", "report"},
+    | {
+        "dictionary",
+        "outputs",
+        "threads",
+        "validation",
+        "boosting",
+        "model",
+        "certificate",
+        "export",
+        "report",
+    },
     "datasets": set(),
     "export": {"model"},
     "report": {"model", *RESULTS},

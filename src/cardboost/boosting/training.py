@@ -36,7 +36,7 @@ from cardboost.risk import EmpiricalRisk
 Array = NDArray[np.float64]
 
 #: log-odds beyond which an intercept means nothing; the free columns need a box for the bound to be finite
-INTERCEPT_BOX = {"logistic": 30.0, "exponential": 15.0, "squared": 30.0}
+INTERCEPT_BOX = {"logistic": 30.0, "exponential": 15.0}
 _CUTS_IN_FILE = 200_000
 
 
@@ -63,6 +63,7 @@ class TrainingSettings:
     stopped: Callable[[], bool] = lambda: False
     max_features: int | None = None
     feature_costs: Array | None = None  # one per feature of the table
+    intercept_box: float | None = None  # None: that of the loss
 
     def late(self, share: float = 1.0) -> bool:
         """Whether this share of the time is up, or the caller has asked to stop."""
@@ -134,7 +135,10 @@ def pace_for(settings: TrainingSettings) -> Pace:
 def price_rule(settings: TrainingSettings) -> PriceRule:
     """Prices while columns are generated: what a term costs outright is left to the selection."""
     box = np.inf if settings.max_weight is None else settings.max_weight
-    return PriceRule(settings.l1, settings.l2, 0.0, box, INTERCEPT_BOX[settings.loss.name])
+    free = settings.intercept_box
+    return PriceRule(
+        settings.l1, settings.l2, 0.0, box, INTERCEPT_BOX[settings.loss.name] if free is None else free
+    )
 
 
 def stop_rule(settings: TrainingSettings, known: int = 0) -> StopRule:

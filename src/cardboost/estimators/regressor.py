@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,9 @@ class CardBoostRegressor(RegressorMixin, BoostedCards):
         weights = RowWeights.make(table.n_rows, raw)
         mean, scale = weights.mean_and_deviation(target)
         standard = (target - mean) / scale
+        # one term that isolates an outlier needs an intercept of half its size
+        box = max(30.0, 10.0 * float(np.abs(standard).max()))
+        settings = replace(settings, intercept_box=box)
         dictionary = self._dictionary(table, None, weights, settings)
         risk = EmpiricalRisk(settings.loss, weights, None, settings.threads, target=standard)
         held_out = None
