@@ -338,15 +338,18 @@ class _Proof:
         objective: float,
         bounds: list[ProvenScope],
     ) -> dict[str, Any]:
-        free, cuts = pool.n_free, self.dictionary.matrix.cuts
-        stumps = pool.stumps[free:]
+        free, matrix, monotonic = pool.n_free, self.dictionary.matrix, self.dictionary.monotonic
+        stumps, limits = pool.stumps[free:], self.settings.limits
+        pairs = list(zip(stumps.feature.tolist(), stumps.cut.tolist(), strict=True))
+        kinds = matrix.categories
         problem = CertifiedProblem(
             kind="stumps",
             loss=self.settings.loss.name,
             max_terms=self.settings.max_terms,
             columns={
                 "feature": stumps.feature.tolist(),
-                "cut": [_cut_in_file(cuts[f], c) for f, c in zip(stumps.feature, stumps.cut, strict=True)],
+                "cut": [None if kinds[f] else _cut_in_file(matrix.cuts[f], c) for f, c in pairs],
+                "category": [own.label(c) if (own := kinds[f]) else None for f, c in pairs],
                 "polarity": stumps.polarity.tolist(),
                 "missing_left": stumps.missing_left.tolist(),
             },
@@ -358,7 +361,12 @@ class _Proof:
             intercept_box=rule.intercept_box if free else None,
             class_weight=self.facts.class_weight,
             unseen=rule.prices(1, 0),
-            cuts=cuts,
+            cuts=matrix.cuts,
+            max_features=None if limits is None else limits.max_features,
+            feature_costs=None if limits is None else limits.costs,
+            target=self.facts.target,
+            categories=kinds,
+            monotonic=() if monotonic is None else monotonic.tolist(),
         )
         return write_certificate(problem, weights, objective, self.null, bounds)
 

@@ -118,13 +118,12 @@ def _kinds(model: Model, names: list[str]) -> dict[str, Kind]:
     if isinstance(noted, dict):
         return {name: "categories" if name in noted else "numbers" for name in names}
     kinds: dict[str, Kind] = dict.fromkeys(names, "auto")
-    dictionary = (model.certificate or {}).get("dictionary")
-    known = dictionary.get("categories") if isinstance(dictionary, dict) else None
+    known = model.certificate.get("categories") if isinstance(model.certificate, dict) else None
     for name, own in zip(names, known if isinstance(known, list) else [], strict=False):
         labels = own.get("kept") if isinstance(own, dict) else None
         text = isinstance(labels, list) and any(isinstance(label, str) for label in labels[:1])
         kinds[name] = "text" if text else "numbers"
-    return kinds | known_kinds(model.ensemble, [])
+    return kinds | known_kinds(binary_ensemble(model, "certify"), [])
 
 
 def _recorded(model: Model) -> dict[str, Any]:
