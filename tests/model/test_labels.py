@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from cardboost.data.categories import OTHER, Categories
 from cardboost.data.table import read_table
 from cardboost.model import Ensemble, Term
+from cardboost.model.checks import check_labels
 
 COLOURS = Categories(("blue", "green", "red"), ("pink", "teal"))
 TERMS = (
@@ -245,7 +246,7 @@ BAD_TERMS = [
     ({"category": math.nan}, "category: expected a finite number, found nan"),
     ({"category": math.inf}, "category: "),
     ({"category": ("a",)}, "category: expected an integer, a number, a truth value or text"),
-    ({"category": 2**63}, "category: "),
+    ({"category": 2**200}, "category: "),
     ({"cut": 0.5}, "cut: expected none beside a category, found 0.5"),
     ({"cut": math.inf}, "cut: "),
     ({"category": None}, "cut: expected a number, found None"),
@@ -285,21 +286,6 @@ BAD_ENSEMBLES = [
     ({"categories": {"0": COLOURS}}, "categories: expected features by their index, found '0'"),
     ({"categories": {3: COLOURS}}, "categories: expected features by an index below n_features = 3, found 3"),
     ({"categories": {0: ("red",)}}, "categories[0]: expected categories, found ('red',)"),
-    ({"categories": {0: Categories(())}}, "categories[0].kept: expected at least one label"),
-    ({"categories": {0: Categories(("b", "a"))}}, "categories[0].kept[1]: expected labels that ascend"),
-    ({"categories": {0: Categories(("a", "a"))}}, "categories[0].kept[1]: "),
-    ({"categories": {0: Categories((0, False))}}, "categories[0].kept[1]: "),
-    ({"categories": {0: Categories(("a", 1))}}, "categories[0].kept[1]: expected text as 'a', found 1"),
-    ({"categories": {0: Categories((1,), ("a",))}},
-     "categories[0].rare[0]: expected a number as 1, found 'a'"),
-    ({"categories": {0: Categories(("a",), ("c", "b"))}}, "categories[0].rare[1]: "),
-    ({"categories": {0: Categories(("a",), ("a",))}}, "categories[0].rare[0]: expected a label that is not"),
-    ({"categories": {0: Categories((math.nan,))}}, "categories[0].kept[0]: "),
-    ({"categories": {0: Categories((None,))}}, "categories[0].kept[0]: "),  # type: ignore[arg-type]
-    ({"categories": {0: Categories(tuple(range(256)))}},
-     "categories[0].kept: expected at most 255 labels, found 256"),
-    ({"categories": {0: Categories(tuple(range(255)), (999,))}},
-     "categories[0].kept: expected at most 254 labels, found 255"),
     ({"loss": "squared"}, "classes: expected none with squared loss, found (0, 1)"),
     ({"classes": None}, "classes: expected two labels, found None"),
 ]  # fmt: skip
@@ -310,6 +296,40 @@ def test_bad_ensembles(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError) as error:
         an_ensemble(**change)
     assert str(error.value).startswith(message)
+
+
+BAD_LABELS: list[tuple[Any, Any, str]] = [
+    ((), (), "kept: expected at least one label"),
+    (("b", "a"), (), "kept[1]: expected labels that ascend, one above 'b', found 'a'"),
+    (("a", "a"), (), "kept[1]: "),
+    ((0, False), (), "kept[1]: "),
+    (("a", 1), (), "kept[1]: expected text as 'a', found 1"),
+    ((1,), ("a",), "rare[0]: expected a number as 1, found 'a'"),
+    (("a",), ("c", "b"), "rare[1]: expected labels that ascend"),
+    (("a",), ("a",), "rare[0]: expected a label that is not kept, found 'a'"),
+    ((math.nan,), (), "kept[0]: expected a finite number"),
+    ((None,), (), "kept[0]: "),
+    (([],), (), "kept[0]: "),
+    ((2**200,), (), "kept[0]: expected an integer of at most 200 bits"),
+    (range(256), (), "kept: expected at most 255 labels, found 256"),
+    (range(255), (999,), "kept: expected at most 254 labels, found 255"),
+]
+
+
+@pytest.mark.parametrize(("kept", "rare", "message"), BAD_LABELS)
+def test_bad_labels(kept: Any, rare: Any, message: str) -> None:
+    with pytest.raises(ValueError) as error:
+        check_labels(kept, rare)
+    assert str(error.value).startswith(message)
+    with pytest.raises((ValueError, TypeError)):
+        an_ensemble(terms=(), categories={0: Categories(tuple(kept), tuple(rare))})
+
+
+def test_good_labels() -> None:
+    check_labels(range(255), ())
+    check_labels(range(254), range(300, 900))
+    check_labels((), ("a", "b"))
+    check_labels((-(2**100), False, 0.5, 1, 2**64), ())
 
 
 # ------------------------------------------------------------------------------------ regressors

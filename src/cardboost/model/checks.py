@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from cardboost.data.categories import Categories, Label
+from cardboost.data.categories import Label
 
 MAX_FEATURES = 2**31 - 1  # the kernels count features in 32 bits
+LABEL_BITS = 200  # of an integer that is a category: identifiers can be long, and a file must hold them
 MAX_CODES = 255  # of one feature: a binned value is a byte, and one of its values means missing
 
 
@@ -41,13 +42,13 @@ def number(field: str, value: Any, expected: str) -> float:
     return found + 0.0
 
 
-def label(field: str, value: Any) -> Label:
-    """Text, or a number that JSON can hold: the label of a class or of a category."""
+def label(field: str, value: Any, bits: int = 64) -> Label:
+    """Text, or a number that a file can hold: the label of a class or of a category."""
     found = value.item() if isinstance(value, np.generic) else value
     if type(found) not in (bool, int, float, str):
         raise fault(field, "an integer, a number, a truth value or text", value)
-    if isinstance(found, int) and not -(2**63) <= found < 2**63:
-        raise fault(field, "an integer of at most 64 bits", value)
+    if isinstance(found, int) and not -(2 ** (bits - 1)) <= found < 2 ** (bits - 1):
+        raise fault(field, f"an integer of at most {bits} bits", value)
     if isinstance(found, float) and not math.isfinite(found):
         raise fault(field, "a finite number", value)
     return found
@@ -81,28 +82,27 @@ def label_array(classes: Sequence[Any]) -> Any:
     return labels
 
 
-def check_categories(categories: Categories) -> None:
-    """Labels of one kind, text or numbers, ascending, none of them twice, and not too many."""
-    if not categories.kept and not categories.rare:
-        raise fault("kept", "at least one label", categories.kept)
-    first: Label | None = None
-    for part, labels in (("kept", categories.kept), ("rare", categories.rare)):
+def check_labels(kept: Sequence[Any], rare: Sequence[Any]) -> None:
+    """The labels of a feature: of one kind, text or numbers, ascending, none twice, and not too many."""
+    if not kept and not rare:
+        raise fault("kept", "at least one label", kept)
+    first: Any = None
+    for part, labels in (("kept", kept), ("rare", rare)):
         for k, given in enumerate(labels):
             field = f"{part}[{k}]"
-            own = label(field, given)
+            own = label(field, given, LABEL_BITS)
             first = own if first is None else first
             if isinstance(own, str) is not isinstance(first, str):
                 raise fault(field, f"{'text' if isinstance(first, str) else 'a number'} as {first!r}", own)
-            if k and not labels[k - 1] < own:  # type: ignore[operator]
+            if k and not labels[k - 1] < own:
                 raise fault(field, f"labels that ascend, one above {labels[k - 1]!r}", own)
-    kept = set(categories.kept)
-    for k, own in enumerate(categories.rare):
-        if own in kept:
+    known = set(kept)
+    for k, own in enumerate(rare):
+        if own in known:
             raise fault(f"rare[{k}]", "a label that is not kept", own)
-    if categories.n_codes > MAX_CODES:
-        raise ValueError(
-            f"kept: expected at most {MAX_CODES - bool(categories.rare)} labels, found {len(categories.kept)}"
-        )
+    most = MAX_CODES - bool(rare)
+    if len(kept) > most:
+        raise ValueError(f"kept: expected at most {most} labels, found {len(kept)}")
 
 
 def feature_names(names: Any, n_features: int) -> tuple[str, ...] | None:

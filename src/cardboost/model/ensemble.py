@@ -231,7 +231,7 @@ def _check_categories(given: Any, n_features: int) -> dict[int, Categories]:
         if not isinstance(own, Categories):
             raise fault(f"categories[{feature}]", "categories", own)
         try:
-            checks.check_categories(own)
+            checks.check_labels(own.kept, own.rare)
         except ValueError as error:
             raise ValueError(f"categories[{feature}].{error}") from None
         found[feature] = own

@@ -177,14 +177,9 @@ def _category(value: Any) -> Label | Other:
 def _categories(entry: Any) -> tuple[int, Categories]:
     given = fields(entry, _CATEGORIES_KEYS, "")
     feature = checks.integer("feature", given["feature"], "the index of a feature")
-    # every label before they are put together: a list or an object is no label
-    kept, rare = (
-        tuple(checks.label(f"{key}[{k}]", label) for k, label in enumerate(_list(given, key)))
-        for key in ("kept", "rare")
-    )
-    own = Categories(kept, rare)
-    checks.check_categories(own)
-    return feature, own
+    kept, rare = _list(given, "kept"), _list(given, "rare")
+    checks.check_labels(kept, rare)
+    return feature, Categories(tuple(kept), tuple(rare))
 
 
 def _list(given: Mapping[str, Any], key: str) -> list[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.data.categories import Categories, Label, Other
-from cardboost.model.checks import fault, integer, label, number
+from cardboost.model.checks import LABEL_BITS, fault, integer, label, number
 
 Array = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class Term:
         elif self.cut is not None:
             raise fault("cut", "none beside a category", self.cut)
         elif not isinstance(category, Other):
-            category = label("category", category)
+            category = label("category", category, LABEL_BITS)
         polarity = integer("polarity", self.polarity, "1 or -1")
         if polarity not in (1, -1):
             raise fault("polarity", "1 or -1", self.polarity)
