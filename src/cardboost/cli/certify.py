@@ -91,7 +91,7 @@ def _read(arguments: argparse.Namespace, model: Model, ensemble: Ensemble) -> Ro
         if isinstance(weight, str) and weight.strip() in {name.strip() for name in names}:
             raise BadInput(f"--weight {weight}: this column is a feature of the model.")
         extra = [weight] if isinstance(weight, str) else []
-        kinds: dict[str, Kind] = {**_kinds(model, names), **dict.fromkeys(extra, "numbers")}
+        kinds: dict[str, Kind] = {**_kinds(model, ensemble, names), **dict.fromkeys(extra, "numbers")}
         table, labels = source.read([*names, *extra], target, kinds)
     assert labels is not None
     for text, line in zip(labels.texts, labels.lines, strict=True):
@@ -112,7 +112,7 @@ def _read(arguments: argparse.Namespace, model: Model, ensemble: Ensemble) -> Ro
     return rows
 
 
-def _kinds(model: Model, names: list[str]) -> dict[str, Kind]:
+def _kinds(model: Model, ensemble: Ensemble, names: list[str]) -> dict[str, Kind]:
     """How `cardboost fit` read these columns; for other models what the certificate says, or the cells."""
     noted = _recorded(model).get("categories")
     if isinstance(noted, dict):
@@ -123,7 +123,7 @@ def _kinds(model: Model, names: list[str]) -> dict[str, Kind]:
         labels = own.get("kept") if isinstance(own, dict) else None
         text = isinstance(labels, list) and any(isinstance(label, str) for label in labels[:1])
         kinds[name] = "text" if text else "numbers"
-    return kinds | known_kinds(binary_ensemble(model, "certify"), [])
+    return kinds | known_kinds(ensemble, [])
 
 
 def _recorded(model: Model) -> dict[str, Any]:
@@ -148,12 +148,21 @@ def model_faults(ensemble: Ensemble, certificate: dict[str, Any]) -> list[str]:
         faults.append(f"ensemble.loss: {ensemble.loss!r}, certified is {certificate['problem']['loss']!r}")
     if ensemble.intercept != solution["intercept"]:
         faults.append(f"ensemble.intercept: {ensemble.intercept!r}, certified is {solution['intercept']!r}")
-    keys = ("feature", "cut", "polarity", "missing_left")
+    keys = ("feature", "split", "polarity", "missing_left")
     certified = [
-        (*(math.inf if columns[key][j] is None else columns[key][j] for key in keys), weight)
+        (
+            columns["feature"][j],
+            _split(columns["cut"][j], columns["category"][j]),
+            columns["polarity"][j],
+            columns["missing_left"][j],
+            weight,
+        )
         for j, weight in solution["weights"]
     ]
-    own = [(t.feature, t.cut, t.polarity, t.missing_left, t.weight) for t in ensemble.terms]
+    own = [
+        (t.feature, _split(t.cut, t.to_dict().get("category")), t.polarity, t.missing_left, t.weight)
+        for t in ensemble.terms
+    ]
     if len(own) != len(certified):
         faults.append(f"ensemble.terms: {len(own)} terms, certified are {len(certified)}")
         return faults
@@ -164,6 +173,13 @@ def model_faults(ensemble: Ensemble, certificate: dict[str, Any]) -> list[str]:
             said = ", ".join(f"{key} {value}" for key, value in zip((*keys, "weight"), term, strict=True))
             faults.append(f"ensemble.terms[{k}]: not among the certified terms ({said})")
     return faults
+
+
+def _split(cut: float | None, category: Any) -> str:
+    """What a term asks of its feature, in words."""
+    if category is None:
+        return f"<= {math.inf if cut is None else cut!r}"
+    return "is other" if isinstance(category, dict) else f"is {category!r}"
 
 
 def _verdict(certificate: dict[str, Any], faults: list[str]) -> dict[str, Any]:

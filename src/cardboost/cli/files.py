@@ -76,14 +76,14 @@ def read_model_file(path: str) -> Model:
 
 
 def binary_ensemble(model: Model, path: str) -> Ensemble:
-    """The ensemble of a classifier for two classes on numbers; other models have no place here yet."""
+    """The ensemble of a classifier for two classes; other models have no place here yet."""
     from cardboost.model.ensemble import Ensemble
 
-    if isinstance(model.ensemble, Ensemble) and model.kind == "binary" and not model.ensemble.categories:
+    if isinstance(model.ensemble, Ensemble) and model.kind == "binary":
         return model.ensemble
-    what = "categorical features" if model.kind == "binary" else model.kind
     raise BadInput(
-        f"{path} is a model for {what}, which the command line does not know yet: use cardboost.load_model."
+        f"{path} is a model for {model.kind}, which the command line does not know yet: use "
+        "cardboost.load_model."
     )
 
 

@@ -65,6 +65,9 @@ class Column:
     def __len__(self) -> int:
         return len(self.values)
 
+    def tolist(self) -> list[Any]:
+        return self.to_numpy().tolist()
+
     def to_numpy(self) -> NDArray[Any]:
         return self.values.objects() if isinstance(self.values, Coded) else self.values
 

@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 def known_kinds(ensemble: Ensemble, names: list[str]) -> dict[str, Kind]:
     """How to read these columns for a model: text where its categories are text, else numbers."""
     kinds: dict[str, Kind] = dict.fromkeys(names, "numbers")
-    for j, own in getattr(ensemble, "categories", {}).items():
+    for j, own in ensemble.categories.items():
         if any(isinstance(label, str) for label in (*own.kept[:1], *own.rare[:1])):
             kinds[ensemble.feature_name(j)] = "text"
     return kinds
