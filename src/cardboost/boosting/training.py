@@ -261,7 +261,7 @@ class _Proof:
         bounds: list[ProvenScope],
     ) -> dict[str, Any]:
         free, cuts = pool.n_free, self.dictionary.matrix.cuts
-        stumps = pool.stumps[free:]
+        stumps, limits = pool.stumps[free:], self.settings.limits
         problem = CertifiedProblem(
             kind="stumps",
             loss=self.settings.loss.name,
@@ -281,6 +281,8 @@ class _Proof:
             class_weight=self.facts.class_weight,
             unseen=rule.prices(1, 0),
             cuts=cuts,
+            max_features=None if limits is None else limits.max_features,
+            feature_costs=None if limits is None else limits.costs,
         )
         return write_certificate(problem, weights, objective, self.null, bounds)
 

@@ -92,10 +92,15 @@ class Certificate:
         return json.loads(json.dumps(self.content))
 
     def faults(self, X: Any, y: Any = None, sample_weight: Any = None) -> list[str]:
-        """Every claim that the data contradict, in sentences; empty when all hold."""
+        """Every claim that the data contradict, in sentences; empty when all hold.
+
+        ``y``: the labels of the fit, or the targets of a regression.
+        """
         label = None
-        if y is not None:
-            label = np.asarray(y) == self.positive if self.content["kind"] == "stumps" else None
+        if self.content["problem"]["loss"] == "squared":
+            label = y
+        elif y is not None and self.content["kind"] == "stumps":
+            label = np.asarray(y) == self.positive
         return checker.check(self.to_dict(), X, label, sample_weight)
 
     def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> bool:
@@ -104,7 +109,6 @@ class Certificate:
 
     def lines(self) -> list[str]:
         """The certificate in words, for cards and logs."""
-        k = self.content["problem"]["max_terms"]
         out = [f"objective {self.objective:.6f}, empty model {self.null_objective:.6f}: {self.status}", ""]
         out.append(f"{'scope':<12}{'lower bound':>11}  {'guarantee':>9}   what it covers")
         for own in self.bounds:
@@ -113,17 +117,23 @@ class Certificate:
             )
             share = np.floor(own.guarantee * 1e4 + 1e-6) / 1e2
             out.append(f"{own.scope:<12}{own.lower_bound:>11.6f}  {share:>7.2f} %   {covers}")
-        size = "any model" if k is None else f"any {k}-term card"
         out += ["", "guarantee: at least this share of the improvement over the empty model"]
-        out.append(f"that {size} of that scope could make")
+        out.append(f"that {self._size_in_words()} of that scope could make")
         return out
+
+    def _size_in_words(self) -> str:
+        k, f = (self.content["problem"][key] for key in ("max_terms", "max_features"))
+        size = "any model" if k is None else f"any {k}-term card"
+        return size if f is None else f"{size} on {f} feature{'' if f == 1 else 's'}"
 
     def _pool_size(self) -> int:
         return next(bound["columns"] for bound in self.content["bounds"] if bound["scope"] == "pool")
 
     def _stumps_in_words(self) -> str:
-        cuts = self.content["dictionary"]["cuts"]
-        return f"all {2 * sum(len(own) for own in cuts):,} stumps"
+        cuts, monotonic = (self.content["dictionary"][key] for key in ("cuts", "monotonic"))
+        n = sum((2 if not monotonic or not monotonic[f] else 1) * len(own) for f, own in enumerate(cuts))
+        n += sum(2 * (len(own["kept"]) + own["rare"]) for own in self.content["categories"] or [] if own)
+        return f"all {n:,} stumps"
 
     def __repr__(self) -> str:
         return (

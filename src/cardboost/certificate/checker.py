@@ -4,7 +4,8 @@ Imports NumPy and the standard library only (here and in the two files beside it
 code that writes certificates, so an error there cannot hide here. The equations are those of
 docs/mathematics.md: the objective (L0/Lk), the row weights u_i = s_i v_i with v_i = theta (-loss'(F_i)), the
 edges c_j = sum_i u_i a_ij, the worth of a column kappa_j = max over 0 <= w <= M_j of
-(c_j - l1) w - l2 w^2 / 2, and the bound D(u) of a leaf of the search.
+(c_j - l1) w - l2 w^2 / 2, and the bound D(u) of a leaf of the search. For the squared loss v_i is
+theta (t_i - F_i), and columns are not multiplied with labels.
 """
 
 from __future__ import annotations
@@ -39,17 +40,32 @@ COVER_STEPS = 1_000_000  # cubes looked at before the cover of the search space 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What claims are checked against: row shares s, columns with margins and edges, prices per column."""
+    """What claims are checked against: row shares s, columns with margins and edges, prices per column.
+
+    ``feature``: that of each column. ``target``: t for the squared loss, else zeros.
+    """
 
     share: Floats
     columns: Matrix | Stumps
     prices: dict[str, Floats]
     charged: npt.NDArray[np.bool_]
+    feature: npt.NDArray[np.intp]
+    target: Floats
 
 
 def gather(certificate: dict[str, Any], X: Any, y: Any = None, sample_weight: Any = None) -> Evidence:
     """Read the table for a certificate whose structure is sound (see ``check``)."""
-    return _gather(certificate, read(X, y, sample_weight))
+    return _gather(certificate, _read(certificate, X, y, sample_weight))
+
+
+def _read(certificate: dict[str, Any], X: Any, y: Any, sample_weight: Any) -> Table:
+    """The table with the columns that the certificate takes for categorical, and y as it is needed."""
+    kind, real = certificate["kind"], certificate["problem"]["loss"] == "squared"
+    needed = kind == "stumps" or real
+    if needed and y is None:
+        raise ValueError(f"y is needed to check a certificate for {kind if not real else 'a regression'}")
+    categorical = [j for j, own in enumerate(certificate["categories"] or []) if own is not None]
+    return read(X, y if needed else None, sample_weight, categorical, real)
 
 
 def _gather(certificate: dict[str, Any], table: Table) -> Evidence:
@@ -67,21 +83,31 @@ def _gather(certificate: dict[str, Any], table: Table) -> Evidence:
     else:
         columns = bin_stumps(certificate, table, keep)
     prices = {key: _as_floats(held[key]) for key in PRICES}
-    return Evidence(share[keep], columns, prices, np.array(held["charged"], dtype=bool))
+    target, scaling = np.zeros(len(keep)), certificate["problem"]["target"]
+    if table.target is not None:
+        target = (table.target[keep] - scaling["mean"]) / scaling["scale"]
+    charged, feature = np.array(held["charged"], dtype=bool), np.array(held["feature"], dtype=np.intp)
+    return Evidence(share[keep], columns, prices, charged, feature, target)
 
 
 def _as_floats(values: list[Any]) -> Floats:
     return np.array([math.inf if v is None else v for v in values], dtype=np.float64)
 
 
-def _mean_loss(loss: str, margins: Floats, share: Floats) -> float:
-    return float(share @ (np.logaddexp(0.0, -margins) if loss == "logistic" else np.exp(-margins)))
+def _mean_loss(loss: str, margins: Floats, data: Evidence) -> float:
+    if loss == "squared":
+        return float(data.share @ (0.5 * (margins - data.target) ** 2))
+    return float(data.share @ (np.logaddexp(0.0, -margins) if loss == "logistic" else np.exp(-margins)))
 
 
-def _row_weights(loss: str, margins: Floats, share: Floats, theta: float) -> tuple[Floats, float]:
+def _row_weights(loss: str, margins: Floats, data: Evidence, theta: float) -> tuple[Floats, float]:
     """u_i = s_i v_i with v_i = theta (-loss'(F_i)), and the sum of s_i times the dual value of v_i."""
+    share = data.share
     if theta == 0.0:
         return np.zeros_like(share), 0.0
+    if loss == "squared":
+        v = theta * (data.target - margins)
+        return share * v, float(share @ (v * data.target - 0.5 * v * v))
     if loss == "exponential":
         u = share * (theta * np.exp(-margins))
         return u, float(np.sum(u * (1.0 - math.log(theta) + margins)))
@@ -110,32 +136,88 @@ def evaluate_bound(
     problem, columns = certificate["problem"], data.columns
     with np.errstate(over="ignore", invalid="ignore"):
         margins = columns.margins(leaf["intercept"], leaf["weights"])
-        u, value = _row_weights(problem["loss"], margins, data.share, leaf["theta"])
-        edges, unseen_edge = columns.edges(u)
+        u, value = _row_weights(problem["loss"], margins, data, leaf["theta"])
+        edges, unseen_edges = columns.edges(u)
         n = bound["columns"]
         worth, charged = _worth(edges, data.prices)[:n], data.charged[:n]
         if problem["intercept_box"] is not None and isinstance(columns, Stumps):
             value -= problem["intercept_box"] * abs(float(u @ columns.y))
-        unseen = 0.0
-        if bound["scope"] == "dictionary" and unseen_edge > -math.inf:
+        unseen = np.zeros(len(unseen_edges))  # per feature
+        if bound["scope"] == "dictionary":
             prices = {key: _as_floats([certificate["unseen"][key]])[0] for key in PRICES}
-            unseen = max(0.0, float(_worth(unseen_edge, prices)))
+            unseen = np.maximum(_worth(unseen_edges, prices), 0.0)
+        most = float(np.max(unseen, initial=0.0))
         forced_in = np.zeros(len(worth), dtype=bool)
         forced_in[leaf["forced_in"]] = True
         free = ~forced_in
         free[leaf["forced_out"]] = False
         value -= float(np.sum(worth[forced_in]))
         bonus = np.maximum(worth, 0.0)
-        if problem["max_terms"] is None:
-            value -= float(np.sum(bonus[free])) + (math.inf if unseen > UNSEEN_SLACK else 0.0)
-        else:
+        value -= float(np.sum(bonus[free & ~charged]))
+        free &= charged
+        slots = None
+        if problem["max_terms"] is not None:
             slots = max(0, problem["max_terms"] - int(np.count_nonzero(forced_in & charged)))
-            top = np.sort(bonus[free & charged])[::-1][:slots]
-            value -= float(np.sum(bonus[free & ~charged]))
-            value -= float(np.sum(np.maximum(top, unseen)))
-            if unseen > 0:
-                value -= (slots - len(top)) * unseen
+        elif most > UNSEEN_SLACK:
+            return -math.inf
+        if problem["max_features"] is not None or problem["feature_costs"] is not None:
+            paid = np.unique(data.feature[:n][forced_in & charged])
+            value += _feature_cost(problem, paid)
+            value -= _best_choice(problem, bonus[free], data.feature[:n][free], slots, unseen, paid)
+        elif slots is None:
+            value -= float(np.sum(bonus[free]))
+        else:
+            top = np.sort(bonus[free])[::-1][:slots]
+            value -= float(np.sum(np.maximum(top, most)))
+            if most > 0:
+                value -= (slots - len(top)) * most
     return value if math.isfinite(value) else -math.inf
+
+
+def _feature_cost(problem: dict[str, Any], features: npt.NDArray[np.intp]) -> float:
+    costs = problem["feature_costs"]
+    return 0.0 if costs is None else math.fsum(costs[f] for f in features)
+
+
+def _best_choice(
+    problem: dict[str, Any],
+    bonus: Floats,
+    feature: npt.NDArray[np.intp],
+    slots: int | None,
+    unseen: Floats,
+    paid: npt.NDArray[np.intp],
+) -> float:
+    """The most that further columns can be worth, ``slots`` of them at most, costs of features deducted.
+
+    Features in ``paid`` are in use already. Of each feature the largest r terms are taken, with its largest
+    unseen term as often as there are slots; ``best[a, b]`` is the most with a features and b columns.
+    """
+    places = None if problem["max_features"] is None else max(0, problem["max_features"] - len(paid))
+    costs, of = problem["feature_costs"], {}
+    for f in range(max(len(unseen), int(feature.max(initial=-1)) + 1)):
+        own = np.sort(bonus[feature == f])[::-1]
+        if slots is not None:
+            spare = unseen[f] if f < len(unseen) else 0.0
+            own = np.sort(np.concatenate([own, np.full(slots, spare)]))[::-1][:slots]
+        of[f] = own[own > 0]
+    known = set(paid.tolist())
+    base = np.sort(np.concatenate([np.empty(0), *(of[f] for f in of if f in known)]))[::-1]
+    rest = {
+        f: np.cumsum(own) - (0.0 if costs is None else costs[f]) for f, own in of.items() if f not in known
+    }
+    if slots is None:
+        last = sorted((float(total[-1]) for total in rest.values() if len(total)), reverse=True)
+        return float(base.sum()) + math.fsum(
+            v for v in last[: len(last) if places is None else places] if v > 0
+        )
+    places = slots if places is None else min(places, slots)
+    best = np.zeros((places + 1, slots + 1))
+    best[:, 1:] = np.cumsum(np.concatenate([base, np.zeros(slots)])[:slots])
+    for total in rest.values():
+        before = best.copy()
+        for r in range(1, len(total) + 1):
+            best[1:, r:] = np.maximum(best[1:, r:], before[:-1, : slots + 1 - r] + total[r - 1])
+    return float(best[-1, -1])
 
 
 def _differ(path: str, claimed: float, actual: float, tolerance: float) -> Iterator[str]:
@@ -154,11 +236,14 @@ def _solution_faults(certificate: dict[str, Any], evidence: Evidence) -> Iterato
     terms = int(np.count_nonzero(evidence.charged[index]))
     if problem["max_terms"] is not None and terms > problem["max_terms"]:
         yield f"solution.weights: {terms} charged columns, but problem.max_terms is {problem['max_terms']}"
+    used = np.unique(evidence.feature[index][evidence.charged[index]])
+    if problem["max_features"] is not None and len(used) > problem["max_features"]:
+        yield f"solution.weights: {len(used)} features, but problem.max_features is {problem['max_features']}"
     if abs(solution["intercept"]) > (problem["intercept_box"] or 0.0):
         yield f"solution.intercept: {solution['intercept']!r} is outside the box {problem['intercept_box']}"
     with np.errstate(over="ignore", invalid="ignore"):
         margins = evidence.columns.margins(solution["intercept"], solution["weights"])
-        value = _mean_loss(problem["loss"], margins, evidence.share)
+        value = _mean_loss(problem["loss"], margins, evidence) + _feature_cost(problem, used)
         value += float(np.sum(prices["l1"] * weights + 0.5 * prices["l2"] * weights**2 + prices["l0"]))
     yield from _differ("solution.objective", solution["objective"], value, TOLERANCE * max(1.0, abs(value)))
 
@@ -174,18 +259,30 @@ def _null_faults(certificate: dict[str, Any], evidence: Evidence) -> Iterator[st
             margins = np.zeros(len(evidence.share))
         else:
             margins = evidence.columns.margins(b, [])
-            push = float(_row_weights(loss, margins, evidence.share, 1.0)[0] @ evidence.columns.y)
+            push = float(_row_weights(loss, margins, evidence, 1.0)[0] @ evidence.columns.y)
             if not abs(push) <= TOLERANCE and not (abs(b) == box and push * b >= 0):
                 yield f"null.intercept: {b!r} is not the best in the box, the loss has slope {-push!r}"
-        value = _mean_loss(loss, margins, evidence.share)
+        value = _mean_loss(loss, margins, evidence)
     yield from _differ("null.objective", claimed, value, TOLERANCE * max(1.0, abs(value)))
 
 
-def _hole(leaves: list[dict[str, Any]], charged: npt.NDArray[np.bool_], max_terms: int | None) -> str | None:
+def _crowded(problem: dict[str, Any], columns: list[int], evidence: Evidence) -> str | None:
+    """Why these columns may not be in use together, or None when they may."""
+    inside = np.array(columns, dtype=np.intp)
+    inside = inside[evidence.charged[inside]]
+    features = len(np.unique(evidence.feature[inside]))
+    if problem["max_terms"] is not None and len(inside) > problem["max_terms"]:
+        return f"{len(inside)} charged columns, but max_terms is {problem['max_terms']}"
+    if problem["max_features"] is not None and features > problem["max_features"]:
+        return f"{features} features, but max_features is {problem['max_features']}"
+    return None
+
+
+def _hole(leaves: list[dict[str, Any]], problem: dict[str, Any], evidence: Evidence) -> str | None:
     """Why the leaves do not cover every choice of columns, or None when they do.
 
     A leaf is a cube of {in, out}^n. Cubes are split on the column that most leaves in play mention, until one
-    leaf holds the whole cube; a cube with more than max_terms charged columns in is empty.
+    leaf holds the whole cube; a cube with more columns or features in than are allowed is empty.
     """
     used = sorted({j for leaf in leaves for j in (*leaf["forced_in"], *leaf["forced_out"])})
     place = {j: i for i, j in enumerate(used)}
@@ -198,7 +295,7 @@ def _hole(leaves: list[dict[str, Any]], charged: npt.NDArray[np.bool_], max_term
         if not stack:
             return None
         live, ins, outs = stack.pop()
-        if max_terms is not None and sum(bool(charged[used[i]]) for i in ins) > max_terms:
+        if ins and _crowded(problem, [used[i] for i in ins], evidence):
             continue
         if not len(live):
             return f"nothing covers in={[used[i] for i in ins]}, out={[used[i] for i in outs]}"
@@ -215,16 +312,15 @@ def _hole(leaves: list[dict[str, Any]], charged: npt.NDArray[np.bool_], max_term
 def _bound_faults(certificate: dict[str, Any], number: int, evidence: Evidence) -> Iterator[str]:
     """One scope: every leaf's bound, the cover, and the numbers derived from the smallest bound."""
     bound, path = certificate["bounds"][number], f"bounds[{number}]"
-    max_terms, objective = certificate["problem"]["max_terms"], certificate["solution"]["objective"]
+    problem, objective = certificate["problem"], certificate["solution"]["objective"]
     for i, leaf in enumerate(bound["leaves"]):
-        forced = int(np.count_nonzero(evidence.charged[leaf["forced_in"]]))
-        if max_terms is not None and forced > max_terms:
-            yield f"{path}.leaves[{i}].forced_in: {forced} charged columns, but max_terms is {max_terms}"
+        if crowded := _crowded(problem, leaf["forced_in"], evidence):
+            yield f"{path}.leaves[{i}].forced_in: {crowded}"
             continue
         value = evaluate_bound(certificate, bound, leaf, evidence)
         allowed = TOLERANCE * max(1.0, abs(value))
         yield from _differ(f"{path}.leaves[{i}].bound", leaf["bound"], value, allowed)
-    hole = _hole(bound["leaves"], evidence.charged, max_terms)
+    hole = _hole(bound["leaves"], problem, evidence)
     if hole is not None:
         yield f"{path}.leaves: {hole}"
     null, lower = certificate["null"]["objective"], bound["lower_bound"]
@@ -252,8 +348,9 @@ def _status_faults(certificate: dict[str, Any]) -> Iterator[str]:
 def check(certificate: Any, X: Any, y: Any = None, sample_weight: Any = None) -> list[str]:
     """Every fault found, each a sentence that starts with a JSON path; an empty list: all claims hold.
 
-    ``X`` is an array or a frame with NaN for missing values; ``y`` holds booleans, 0/1 or -1/+1 (not used
-    for a matrix). A ValueError is raised only for data that no certificate could be checked against.
+    ``X`` is an array or a frame with NaN or None for missing values; ``y`` holds booleans, 0/1 or -1/+1, or
+    the target for the squared loss (otherwise it is not used for a matrix). A ValueError is raised only for
+    data that no certificate could be checked against.
     """
     unusable = structure_faults(certificate)
     if unusable:
@@ -261,10 +358,7 @@ def check(certificate: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     faults: list[str] = []
     if (digest := content_digest(certificate)) != certificate["digest"]:
         faults.append(f"digest: claimed {certificate['digest']}, recomputed {digest}")
-    kind = certificate["kind"]
-    if kind == "stumps" and y is None:
-        raise ValueError("y is needed to check a certificate for stumps")
-    table, data = read(X, y if kind == "stumps" else None, sample_weight), certificate["data"]
+    table, data = _read(certificate, X, y, sample_weight), certificate["data"]
     if table.features != data["features"]:
         return [*faults, f"data.features: claimed {data['features']}, found {table.features}"]
     if (rows := int(np.count_nonzero(table.weight))) != data["rows"]:

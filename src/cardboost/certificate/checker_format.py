@@ -17,7 +17,7 @@ PRICES = {"l1": "amount", "l2": "amount", "l0": "amount", "max_weight": ("maybe"
 _COLUMNS: dict[str, Any] = {"feature": ("list", "count"), "charged": ("list", "flag")}
 _COLUMNS |= {k: ("list", v) for k, v in PRICES.items()}
 _STUMPS = {"cut": ("list", ("maybe", "number")), "missing_left": ("list", "flag"),
-           "polarity": ("list", (1, -1))}
+           "polarity": ("list", (1, -1)), "category": ("list", ("maybe", "category"))}
 _MODEL = {"intercept": "number", "weights": ("list", ("pair", "count", "number"))}
 _LEAF = _MODEL | {"forced_in": ("list", "count"), "forced_out": ("list", "count"),
                   "theta": "number", "bound": "number"}
@@ -25,10 +25,15 @@ _BOUND = {"scope": ("pool", "dictionary"), "columns": "count", "lower_bound": "n
           "gap": "number", "relative_gap": "number", "guarantee": "number", "leaves": ("list", _LEAF)}
 _CERTIFICATE: dict[str, Any] = {
     "format": ("cardboost-certificate",), "version": (1,), "kind": ("stumps", "matrix"),
-    "problem": {"loss": ("logistic", "exponential"), "max_terms": ("maybe", "count"),
-                "intercept_box": ("maybe", "amount"), "class_weight": ("pair", "positive", "positive")},
+    "problem": {"loss": ("logistic", "exponential", "squared"), "max_terms": ("maybe", "count"),
+                "max_features": ("maybe", "count"), "feature_costs": ("maybe", ("list", "amount")),
+                "intercept_box": ("maybe", "amount"), "class_weight": ("pair", "positive", "positive"),
+                "target": ("maybe", {"mean": "number", "scale": "positive"})},
     "columns": _COLUMNS,  # stumps have more
-    "unseen": ("maybe", PRICES), "dictionary": ("maybe", {"cuts": ("list", ("list", "number"))}),
+    "categories": ("maybe", ("list", ("maybe", {"kept": ("list", "label"), "rare": "flag"}))),
+    "unseen": ("maybe", PRICES),
+    "dictionary": ("maybe", {"cuts": ("list", ("list", "number")),
+                             "monotonic": ("maybe", ("list", (0, 1, -1)))}),
     "solution": _MODEL | {"objective": "number"}, "null": {"intercept": "number", "objective": "number"},
     "bounds": ("list", _BOUND), "status": ("optimal", "feasible"), "tolerance": "amount",
     "data": {"rows": "count", "features": "count", "digest": "text"}, "digest": "text",
@@ -42,6 +47,17 @@ def _is_number(value: object) -> bool:
     return math.isfinite(value) if isinstance(value, float) else abs(value) < 2**1000
 
 
+OTHER = {"other": True}  # the category of all labels that are too rare for one of their own
+
+
+def _is_label(value: object) -> bool:
+    return isinstance(value, str | bool) or _is_number(value)
+
+
+def _is_other(value: object) -> bool:
+    return isinstance(value, dict) and value == OTHER and value["other"] is True
+
+
 _ATOMS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "number": ("a finite number", _is_number),
     "positive": ("a finite number > 0", lambda v: _is_number(v) and v > 0),
@@ -49,6 +65,8 @@ _ATOMS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "count": ("an integer >= 0", lambda v: isinstance(v, int) and not isinstance(v, bool) and 0 <= v < 2**53),
     "flag": ("true or false", lambda v: isinstance(v, bool)),
     "text": ("a string", lambda v: isinstance(v, str)),
+    "label": ("a string, true, false or a finite number", _is_label),
+    "category": ('a label or {"other": true}', lambda v: _is_label(v) or _is_other(v)),
 }
 
 
@@ -107,25 +125,82 @@ def _pool_faults(certificate: dict[str, Any]) -> Iterator[str]:
             yield f"{key}: must be present exactly when a bound has the scope dictionary"
     if certificate["kind"] == "matrix" and "dictionary" in scopes:
         yield "bounds: a matrix has no dictionary"
-    if certificate["kind"] == "matrix" and certificate["problem"]["intercept_box"] is not None:
-        yield "problem.intercept_box: must be null for a matrix"
-    if certificate["kind"] == "matrix" and certificate["problem"]["class_weight"] != [1.0, 1.0]:
-        yield "problem.class_weight: must be [1, 1] for a matrix, which has no labels"
+
+
+def _problem_faults(certificate: dict[str, Any]) -> Iterator[str]:
+    """Loss, weights and limits fit each other and the kind of the columns."""
+    problem, features = certificate["problem"], certificate["data"]["features"]
+    matrix, squared = certificate["kind"] == "matrix", problem["loss"] == "squared"
+    if matrix:
+        for key in ("intercept_box", "max_features", "feature_costs"):
+            if problem[key] is not None:
+                yield f"problem.{key}: must be null for a matrix"
+        if certificate["categories"] is not None:
+            yield "categories: must be null for a matrix"
+    if (matrix or squared) and problem["class_weight"] != [1.0, 1.0]:
+        yield "problem.class_weight: must be [1, 1] where there are no classes"
+    if squared != (problem["target"] is not None):
+        yield "problem.target: must be present exactly when the loss is squared"
+    costs = problem["feature_costs"]
+    if costs is not None and len(costs) != features:
+        yield f"problem.feature_costs: {len(costs)} costs for {features} features"
+
+
+def _category_faults(certificate: dict[str, Any]) -> Iterator[str]:
+    """Labels of a feature are of one kind and ascending; columns on categories name one of them."""
+    columns, features = certificate["columns"], certificate["data"]["features"]
+    categories = certificate["categories"] or [None] * features
+    if len(categories) != features:
+        yield f"categories: {len(categories)} entries for {features} features"
+        return
+    known: list[set[Any]] = []
+    for f, own in enumerate(categories):
+        kept = [] if own is None else own["kept"]
+        known.append(set(kept))
+        if len({isinstance(label, str) for label in kept}) > 1:
+            yield f"categories[{f}].kept: labels must be all text or all numbers"
+        elif any(b <= a for a, b in pairwise(kept)):
+            yield f"categories[{f}].kept: labels must be strictly increasing"
+    for j, (feature, category) in enumerate(zip(columns["feature"], columns["category"], strict=True)):
+        own, path = categories[feature], f"columns.category[{j}]"
+        if (own is None) != (category is None):
+            yield f"{path}: must be given exactly where the feature is categorical"
+        elif own is None:
+            continue
+        elif columns["cut"][j] is not None:
+            yield f"columns.cut[{j}]: must be null for a category"
+        elif _is_other(category):
+            if not own["rare"]:
+                yield f"{path}: feature {feature} has no rare labels"
+        elif category not in known[feature]:
+            yield f"{path}: {category!r} is not among categories[{feature}].kept"
 
 
 def _dictionary_faults(certificate: dict[str, Any]) -> Iterator[str]:
-    """The cuts are sorted and hold those of the pool."""
+    """The cuts are sorted and hold those of the pool; no column goes against its feature's direction."""
     columns, lists = certificate["columns"], certificate["dictionary"]["cuts"]
-    if len(lists) != certificate["data"]["features"]:
-        yield f"dictionary.cuts: {len(lists)} lists for {certificate['data']['features']} features"
+    features, monotonic = certificate["data"]["features"], certificate["dictionary"]["monotonic"]
+    if len(lists) != features:
+        yield f"dictionary.cuts: {len(lists)} lists for {features} features"
+        return
+    if monotonic is not None and len(monotonic) != features:
+        yield f"dictionary.monotonic: {len(monotonic)} entries for {features} features"
         return
     for f, cuts in enumerate(lists):
         if any(b <= a for a, b in pairwise(cuts)):
             yield f"dictionary.cuts[{f}]: cuts must be strictly increasing"
+        if certificate["categories"] is not None and certificate["categories"][f] is not None:
+            if cuts:
+                yield f"dictionary.cuts[{f}]: must be empty for a categorical feature"
+            if monotonic is not None and monotonic[f]:
+                yield f"dictionary.monotonic[{f}]: must be 0 for a categorical feature"
     known = [{None, *cuts} for cuts in lists]
     for j, (feature, cut) in enumerate(zip(columns["feature"], columns["cut"], strict=True)):
         if cut not in known[feature]:
             yield f"columns.cut[{j}]: {cut!r} is not among dictionary.cuts[{feature}]"
+        # a stump with 1 on the left falls, one with -1 rises
+        if monotonic is not None and monotonic[feature] == columns["polarity"][j]:
+            yield f"columns.polarity[{j}]: goes against dictionary.monotonic[{feature}]"
 
 
 def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
@@ -161,7 +236,9 @@ def structure_faults(certificate: Any) -> list[str]:
     faults = list(_shape_faults(certificate, {**_CERTIFICATE, "columns": columns}, ""))
     if faults:
         return sorted(faults)
-    unusable = list(_pool_faults(certificate))
+    unusable = [*_pool_faults(certificate), *_problem_faults(certificate)]
+    if not unusable and certificate["kind"] == "stumps":
+        unusable += _category_faults(certificate)
     if not unusable and certificate["dictionary"] is not None:
         unusable += _dictionary_faults(certificate)
     return unusable + list(_leaf_faults(certificate))

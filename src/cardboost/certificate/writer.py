@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +28,24 @@ _OPTIMAL = 1e-4
 _CUTS_TO_WEIGH = 100_000  # at most some 25 characters each: fewer cannot pass the limit of a file
 
 
+class Labels(Protocol):
+    """The labels of a categorical feature: those with a category of their own, and the rare others."""
+
+    @property
+    def kept(self) -> Sequence[Any]: ...
+
+    @property
+    def rare(self) -> Any: ...
+
+
 @dataclass(frozen=True, eq=False)
 class CertifiedProblem:
     """What a certificate is about. ``columns`` says what the columns are, ``prices`` are theirs.
 
-    ``unseen`` (one entry) and ``cuts``: prices and cuts of the whole dictionary, where there is one.
+    ``unseen`` (one entry), ``cuts`` and ``monotonic``: prices, cuts and directions (1 rising, -1 falling, 0
+    any) of the whole dictionary, where there is one. ``categories``: the labels of every feature, None for a
+    numeric one; none at all where all are numeric. ``columns["category"]`` then holds for each column None, a
+    label, or anything else for the rare labels. ``target``: mean and scale of a regression's target.
     """
 
     kind: str
@@ -48,6 +61,11 @@ class CertifiedProblem:
     class_weight: tuple[float, float] = (1.0, 1.0)
     unseen: Prices | None = None
     cuts: Sequence[Array] = ()
+    max_features: int | None = None
+    feature_costs: Array | None = None
+    target: tuple[float, float] | None = None
+    categories: Sequence[Labels | None] = ()
+    monotonic: Sequence[int] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,16 +96,21 @@ def write_certificate(
         "problem": {
             "loss": problem.loss,
             "max_terms": problem.max_terms,
+            "max_features": problem.max_features,
+            "feature_costs": None if problem.feature_costs is None else problem.feature_costs.tolist(),
             "intercept_box": problem.intercept_box,
             "class_weight": list(problem.class_weight),
+            "target": None if problem.target is None else _scaling(problem.target),
         },
         "columns": {
             **problem.columns,
+            **_category_column(problem),
             "charged": problem.prices.charged.tolist(),
             **_price_lists(problem.prices),
         },
+        "categories": _categories(problem, whole),
         "unseen": _unseen_prices(problem.unseen) if whole else None,
-        "dictionary": {"cuts": [own.tolist() for own in problem.cuts]} if whole else None,
+        "dictionary": _dictionary(problem) if whole else None,
         "solution": {**_model(weights, problem.n_free), "objective": objective},
         "null": {"intercept": null[0], "objective": null[1]},
         "bounds": [_bound(own, problem.n_free, objective, null[1]) for own in bounds],
@@ -97,6 +120,7 @@ def write_certificate(
     if whole and _too_large(content):
         pool = [own for own in content["bounds"] if own["scope"] != "dictionary"]
         content |= {"unseen": None, "dictionary": None, "bounds": pool}
+        content["categories"] = _categories(problem, whole=False)
     gap = content["bounds"][0]["gap"]
     content["status"] = "optimal" if gap <= _OPTIMAL * max(1.0, abs(objective)) else "feasible"
     return {**content, "digest": checker.content_digest(content)}
@@ -111,6 +135,42 @@ def _model(weights: Array, n_free: int) -> dict[str, Any]:
     """The intercept and the nonzero weights as [column, weight]."""
     used = [[int(j) - n_free, float(weights[j])] for j in np.flatnonzero(weights) if j >= n_free]
     return {"intercept": intercept_of(weights, n_free), "weights": used}
+
+
+def _scaling(target: tuple[float, float]) -> dict[str, float]:
+    return {"mean": target[0], "scale": target[1]}
+
+
+def _category_column(problem: CertifiedProblem) -> dict[str, list[Any]]:
+    """Stumps have a category each, null for numeric ones; by default all are numeric."""
+    if problem.kind != "stumps":
+        return {}
+    none = [None] * len(problem.columns["feature"])
+    given = problem.columns.get("category", none)
+    plain = (str, bool, int, float, type(None))
+    return {"category": [own if isinstance(own, plain) else {"other": True} for own in given]}
+
+
+def _categories(problem: CertifiedProblem, whole: bool) -> list[Any] | None:
+    """The labels of every feature; without the dictionary only of those that columns look at."""
+    if not any(own is not None for own in problem.categories):
+        return None
+    used = set(problem.columns["feature"])
+    return [
+        None
+        if own is None
+        else {"kept": list(own.kept), "rare": bool(own.rare)}
+        if whole or f in used
+        else {"kept": [], "rare": False}
+        for f, own in enumerate(problem.categories)
+    ]
+
+
+def _dictionary(problem: CertifiedProblem) -> dict[str, Any]:
+    return {
+        "cuts": [own.tolist() for own in problem.cuts],
+        "monotonic": [int(own) for own in problem.monotonic] if any(problem.monotonic) else None,
+    }
 
 
 def _price_lists(prices: Prices) -> dict[str, list[Any]]:
@@ -154,4 +214,5 @@ def _bound(proven: ProvenScope, n_free: int, objective: float, null: float) -> d
 
 def _too_large(content: Mapping[str, Any]) -> bool:
     n_cuts = sum(len(own) for own in content["dictionary"]["cuts"])
-    return n_cuts > _CUTS_TO_WEIGH and len(json.dumps(content)) > MAX_BYTES
+    labels = sum(len(str(label)) + 1 for own in content["categories"] or [] if own for label in own["kept"])
+    return n_cuts + labels > _CUTS_TO_WEIGH and len(json.dumps(content)) > MAX_BYTES

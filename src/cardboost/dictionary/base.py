@@ -44,9 +44,9 @@ class ColumnPool(ABC):
         """Leading columns that are free of charge: the two of the intercept, or none."""
 
     @property
-    @abstractmethod
     def features(self) -> NDArray[np.int32]:
-        """The feature that each column looks at; -1 for free columns."""
+        """The feature that each column looks at, -1 for free columns; for pools whose columns have one."""
+        raise NotImplementedError(f"the columns of a {type(self).__name__} belong to no features.")
 
     @abstractmethod
     def append(self, atoms: Any) -> None: ...
@@ -108,6 +108,6 @@ class Dictionary(ABC):
     ) -> Proposals:
         """The k best columns that are not in ``exclude``."""
 
-    @abstractmethod
     def unseen_edges(self, point: RiskPoint, exclude: ColumnPool) -> Array:
         """For every feature the largest edge of its columns that are not in ``exclude``; -inf without any."""
+        raise NotImplementedError(f"the columns of a {type(self).__name__} belong to no features.")
