@@ -6,6 +6,7 @@ The optimum of every small problem is found by enumeration of the sets of featur
 from __future__ import annotations
 
 import itertools
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -15,10 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
+from cardboost.boosting.training import DataFacts, TrainingSettings, train
 from cardboost.cardinality.deepening import deepen
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.relaxation import RelaxationSolver, dictionary_relaxation, pool_relaxation
+from cardboost.certificate import checker
 from cardboost.certificate.bounds import best_choice, dual_bound, gain_terms
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
@@ -460,6 +463,67 @@ def test_more_columns_of_the_chosen_features(max_terms):
     assert len(set(zip(stumps.feature, dictionary.digest_of(stumps), strict=True))) == len(stumps)
     root = pool_relaxation(wider, better.weights)
     assert root.leaf.bound <= better.objective
+
+
+def trained(X, y, **more):
+    """A model with its certificate, straight from the training."""
+    weights = RowWeights.make(len(X), None)
+    matrix = bin_table(read_table(X), weights, 255, 1)
+    sign = np.where(y, 1, -1).astype(np.int8)
+    options = {
+        "loss": get_loss("logistic"), "max_terms": None, "l0": 0.0, "l1": 1e-4, "l2": 0.05,
+        "criterion": "gain", "hot_start": 10, "max_iter": 40, "max_weight": 1.0, "tol": 1e-3,
+        "fit_intercept": True, "threads": 1, "time_limit": np.inf, "started": time.perf_counter(),
+    }  # fmt: skip
+    facts = DataFacts(len(X), X.shape[1], lambda: checker.data_digest(X, y), (1.0, 1.0))
+    settings = TrainingSettings(**{**options, **more})
+    return train(matrix, sign, weights, settings, facts, None, (False, True))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_training_keeps_to_the_limits_and_proves_it(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (40, 4)).astype(float)
+    X[:, 3] = X[:, 0]
+    if seed % 2:
+        X[rng.random(X.shape) < 0.1] = np.nan
+    y = np.nan_to_num(X[:, 0]) + np.nan_to_num(X[:, 1]) + rng.normal(size=40) > 2.0
+    f = [1, 2, None][seed % 3]
+    costs = np.array([0.05, 0.0, 0.01, 0.02]) if f is None or seed % 2 else None
+    k = [2, None, 1][seed % 3 if f else 0]
+    result = trained(X, y, max_terms=k, max_features=f, feature_costs=costs)
+    certificate, content = result.certificate, result.certificate.content
+    assert certificate.faults(X, y) == []
+    used = sorted({term.feature for term in result.ensemble.terms})
+    assert f is None or len(used) <= f
+    assert content["problem"]["max_features"] == f
+    assert content["problem"]["feature_costs"] == (None if costs is None else costs.tolist())
+    sign = np.where(y, 1.0, -1.0)
+    A, feature = all_stumps(X, sign, by_feature=True)
+    p = PriceRule(1e-4, 0.05, 0.0, 1.0, 30.0).prices(A.shape[1] + 2, 2)
+    limits = FeatureLimits(f, costs)
+    whole = Enumeration(
+        np.column_stack([sign, -sign, A]), np.full(40, 1 / 40), "logistic", p.l1, p.l2, p.l0, p.max_weight,
+        p.charged, np.r_[-1, -1, feature].astype(np.int32), limits,
+    )  # fmt: skip
+    optimum = whole.best(k)
+    assert certificate.bound("dictionary").lower_bound <= optimum + TOLERANCE
+    assert optimum <= certificate.objective + TOLERANCE
+    assert certificate.bound("dictionary").lower_bound <= certificate.bound("pool").lower_bound + 1e-9
+    broken = certificate.to_dict()
+    broken["problem"]["max_features"] = len(used) + 1 if f is None else f + 1
+    assert checker.check(broken, X, y)
+
+
+def test_training_with_limits_does_not_depend_on_the_order_of_rows():
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 6, (120, 5)).astype(float)
+    y = X[:, 0] + X[:, 1] - X[:, 2] + rng.normal(size=120) > 3.0
+    order = rng.permutation(120)
+    options = {"max_terms": 4, "max_features": 2, "feature_costs": np.full(5, 0.001)}
+    one, other = trained(X, y, **options), trained(X[order], y[order], **options)
+    assert one.certificate.content == other.certificate.content
+    assert one.ensemble.terms == other.ensemble.terms
 
 
 def test_selection_with_limits_stops_when_told():

@@ -7,6 +7,7 @@ with SciPy refits finds the true optimum of each small problem.
 from __future__ import annotations
 
 import copy
+import hashlib
 import itertools
 import json
 import math
@@ -14,6 +15,9 @@ import re
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,9 +31,36 @@ PRICE_KEYS = ("l1", "l2", "l0", "max_weight")
 # ---------------------------------------------------------------- a slow twin and producer
 
 
-def stump(X, feature, cut, polarity, missing_left):
-    side = [missing_left if math.isnan(x) else (cut is None or x <= cut) for x in X[:, feature]]
-    return np.where(side, polarity, -polarity).astype(float)
+NAMES = ("feature", "cut", "category", "polarity", "missing_left")
+
+
+def stump(X, feature, cut, category, polarity, missing_left, labels=None):
+    """Values of a stump; ``labels``: what the certificate says of a categorical feature."""
+
+    def left(x):
+        if x is None or x != x:
+            return missing_left
+        if category is None:
+            return cut is None or x <= cut
+        if x in labels["kept"]:
+            return x == category
+        return category == {"other": True} if labels["rare"] else missing_left
+
+    return np.where([left(x) for x in X[:, feature]], polarity, -polarity).astype(float)
+
+
+def most_valuable(terms, max_terms, max_features, costs, paid):
+    """The best choice among (worth, feature) by enumeration of the features; those in ``paid`` are in use."""
+    best = 0.0
+    others = sorted({f for _, f in terms} - set(paid))
+    for size in range(len(others) + 1):
+        for chosen in itertools.combinations(others, size):
+            if max_features is not None and len(paid) + size > max_features:
+                continue
+            own = sorted((t for t, f in terms if f in paid or f in chosen), reverse=True)
+            own = own if max_terms is None else own[:max_terms]
+            best = max(best, sum(own) - sum(costs[f] for f in chosen))
+    return best
 
 
 class Slow:
@@ -37,39 +68,62 @@ class Slow:
 
     def __init__(self, certificate, X, y, weight):
         self.c, keep = certificate, weight > 0
-        negative, positive = certificate["problem"]["class_weight"]
+        problem = certificate["problem"]
+        self.squared = problem["loss"] == "squared"
+        self.limited = problem["max_features"] is not None or problem["feature_costs"] is not None
+        self.costs = problem["feature_costs"] or [0.0] * certificate["data"]["features"]
+        negative, positive = problem["class_weight"]
         share = weight[keep] * np.where(y[keep] > 0, positive, negative)
         if certificate["kind"] == "matrix":
             share = weight[keep] * positive
         X, self.s = X[keep], share / share.sum()
         cols, n = certificate["columns"], len(certificate["columns"]["feature"])
-        if certificate["kind"] == "matrix":
+        self.y = y[keep]
+        if self.squared:
+            self.t = (y[keep] - problem["target"]["mean"]) / problem["target"]["scale"]
+        if certificate["kind"] == "matrix" or self.squared:
             self.y = np.ones(len(X))
+        self.feature, self.extra_feature = list(cols["feature"]), []
+        if certificate["kind"] == "matrix":
             self.A = X[:, cols["feature"]]
         else:
-            self.y = y[keep]
-            names = ("feature", "cut", "polarity", "missing_left")
-            self.A = np.array([self.y * stump(X, *(cols[k][j] for k in names)) for j in range(n)]).T.reshape(
-                -1, n
-            )
+            labels = certificate["categories"] or [None] * X.shape[1]
+            own = [[cols[k][j] for k in NAMES] for j in range(n)]
+            A = [self.y * stump(X, *shape, labels[shape[0]]) for shape in own]
+            self.A = np.array(A).T.reshape(-1, n)
         self.prices = [[cols[k][j] for k in PRICE_KEYS] for j in range(n)]
         self.charged = list(cols["charged"])
         self.extra = np.empty((len(X), 0))
         if certificate["dictionary"] is not None:
-            seen = {tuple(col) for col in self.A.T}
+            seen = {(f * self.limited, *col) for f, col in zip(self.feature, self.A.T, strict=True)}
             for f, cuts in enumerate(certificate["dictionary"]["cuts"]):
-                for cut, polarity, left in itertools.product([*cuts, None], (1, -1), (True, False)):
-                    h = stump(X, f, cut, polarity, left)
-                    if abs(h.sum()) < len(h) and tuple(self.y * h) not in seen:
-                        seen.add(tuple(self.y * h))
+                shapes = [(cut, None) for cut in [*cuts, None]]
+                if labels[f] is not None:
+                    shapes = [
+                        (None, own) for own in [*labels[f]["kept"], *[{"other": True}] * labels[f]["rare"]]
+                    ]
+                for shape, polarity, left in itertools.product(shapes, (1, -1), (True, False)):
+                    h = stump(X, f, *shape, polarity, left, labels[f])
+                    key = (f * self.limited, *(self.y * h))
+                    directed = (certificate["dictionary"]["monotonic"] or [0] * X.shape[1])[f] != polarity
+                    if directed and abs(h.sum()) < len(h) and key not in seen:
+                        seen.add(key)
                         self.extra = np.column_stack([self.extra, self.y * h])
+                        self.extra_feature.append(f)
 
     def loss(self, F):
+        if self.squared:
+            return (F - self.t) ** 2 / 2
         return np.logaddexp(0, -F) if self.c["problem"]["loss"] == "logistic" else np.exp(-F)
+
+    def slope(self, F):
+        if self.squared:
+            return F - self.t
+        return -1 / (1 + np.exp(F)) if self.c["problem"]["loss"] == "logistic" else -np.exp(-F)
 
     def objective(self, intercept, weights):
         F = self.y * intercept
-        value = 0.0
+        value = sum(self.costs[f] for f in {self.feature[j] for j, _ in weights if self.charged[j]})
         for j, w in weights:
             F = F + w * self.A[:, j]
             l1, l2, l0, _ = self.prices[j]
@@ -91,7 +145,10 @@ class Slow:
         F = self.y * leaf["intercept"]
         for j, w in leaf["weights"]:
             F = F + w * self.A[:, j]
-        if problem["loss"] == "logistic":
+        if self.squared:
+            v = leaf["theta"] * (self.t - F)
+            dual = v * self.t - v**2 / 2
+        elif problem["loss"] == "logistic":
             v = leaf["theta"] / (1 + np.exp(F))
             dual = -v * np.log(v) - (1 - v) * np.log1p(-v)
         else:
@@ -99,43 +156,58 @@ class Slow:
             dual = v - v * np.log(v)
         u = self.s * v
         value = float(self.s @ dual) - (problem["intercept_box"] or 0.0) * abs(float(u @ self.y))
-        slots: list[float] = []
+        k, slots = problem["max_terms"], []
+        paid = {self.feature[j] for j in leaf["forced_in"] if self.charged[j]}
+        value += sum(self.costs[f] for f in paid)
         for j, prices in enumerate(self.prices):
             worth = self.worth(float(u @ self.A[:, j]), prices)
             if j in leaf["forced_in"]:
                 value -= worth
             elif j not in leaf["forced_out"]:
-                if self.charged[j] and problem["max_terms"] is not None:
-                    slots.append(max(0.0, worth))
+                if self.charged[j]:
+                    slots.append((max(0.0, worth), self.feature[j]))
                 else:
                     value -= max(0.0, worth)
-        unseen = 0.0
+        unseen = dict.fromkeys(range(self.c["data"]["features"]), 0.0)
         if scope == "dictionary":
             prices = [self.c["unseen"][k] for k in PRICE_KEYS]
-            unseen = max([0.0, *(self.worth(float(u @ col), prices) for col in self.extra.T)])
-        if problem["max_terms"] is None:
-            return value if unseen <= 1e-12 else -math.inf
-        used = sum(self.charged[j] for j in leaf["forced_in"])
-        slots += [unseen] * problem["max_terms"]
-        return value - sum(sorted(slots, reverse=True)[: problem["max_terms"] - used])
+            for f, col in zip(self.extra_feature, self.extra.T, strict=True):
+                unseen[f] = max(unseen[f], self.worth(float(u @ col), prices))
+        if k is None and max(unseen.values()) > 1e-12:
+            return -math.inf
+        slots += [(worth, f) for f, worth in unseen.items() for _ in range(k or 0)]
+        left = None if k is None else k - sum(self.charged[j] for j in leaf["forced_in"])
+        if self.limited:
+            return value - most_valuable(slots, left, problem["max_features"], self.costs, paid)
+        return value - sum(sorted((worth for worth, _ in slots), reverse=True)[:left])
 
     def best(self, scope):
         """The optimum by enumeration of the supports; also its intercept and weights (pool columns first)."""
         problem, B = self.c["problem"], self.c["problem"]["intercept_box"]
-        A, prices, charged = self.A, list(self.prices), list(self.charged)
+        A, prices, charged, feature = self.A, list(self.prices), list(self.charged), list(self.feature)
         if scope == "dictionary":
             A = np.column_stack([A, self.extra])
+            feature += self.extra_feature
             prices += [[self.c["unseen"][k] for k in PRICE_KEYS]] * self.extra.shape[1]
             charged += [True] * self.extra.shape[1]
         k = problem["max_terms"]
         found: tuple[float, float, list[Any]] = (math.inf, 0.0, [])
-        free = [j for j, p in enumerate(prices) if p[2] == 0 and (k is None or not charged[j])]
+        free = [
+            j for j, p in enumerate(prices)
+            if p[2] == 0 and ((k is None and not self.limited) or not charged[j])
+        ]  # fmt: skip
         rest = [j for j in range(len(prices)) if j not in free]
-        for size in range(len(rest) + 1):
+        most = len(rest) if k is None else min(len(rest), k + sum(not charged[j] for j in rest))
+        for size in range(most + 1):
             for support in itertools.combinations(rest, size):
+                used = {feature[j] for j in support if charged[j]}
                 if k is not None and sum(charged[j] for j in support) > k:
                     continue
-                found = min(found, self.refit(A, prices, sorted([*free, *support]), B), key=lambda r: r[0])
+                if problem["max_features"] is not None and len(used) > problem["max_features"]:
+                    continue
+                value, *model = self.refit(A, prices, sorted([*free, *support]), B)
+                value += sum(self.costs[f] for f in used)
+                found = min(found, (value, *model), key=lambda r: r[0])
         return found
 
     def refit(self, A, prices, support, B):
@@ -145,8 +217,9 @@ class Slow:
 
         def value(z):
             F = np.clip(D @ z, -500, 500)
-            slope = -1 / (1 + np.exp(F)) if self.c["problem"]["loss"] == "logistic" else -np.exp(-F)
-            return self.s @ self.loss(F) + l1 @ z + l2 @ z**2 / 2, D.T @ (self.s * slope) + l1 + l2 * z
+            return self.s @ self.loss(F) + l1 @ z + l2 @ z**2 / 2, D.T @ (
+                self.s * self.slope(F)
+            ) + l1 + l2 * z
 
         limits = [(-(B or 0.0), B or 0.0), *((0.0, M) for M in box)]
         fit = minimize(value, np.zeros(D.shape[1]), jac=True, bounds=limits, method="L-BFGS-B",
@@ -175,12 +248,14 @@ def derive(certificate):
     return sealed(certificate)
 
 
-def cubes(rng, n, charged, k, depth):
+def cubes(rng, n, charged, k, depth, feature, f):
     """The leaves of a random branching, without the empty ones."""
     done, todo = [], [([], [])]
     while todo:
         ins, outs = todo.pop()
         if k is not None and sum(charged[j] for j in ins) > k:
+            continue
+        if f is not None and len({feature[j] for j in ins if charged[j]}) > f:
             continue
         left = [j for j in range(n) if j not in ins and j not in outs]
         if len(ins) + len(outs) >= depth or not left:
@@ -193,11 +268,12 @@ def cubes(rng, n, charged, k, depth):
 
 def certificate_for(
     seed, *, kind="stumps", loss="logistic", scopes=("pool",), k=2, n=4, l0=0.05, box=2.0, l2=0.1, B=3.0,
-    depth=2, rows=14, near=False, off=0.0,
+    depth=2, rows=14, near=False, off=0.0, f=None, costs=None, labels=None, monotonic=None,
 ):  # fmt: skip
     """A true certificate for a random problem, with its data; `near`: leaves close to the solution.
 
-    `off` moves the solution away from its optimum, where the objective is flat.
+    `off` moves the solution away from its optimum, where the objective is flat. `labels`: feature 1 is
+    categorical with these as its values, of which all but the last two are kept.
     """
     rng = np.random.default_rng(seed)
     y = np.where(rng.random(rows) < 0.6, 1.0, -1.0)
@@ -209,18 +285,34 @@ def certificate_for(
     X[rng.random(X.shape) < 0.15] = np.nan
     if kind == "matrix":
         X, B = np.round(rng.normal(0.3, 1.0, size=(rows, n)), 3), None
+    categories = None
+    if labels is not None:
+        X, cuts[1] = X.astype(object), []
+        X[:, 1] = rng.choice(np.array([*labels, None], dtype=object), rows)
+        categories = [None, {"kept": list(labels[:-2]), "rare": True}]
+    target, limited = None, f is not None or costs is not None
+    if loss == "squared":
+        y = np.round(y + rng.normal(0, 0.4, rows), 3)
+        target = {"mean": 0.3, "scale": 1.7}
     columns: dict[str, Any] = {"feature": list(range(n))}
     if kind == "stumps":
-        shapes = rng.permutation(list(itertools.product((0, 1), (0, 1, 2), (1, -1), (0, 1)))).tolist()
-        lists = [[*cuts[f], None, None] for f in range(2)]
-        distinct = {tuple(stump(X[weight > 0], f, lists[f][i], p, m)): (f, i, p, m) for f, i, p, m in shapes}
+        lists = [[(cut, None) for cut in [*own, None]] for own in cuts]
+        if categories is not None:
+            lists[1] = [(None, own) for own in [*categories[1]["kept"], {"other": True}]]
+        shapes = [
+            (g, *shape, p, bool(m))
+            for g in (0, 1)
+            for shape, p, m in itertools.product(lists[g], (1, -1), (0, 1))
+            if monotonic is None or monotonic[g] != p
+        ]
+        distinct = {}
+        for i in rng.permutation(len(shapes)):
+            own = shapes[i]
+            told = None if categories is None else categories[own[0]]
+            distinct[(own[0] * limited, *stump(X[weight > 0], *own, told))] = own
         picks = list(distinct.values())[:n]
-        columns = {
-            "feature": [f for f, _, _, _ in picks],
-            "cut": [lists[f][i] for f, i, _, _ in picks],
-            "polarity": [p for _, _, p, _ in picks],
-            "missing_left": [bool(side) for _, _, _, side in picks],
-        }
+        columns = {name: [own[i] for own in picks] for i, name in enumerate(NAMES)}
+        n = len(picks)
     columns |= {
         "l1": [float(v) for v in rng.uniform(0.005, 0.02, size=n)],
         "l2": [l2] * n,
@@ -231,14 +323,17 @@ def certificate_for(
     whole = "dictionary" in scopes
     certificate: dict[str, Any] = {
         "format": "cardboost-certificate", "version": 1, "kind": kind,
-        "problem": {"loss": loss, "max_terms": k, "intercept_box": B,
-                    "class_weight": [1.0, 1.25 if kind == "stumps" else 1.0]},
-        "columns": columns,
+        "problem": {"loss": loss, "max_terms": k, "max_features": f, "feature_costs": costs,
+                    "intercept_box": B, "target": target,
+                    "class_weight": [1.0, 1.25 if kind == "stumps" and target is None else 1.0]},
+        "columns": columns, "categories": categories,
         "unseen": {"l1": 0.01, "l2": l2, "l0": l0, "max_weight": box} if whole else None,
-        "dictionary": {"cuts": cuts} if whole else None,
+        "dictionary": {"cuts": cuts, "monotonic": monotonic} if whole else None,
         "tolerance": 1e-4,
         "data": {"rows": int(np.sum(weight > 0)), "features": X.shape[1],
-                 "digest": checker.data_digest(X, None if kind == "matrix" else y > 0, weight)},
+                 "digest": checker.data_digest(
+                     X, None if kind == "matrix" or target is not None else y > 0, weight,
+                     categorical=[] if labels is None else [1], target=None if target is None else y)},
     }  # fmt: skip
     slow = Slow(certificate, X, y, weight)
     _, intercept, weights = slow.best("pool")
@@ -246,13 +341,16 @@ def certificate_for(
     certificate["solution"] = {"intercept": intercept, "weights": weights,
                                "objective": slow.objective(intercept, weights)}  # fmt: skip
     positive = float(slow.s[slow.y > 0].sum())
-    b = 0.0 if B is None else math.log(positive / (1 - positive)) / (1 if loss == "logistic" else 2)
+    if loss == "squared":
+        b = 0.0 if B is None else float(slow.s @ slow.t)
+    else:
+        b = 0.0 if B is None else math.log(positive / (1 - positive)) / (1 if loss == "logistic" else 2)
     b = max(-(B or 0.0), min(B or 0.0, b))
     certificate["null"] = {"intercept": b, "objective": slow.objective(b, [])}
     certificate["bounds"] = []
     for scope in scopes:
         leaves = []
-        for ins, outs in cubes(rng, n, columns["charged"], k, depth):
+        for ins, outs in cubes(rng, n, columns["charged"], k, depth, columns["feature"], f):
             support = sorted(rng.permutation(n)[: n // 2 + 1].tolist())
             leaf = {
                 "forced_in": ins, "forced_out": outs, "theta": 0.97,
@@ -288,6 +386,55 @@ def test_accepts_true_certificates_whose_bound_is_below_the_enumerated_optimum(s
     )
     assert checker.check(certificate, X, y, weight) == []
     assert certificate["bounds"][0]["lower_bound"] <= Slow(certificate, X, y, weight).best("pool")[0] + 1e-7
+
+
+TEXTS = ("a", "b", "c", "x", "z")
+NUMBERS = (0, 1, 2.5, 7, 8)
+
+
+def wider_case(seed):
+    """Limits on features, categories, directions and regression, in all combinations."""
+    rng = np.random.default_rng(seed)
+    labels = [None, TEXTS, NUMBERS][seed % 3]
+    return {
+        "loss": ["squared", "logistic", "exponential"][int(rng.integers(3))],
+        "k": [2, None, 1, 3][seed // 2 % 4],
+        "l0": [0.05, 0.0, 0.01][int(rng.integers(3))],
+        "l2": [0.1, 0.0, 0.03][int(rng.integers(3))],
+        "f": [1, None, 1, 2, 0][seed % 5],
+        "costs": None if seed % 4 == 1 else [0.03, 0.0] if seed % 4 == 2 else [0.01, 0.02],
+        "labels": labels,
+        "monotonic": None if rng.random() < 0.5 else [int(rng.choice([1, -1])), 0 if labels else 1],
+        "B": None if seed % 11 == 10 else 3.0,
+        "depth": seed % 4,
+        "near": seed % 3 != 0,
+    }
+
+
+@pytest.mark.parametrize("seed", range(90))
+def test_accepts_true_certificates_of_wider_problems(seed):
+    certificate, X, y, weight = certificate_for(5000 + seed, **wider_case(seed))
+    assert checker.check(certificate, X, y, weight) == []
+    assert certificate["bounds"][0]["lower_bound"] <= Slow(certificate, X, y, weight).best("pool")[0] + 1e-7
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_dictionary_bounds_of_wider_problems_hold_for_every_stump(seed):
+    case = wider_case(seed) | {"scopes": ("dictionary", "pool"), "n": 3, "rows": 12, "depth": seed % 3}
+    case["k"] = [1, 2, None][seed % 3 if case["l0"] == 0.0 else seed % 2]
+    certificate, X, y, weight = certificate_for(6000 + seed, **case)
+    assert checker.check(certificate, X, y, weight) == []
+    slow = Slow(certificate, X, y, weight)
+    if case["k"] is not None:
+        assert certificate["bounds"][0]["lower_bound"] <= slow.best("dictionary")[0] + 1e-7
+
+
+def test_a_regression_on_a_matrix():
+    certificate, X, y, weight = certificate_for(9, kind="matrix", loss="squared")
+    assert checker.check(certificate, X, y, weight) == []
+    with pytest.raises(ValueError, match="y is needed"):
+        checker.check(certificate, X, None, weight)
+    assert any(fault.startswith("data.digest") for fault in checker.check(certificate, X, y + 1.0, weight))
 
 
 @pytest.mark.parametrize("seed", range(14))
@@ -336,6 +483,86 @@ def test_rows_in_any_order_lists_and_frames_are_the_same_evidence():
     assert checker.verify(certificate, Frame(a=X[:, 0], b=X[:, 1].astype(object)), y, weight)
 
 
+@pytest.mark.parametrize("labels", [TEXTS, NUMBERS])
+def test_categories_of_arrays_and_frames_are_the_same_evidence(labels):
+    certificate, X, y, weight = certificate_for(40, labels=labels, scopes=("dictionary", "pool"))
+    assert any(own is not None for own in certificate["columns"]["category"])
+    numbers = [math.nan if x is None else x for x in X[:, 0].tolist()]
+    cells = X[:, 1].tolist()
+    text = labels is TEXTS
+    polars = pl.String if text else pl.Float64
+    columns = {
+        "object": pd.DataFrame({"a": numbers, "b": pd.Series(cells, dtype=object)}),
+        "category": pd.DataFrame({"a": numbers, "b": pd.Series(cells, dtype="category")}),
+        "nullable": pd.DataFrame({
+            "a": pd.array([None if x != x else x for x in numbers], dtype="Float64"),
+            "b": pd.Series(cells, dtype="string" if text else "Float64"),
+        }),
+        "arrow": pd.DataFrame({
+            "a": numbers, "b": pd.Series(cells, dtype=pd.ArrowDtype(pa.string() if text else pa.float64()))
+        }),
+        "polars": pl.DataFrame({"a": numbers, "b": pl.Series(cells, dtype=polars)}),
+        "pyarrow": pa.table({"a": numbers, "b": pa.array(cells)}),
+        "lists": X.tolist() if not text else X,
+    }  # fmt: skip
+    if text:
+        columns["polars categorical"] = pl.DataFrame(
+            {"a": numbers, "b": pl.Series(cells, dtype=pl.Categorical)}
+        )
+        columns["pyarrow dictionary"] = pa.table({"a": numbers, "b": pa.array(cells).dictionary_encode()})
+    for name, frame in columns.items():
+        assert checker.check(certificate, frame, y, weight) == [], name
+    order = np.random.default_rng(0).permutation(len(y))
+    assert checker.verify(certificate, X[order], y[order], weight[order])
+    other = X.copy()
+    other[np.flatnonzero((weight > 0) & (X[:, 1] != None))[0], 1] = labels[-1]  # noqa: E711
+    if not np.array_equal(other[:, 1], X[:, 1]):
+        assert any(fault.startswith("data.digest") for fault in checker.check(certificate, other, y, weight))
+
+
+def test_labels_compare_as_in_python():
+    certificate, X, y, weight = certificate_for(41, labels=(False, True, 2, 5, 6))
+    assert checker.check(certificate, X, y, weight) == []
+    as_floats = np.array([[math.nan if x is None else float(x) for x in row] for row in X])
+    assert checker.check(certificate, as_floats, y, weight) == []
+    text = X.copy()
+    text[:, 1] = [None if x is None else str(x) for x in X[:, 1]]
+    assert any(fault.startswith("data.digest") for fault in checker.check(certificate, text, y, weight))
+    certificate["columns"]["category"] = [
+        own if isinstance(own, dict) or own is None else float(own)
+        for own in certificate["columns"]["category"]
+    ]
+    certificate["categories"][1]["kept"] = [0, 1, 2.0]
+    assert checker.check(sealed(certificate), X, y, weight) == []
+
+
+def test_text_where_numbers_are_expected_cannot_be_checked():
+    certificate, X, y, weight = certificate_for(40, labels=TEXTS)
+    with pytest.raises(ValueError, match="feature 0 must hold numbers"):
+        checker.check(certificate, X[:, ::-1], y, weight)
+
+
+def test_equal_columns_of_different_features_are_different_where_features_are_limited():
+    """An unseen stump that equals a column of another feature may be cheaper, and must be in the bound."""
+    certificate, X, y, weight = certificate_for(42, scopes=("dictionary",), k=1, n=1, depth=0)
+    X[:, 1 - certificate["columns"]["feature"][0]] = X[:, certificate["columns"]["feature"][0]]
+    cuts = certificate["dictionary"]["cuts"]
+    cuts[1 - certificate["columns"]["feature"][0]] = cuts[certificate["columns"]["feature"][0]]
+    unseen = {}
+    for f in (None, 2):
+        certificate["problem"]["max_features"] = f
+        slow = Slow(certificate, X, y, weight)
+        stumps = checker.gather(certificate, X, y, weight).columns
+        rows = np.random.default_rng(0).random(len(stumps.y))
+        _, unseen[f] = stumps.edges(rows)
+        found = [max(rows @ col for col, g in zip(slow.extra.T, slow.extra_feature, strict=True) if g == own)
+                 for own in (0, 1)] if f else [max(rows @ slow.extra)]  # fmt: skip
+        assert (unseen[f] if f else [unseen[f].max()]) == pytest.approx(found)
+        certificate["data"]["digest"] = checker.data_digest(X, y > 0, weight)
+    home = certificate["columns"]["feature"][0]
+    assert unseen[2][1 - home] >= unseen[None][1 - home]
+
+
 @pytest.mark.parametrize("loss", ["logistic", "exponential"])
 def test_extreme_margins_never_pass_for_a_bound(loss):
     """Weights near the end of the floating range give no warning, no NaN and no accepted bound."""
@@ -381,7 +608,17 @@ def changes(value, size):
         step = size * max(abs(value), 0.1)
         return [value + step, value - step, None, math.nan]
     if isinstance(value, str):
-        words = ("pool", "dictionary", "logistic", "exponential", "matrix", "optimal", "feasible", "")
+        words = (
+            "pool",
+            "dictionary",
+            "logistic",
+            "exponential",
+            "squared",
+            "matrix",
+            "optimal",
+            "feasible",
+            "",
+        )
         return [value + "x", value.swapcase(), *words]
     return [0.5, False]
 
@@ -404,15 +641,25 @@ CASES = {
     "exponential": {"seed": 22, "off": 0.2, "loss": "exponential", "k": None},
     "dictionary": {"seed": 23, "off": 0.2, "scopes": ("dictionary", "pool"), "l0": 0.01},
     "matrix": {"seed": 25, "off": 0.2, "kind": "matrix"},
-}
+    "features": {"seed": 26, "off": 0.2, "f": 1, "costs": [0.01, 0.02]},
+    "categories": {"seed": 27, "off": 0.2, "labels": TEXTS, "scopes": ("dictionary", "pool"), "f": 2,
+                   "monotonic": [1, 0]},
+    "numbers as labels": {"seed": 28, "off": 0.2, "labels": NUMBERS, "costs": [0.0, 0.01]},
+    "squared": {"seed": 29, "off": 0.2, "loss": "squared", "scopes": ("dictionary", "pool"),
+                "monotonic": [-1, 1]},
+}  # fmt: skip
 
 # A changed file that is sealed again is a new certificate, and some of those are true. What can remain, for
 # relative changes of 1e-6 in a file whose solution and leaves are away from their optima:
 TRUE_AFTER_A_CHANGE = re.compile(
     r"tolerance"  # a threshold: no claim turns on its last digits
     r"|bounds\[\d+\]\.columns"  # a bound that leaves out a column worth nothing in every leaf
-    r"|problem\.max_terms"  # when another term would be worth nothing in every leaf
+    r"|problem\.max_(terms|features)"  # when another one would be worth nothing in every leaf
+    r"|problem\.feature_costs\[\d+\]"  # of a feature that is worth nothing in every leaf
     r"|columns\.(cut|feature|missing_left)\[\d+\]"  # when the column is the same on every row
+    r"|columns\.category\[\d+\](\.other)?"  # likewise
+    r"|categories\[\d+\]\.(rare|kept\[\d+\])"  # a label that no column of the pool stands for
+    r"|dictionary\.monotonic\[\d+\]"  # when the stumps let in or kept out are worth nothing in every leaf
     r"|columns\.(l1|l2|l0|max_weight|charged)\[\d+\]"  # of a column that is worth nothing in every leaf
     r"|unseen\.(l1|l2|l0|max_weight)"  # when the pool fills every place in every leaf
     r"|dictionary\.cuts\[\d+\]\[\d+\]"  # a cut that no column of the pool uses
@@ -534,6 +781,69 @@ def test_structure_faults_name_the_place():
         if isinstance(broken, dict):
             sealed(broken)
         assert any(fault.startswith(path) for fault in checker.check(broken, X, y, weight)), path
+    whole = {"scopes": ("dictionary", "pool"), "f": 2, "costs": [0.0, 0.1], "monotonic": [1, 0]}
+    certificate_, X_, y_, weight_ = certificate_for(27, labels=TEXTS, **whole)
+    text = next(j for j, own in enumerate(certificate_["columns"]["category"]) if own is not None)
+    number = next(j for j, own in enumerate(certificate_["columns"]["category"]) if own is None)
+    for keys, value, path in [
+        (("problem", "max_features"), -1, "problem.max_features: expected an integer"),
+        (("problem", "feature_costs"), [0.1], "problem.feature_costs: 1 costs for 2 features"),
+        (
+            ("problem", "feature_costs"),
+            [0.1, -0.1],
+            "problem.feature_costs[1]: expected a finite number >= 0",
+        ),
+        (("problem", "target"), {"mean": 0.0, "scale": 1.0}, "problem.target: must be present exactly"),
+        (
+            ("problem", "target"),
+            {"mean": 0.0, "scale": 0.0},
+            "problem.target.scale: expected a finite number",
+        ),
+        (("problem", "loss"), "squared", "problem.class_weight: must be [1, 1]"),
+        (("categories",), [None], "categories: 1 entries for 2 features"),
+        (
+            ("categories", 1, "kept"),
+            ["b", "a", "c"],
+            "categories[1].kept: labels must be strictly increasing",
+        ),
+        (("categories", 1, "kept"), ["a", "b", 3], "categories[1].kept: labels must be all text or all"),
+        (("categories", 1, "kept"), ["a", "b", None], "categories[1].kept[2]: expected a string, true"),
+        (("categories", 1), None, f"columns.category[{text}]: must be given exactly where"),
+        (("columns", "category", text), "q", f"columns.category[{text}]: 'q' is not among"),
+        (("columns", "category", text), {"other": 1}, f"columns.category[{text}]: expected a label or"),
+        (("columns", "category", number), "a", f"columns.category[{number}]: must be given exactly where"),
+        (("columns", "cut", text), 0.5, f"columns.cut[{text}]: must be null for a category"),
+        (("dictionary", "cuts", 1), [0.5], "dictionary.cuts[1]: must be empty"),
+        (("dictionary", "monotonic"), [0], "dictionary.monotonic: 1 entries"),
+        (("dictionary", "monotonic", 1), 1, "dictionary.monotonic[1]: must be 0"),
+        (("dictionary", "monotonic", 0), -1, f"columns.polarity[{number}]: goes against"),
+        (("dictionary", "monotonic", 0), 2, "dictionary.monotonic[0]: expected one of"),
+    ]:
+        broken = copy.deepcopy(certificate_)
+        place = broken
+        for key in keys[:-1]:
+            place = place[key]
+        place[keys[-1]] = value
+        faults = checker.check(sealed(broken), X_, y_, weight_)
+        assert any(fault.startswith(path) for fault in faults), (path, faults)
+    no_rare = copy.deepcopy(certificate_)
+    no_rare["columns"]["category"][text] = {"other": True}
+    no_rare["categories"][1]["rare"] = False
+    faults = checker.check(sealed(no_rare), X_, y_, weight_)
+    assert any("has no rare labels" in fault for fault in faults)
+    matrix, A, *rest = certificate_for(25, kind="matrix")
+    for key, value in (
+        ("max_features", 1),
+        ("feature_costs", [0.0] * 4),
+        ("target", {"mean": 0.0, "scale": 1.0}),
+    ):
+        broken = copy.deepcopy(matrix)
+        broken["problem"][key] = value
+        assert any(fault.startswith(f"problem.{key}") for fault in checker.check(sealed(broken), A, *rest)), (
+            key
+        )
+    broken = {**matrix, "categories": [None] * 4}
+    assert checker.check(sealed(broken), A, *rest) == ["categories: must be null for a matrix"]
     unsorted = copy.deepcopy(certificate)
     unsorted["bounds"][0]["leaves"][0]["weights"].reverse()
     assert checker.check(sealed(unsorted), X, y, weight) == [
@@ -549,6 +859,9 @@ def slow_digest(X, positive, weight):
     mask = 2**64 - 1
 
     def bits(x):
+        if isinstance(x, str):
+            digest = hashlib.blake2b(f"s:{x}".encode(), digest_size=8).hexdigest()
+            x = float(int(digest, 16) // 2048)
         return 0x7FF8000000000000 if math.isnan(x) else int(np.float64(x + 0.0).view(np.uint64))
 
     rows = [(x, p, w) for x, p, w in zip(X, positive, weight, strict=True) if w > 0]
@@ -601,6 +914,40 @@ def test_the_data_digest_is_fixed():
     assert checker.data_digest(X, [True, False, True], [1, 2, 0]) == "30c5b14b8d975ef7bfc6ae5164296fd2"
     assert checker.data_digest(X, [True, False, True], [0.5, 2, 1]) == "91656b98fd347f1dc14b82e2a72b1e61"
     assert checker.data_digest(X) == "5ea455a07c1c30d8c6348429bf6461eb"
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(data=st.data(), rows=st.integers(1, 6))
+def test_the_data_digest_of_categories_and_targets(data, rows):
+    column = lambda of: data.draw(st.lists(of, min_size=rows, max_size=rows))  # noqa: E731
+    words, numbers = column(st.text(max_size=3) | st.none()), column(values)
+    X = np.empty((rows, 2), dtype=object)
+    X[:, 0], X[:, 1] = numbers, words
+    plain = [[x, math.nan if word is None else word] for x, word in zip(numbers, words, strict=True)]
+    positive, weight = np.array(column(st.booleans())), np.array(column(st.integers(0, 4)), dtype=float)
+    weight[0] = weight[0] or 1.0
+    assert checker.data_digest(X, positive, weight, categorical=[1]) == slow_digest(plain, positive, weight)
+    target = np.array(column(st.floats(-1e6, 1e6)))
+    wider = [[*row, t] for row, t in zip(plain, target, strict=True)]
+    expected = slow_digest(wider, np.ones(rows), weight)
+    assert checker.data_digest(X, None, weight, categorical=[1], target=target) == expected
+
+
+def test_the_data_digest_of_categories_is_fixed():
+    X = np.array([[1.5, "a"], [-0.0, None], [3.0, "ä"]], dtype=object)
+    assert checker.data_digest(X, [True, False, True], categorical=[1]) == "5becea955e6d6f348f3fd8aaa0fbf791"
+    assert (
+        checker.data_digest(X, target=[0.5, -1.0, 2.0], categorical=[1]) == "3227f68d0c31b8530e1cc17ebd00a91d"
+    )
+    for one, other in (([0, 1, 2], [False, True, 2.0]), ([0.0, 1, 2], [-0.0, np.float32(1), np.int8(2)])):
+        left, right = (np.array(own, dtype=object).reshape(-1, 1) for own in (one, other))
+        assert checker.data_digest(left, categorical=[0]) == checker.data_digest(right, categorical=[0])
+        assert checker.data_digest(left, categorical=[0]) != checker.data_digest(left)
+        assert checker.data_digest(left.astype(str), categorical=[0]) != checker.data_digest(
+            left, categorical=[0]
+        )
+    with pytest.raises(ValueError, match="one finite number per row"):
+        checker.data_digest(X, target=[0.5, math.nan, 2.0], categorical=[1])
 
 
 def test_the_data_digest_crosses_its_row_blocks():

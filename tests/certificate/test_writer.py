@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from cardboost import CardBoostClassifier
 from cardboost.certificate import checker, writer
 from cardboost.certificate.bounds import Leaf
+from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, intercept_of, write_certificate
 from cardboost.master.problem import PriceRule
 from cardboost.solvers import select_columns
@@ -35,7 +37,7 @@ def test_stumps_and_matrices_share_one_layout():
     first, second = stumps["bounds"][0], matrix["bounds"][0]
     assert list(first) == list(second)
     assert list(first["leaves"][0]) == list(second["leaves"][0])
-    own = [key for key in stumps["columns"] if key not in ("cut", "polarity", "missing_left")]
+    own = [key for key in stumps["columns"] if key not in ("cut", "polarity", "missing_left", "category")]
     assert own == list(matrix["columns"])
 
 
@@ -56,6 +58,82 @@ def test_a_file_that_would_be_too_large_does_without_the_dictionary(options, mon
     assert {key for key in whole.content if smaller.content[key] != whole.content[key]} <= changed
     assert smaller.faults(X, y) == []
     assert whole.faults(X, y) == []
+
+
+@dataclass(frozen=True)
+class Labels:
+    kept: tuple
+    rare: tuple = ()
+
+
+def labelled(**more):
+    """A true certificate of the empty model on two categorical features and a numeric one, from its parts."""
+    X = np.array([["a", 1, 0.5], ["b", 2, 1.5], ["q", None, 2.5], ["a", 2, None]] * 5, dtype=object)
+    y = np.array([True, False, True, True] * 5)
+    sets = [Labels(("a",), ("b", "q")), Labels((1, 2)), None]
+    rule = PriceRule(l1=0.01, l2=0.1, l0=0.0, max_weight=1.0, intercept_box=4.0)
+    odds = float(np.log(3.0))
+    weights, null = np.array([odds, 0.0, 0.0, 0.0]), float(np.log(4) - 0.75 * np.log(3))
+    problem = CertifiedProblem(
+        kind="stumps", loss="logistic", max_terms=1, rows=20, features=3, n_free=2, intercept_box=4.0,
+        columns={"feature": [0, 0], "cut": [None, None], "polarity": [1, -1], "missing_left": [True, False],
+                 "category": ["a", object()]},
+        prices=rule.prices(2, 0), unseen=rule.prices(1, 0), cuts=[np.empty(0), np.empty(0), np.array([1.0])],
+        categories=sets, monotonic=[0, 0, -1], digest=checker.data_digest(X, y, categorical=[0, 1]), **more,
+    )  # fmt: skip
+    leaf = Leaf(np.zeros(4), 0.0, 0.0)
+    bounds = [ProvenScope(scope, 4, [leaf]) for scope in ("pool", "dictionary")]
+    return write_certificate(problem, weights, null, (odds, null), bounds), X, y
+
+
+def test_categories_directions_and_limits_are_laid_out():
+    content, X, y = labelled(max_features=2, feature_costs=np.array([0.5, 0.25, 0.0]))
+    assert content["categories"] == [{"kept": ["a"], "rare": True}, {"kept": [1, 2], "rare": False}, None]
+    assert content["columns"]["category"] == ["a", {"other": True}]
+    assert content["dictionary"] == {"cuts": [[], [], [1.0]], "monotonic": [0, 0, -1]}
+    assert content["problem"]["max_features"] == 2
+    assert content["problem"]["feature_costs"] == [0.5, 0.25, 0.0]
+    assert checker.check(json.loads(json.dumps(content)), X, y) == []
+    lines = Certificate(content).lines()
+    assert any("all 9 stumps" in line for line in lines)
+    assert lines[-1] == "that any 1-term card on 2 features of that scope could make"
+    assert Certificate(content, True).verify(X, y)
+
+
+def test_labels_that_no_column_looks_at_are_left_out_with_the_dictionary(monkeypatch):
+    monkeypatch.setattr(writer, "_CUTS_TO_WEIGH", 0)
+    monkeypatch.setattr(writer, "MAX_BYTES", 100)
+    content, X, y = labelled()
+    assert content["dictionary"] is None
+    assert content["categories"] == [{"kept": ["a"], "rare": True}, {"kept": [], "rare": False}, None]
+    assert checker.check(content, X, y) == []
+
+
+def test_long_labels_count_towards_the_size(monkeypatch):
+    monkeypatch.setattr(writer, "_CUTS_TO_WEIGH", 3)
+    monkeypatch.setattr(writer, "MAX_BYTES", 100)
+    assert labelled()[0]["dictionary"] is None
+    monkeypatch.setattr(writer, "_CUTS_TO_WEIGH", 8)
+    assert labelled()[0]["dictionary"] is not None
+
+
+def test_a_regression_is_laid_out_and_verified_with_its_targets():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 1)), rng.normal(3.0, 2.0, 30)
+    mean, scale = float(y.mean()), float(y.std())
+    rule = PriceRule(l1=0.01, l2=0.1, l0=0.0, max_weight=1.0, intercept_box=4.0)
+    problem = CertifiedProblem(
+        kind="stumps", loss="squared", max_terms=1, rows=30, features=1, n_free=2, intercept_box=4.0,
+        columns={"feature": [0], "cut": [0.0], "polarity": [1], "missing_left": [False]},
+        prices=rule.prices(1, 0), target=(mean, scale), digest=checker.data_digest(X, target=y),
+    )  # fmt: skip
+    leaf = Leaf(np.zeros(3), 0.0, 0.0)
+    content = write_certificate(problem, np.zeros(3), 0.5, (0.0, 0.5), [ProvenScope("pool", 3, [leaf])])
+    assert content["problem"]["target"] == {"mean": mean, "scale": scale}
+    assert content["columns"]["category"] == [None]
+    assert content["categories"] is None
+    assert Certificate(content).faults(X, y) == []
+    assert not Certificate(content).verify(X, y + 1e-9)
 
 
 def written(weights, objective, leaf, n_free):
