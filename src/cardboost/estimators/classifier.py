@@ -347,7 +347,8 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
 
         With more than two classes one column per class.
         """
-        return self.ensemble_.decision_function(self._rows(X), usable_threads(self.n_jobs))
+        rows = self._rows(X)
+        return self.ensemble_.decision_function(rows, usable_threads(self.n_jobs))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likelier class; a score of exactly 0 is ``classes_[0]``."""
@@ -359,7 +360,8 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, in the order of ``classes_``."""
-        return self.ensemble_.predict_proba(self._rows(X), usable_threads(self.n_jobs))
+        rows = self._rows(X)
+        return self.ensemble_.predict_proba(rows, usable_threads(self.n_jobs))
 
     def predict_log_proba(self, X: Any) -> Array:
         with np.errstate(divide="ignore"):
