@@ -84,7 +84,9 @@ def test_the_make_targets_of_the_readme_exist():
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
 
 
-@pytest.mark.parametrize("name", ["cardboost.estimators.classifier", "cardboost.solvers"])
+@pytest.mark.parametrize(
+    "name", ["cardboost.estimators.classifier", "cardboost.solvers", "cardboost.thinning"]
+)
 def test_doctests(name):
     outcome = doctest.testmod(importlib.import_module(name))
     assert outcome.attempted > 0

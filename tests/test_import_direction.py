@@ -44,6 +44,7 @@ MAY_IMPORT = {
     "model": {"_kernels", "losses", "data", "outputs"},
     "boosting": GROUND | MIDDLE | {"model", "outputs"},
     "solvers": GROUND | MIDDLE | {"boosting", "threads", "validation"},
+    "thinning": {"boosting", "losses", "outputs", "threads", "validation"},
     "estimators": GROUND
     | {
         "dictionary",

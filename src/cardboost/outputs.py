@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 
 #: in this order of preference
 METHODS = ("predict", "decision_function", "predict_proba")
@@ -21,6 +22,11 @@ def name_of(learner: Any) -> str:
 def count_rows(X: Any) -> int:
     """Rows of anything a learner may be given: an array, a frame, a sparse matrix, a list."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Some rows of anything a learner may be given, by their numbers."""
+    return X if len(rows) == count_rows(X) else _safe_indexing(X, rows)
 
 
 @dataclass(frozen=True, eq=False)

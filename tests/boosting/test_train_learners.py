@@ -18,7 +18,6 @@ from cardboost import CardBoostClassifier
 from cardboost.boosting.learners import (
     Candidates,
     learner_faults,
-    thin_learners,
     train_learners,
     verify_learners,
 )
@@ -297,36 +296,6 @@ def test_fewer_rows_than_labels_are_refused():
         train_learners(GaussianNB(), X[1:], np.where(y, 1, -1).astype(np.int8), settings(), n_features=3)
     with pytest.raises(ValueError, match="'stumps' need a table"):
         train_learners("stumps", X, np.where(y, 1, -1).astype(np.int8), settings(), n_features=3)
-
-
-# ------------------------------------------------------------------------------------ thinning
-
-
-@pytest.mark.parametrize("labels", [(0, 1), ("no", "yes")])
-def test_a_thinned_forest(labels):
-    X, y = table(14, rows=600)
-    named = np.array(labels)[y.astype(int)]
-    model = forest(X[:300], named[:300], 100)
-    result = thin_learners(model.estimators_, X[300:450], named[300:450], 10)
-    assert result.ensemble.n_terms == 10
-    assert result.ensemble.classes == labels
-    assert result.faults(X[300:450], named[300:450]) == []
-    thinned = np.mean(result.ensemble.predict(X[450:]) == named[450:])
-    assert thinned >= model.score(X[450:], named[450:]) - 0.05
-    weighted = thin_learners(
-        model.estimators_, X[300:450], named[300:450], 10, candidates=30, sample_weight=np.arange(1.0, 151.0)
-    )
-    assert 10 < weighted.trace[-1].n_columns <= 30
-    assert weighted.verify(X[300:450], named[300:450], np.arange(1.0, 151.0))
-    whole = thin_learners(model.estimators_, X[300:450], named[300:450], None)
-    assert whole.certificate.status == "optimal"
-
-
-def test_thinning_needs_two_classes():
-    X, y = table(15)
-    trees = forest(X, y, 3).estimators_
-    with pytest.raises(ValueError, match="y must hold two classes; found 1"):
-        thin_learners(trees, X, np.zeros(len(y)), 2)
 
 
 # ------------------------------------------------------------------------------------ the user's argument

@@ -6,18 +6,15 @@ of the candidates times the label. :func:`verify_learners` makes that matrix ane
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from cardboost.boosting.column_generation import Pace, Trace, TraceRecord, generate
 from cardboost.boosting.path import ModelFrame
-from cardboost.boosting.resolve import FittedLearners, bind_dictionary, resolve_dictionary
+from cardboost.boosting.resolve import bind_dictionary, resolve_dictionary
 from cardboost.boosting.training import (
     TrainingSettings,
     choose,
@@ -36,7 +33,7 @@ from cardboost.data.weights import RowWeights
 from cardboost.dictionary.estimators import LearnerDictionary, LearningRows, UnionDictionary, stumps_of
 from cardboost.dictionary.learner_pool import Candidate, LearnerPool
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool, Stumps
-from cardboost.losses import Loss, get_loss
+from cardboost.losses import Loss
 from cardboost.master.newton import Master
 from cardboost.master.problem import PriceRule
 from cardboost.model.ensemble import Ensemble
@@ -173,7 +170,8 @@ def train_learners(
     Parameters
     ----------
     dictionary : what the user gave; see :func:`resolve_dictionary`.
-    X : the rows as the user gave them, handed on to the learners; those without weight already gone.
+    X : the rows as the user gave them, handed on to the learners; those without weight already gone
+        (``outputs.take_rows``).
     sign : +1 for ``classes[1]`` and -1 for ``classes[0]``, one per row of X.
     sample_weight : raw and positive, one per row, or None. ``class_weight``: factors of the two classes.
     matrix : the binned table of the same rows; needed where the dictionary has "stumps".
@@ -222,52 +220,6 @@ def train_learners(
     ensemble = models.ensemble(proven.pool, proven.weights)
     certificate = Certificate(content, classes[1], candidates.view)
     return LearnerResult(ensemble, certificate, trace, candidates, null)
-
-
-def thin_learners(
-    learners: Sequence[Any],
-    X: Any,
-    y: ArrayLike,
-    max_terms: int | None,
-    *,
-    l0: float = 0.0,
-    l1: float = 1e-4,
-    l2: float = 0.01,
-    loss: str = "logistic",
-    candidates: int | None = None,
-    max_weight: float | None = None,
-    fit_intercept: bool = True,
-    sample_weight: ArrayLike | None = None,
-    n_jobs: int = 1,
-) -> LearnerResult:
-    """Keep few of many fitted learners, with new weights: the smallest part of a forest that does its work.
-
-    ``X`` and ``y`` should be rows that the learners have not been fitted to: on those they have, each of them
-    looks better than it is. ``candidates`` of them are found by boosting before ``max_terms`` are chosen (by
-    default twice as many); the bound covers all.
-    """
-    labels = np.asarray(y)
-    classes = np.unique(labels)
-    if len(classes) != 2:
-        raise ValueError(f"y must hold two classes; found {len(classes)}.")
-    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    every = len(learners)
-    if candidates is None:
-        candidates = every if max_terms is None else 2 * max_terms
-    settings = TrainingSettings(
-        loss=get_loss(loss), max_terms=max_terms, l0=l0, l1=l1, l2=l2, criterion="gain",
-        hot_start=candidates, max_iter=every, max_weight=max_weight, tol=1e-4,
-        fit_intercept=fit_intercept, threads=n_jobs, time_limit=math.inf, started=time.perf_counter(),
-    )  # fmt: skip
-    return train_learners(
-        FittedLearners(learners),
-        X,
-        np.where(labels == classes[1], 1, -1).astype(np.int8),
-        settings,
-        n_features=X.shape[1] if getattr(X, "ndim", 1) == 2 else 1,
-        sample_weight=weight,
-        classes=(classes[0].item(), classes[1].item()),
-    )
 
 
 # ------------------------------------------------------------------------------------ parts of a fit
