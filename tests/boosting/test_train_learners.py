@@ -275,7 +275,7 @@ def test_time_and_callbacks():
     result = fit(GaussianNB(), X, y, time_limit=1e-9)
     assert result.trace.status == "time limit"
     assert result.faults(X, y) == []
-    stopped = fit(DecisionTreeClassifier(max_depth=1), X, y, callback=lambda record: record.n_columns >= 3)
+    stopped = fit(DecisionTreeClassifier(max_depth=1), X, y, callback=lambda record, _: record.n_columns >= 3)
     assert stopped.trace.status == "stopped"
     assert stopped.trace[-1].n_columns == 3
 

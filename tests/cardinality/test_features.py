@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from cardboost.boosting.training import DataFacts, TrainingSettings, train
+from cardboost.boosting.path import ModelFrame
+from cardboost.boosting.training import DataFacts, TrainingSettings, TrainingTask, train
 from cardboost.cardinality.deepening import deepen
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
@@ -477,7 +478,11 @@ def trained(X, y, **more):
     }  # fmt: skip
     facts = DataFacts(len(X), X.shape[1], lambda: checker.data_digest(X, y), (1.0, 1.0))
     settings = TrainingSettings(**{**options, **more})
-    return train(matrix, sign, weights, settings, facts, None, (False, True))
+    limited = settings.limits is not None
+    dictionary = StumpDictionary(matrix, sign, 1, True, weights, by_feature=limited)
+    risk = EmpiricalRisk(settings.loss, weights, sign, 1)
+    frame = ModelFrame("logistic", X.shape[1], None, (False, True), matrix.cuts, matrix.categories)
+    return train(TrainingTask(dictionary, risk, facts, frame), settings)
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -18,8 +18,9 @@ from cardboost.dictionary.stumps import StumpDictionary, StumpPool
 from cardboost.master.newton import Master
 from cardboost.master.problem import PriceRule
 
-_COLUMNS = 40  # about so many more, over all features in use
-_WORTH = 1e-4  # share of the objective below which another round does not pay
+_COLUMNS = 24  # about so many more in a round, over all features in use
+_ROUNDS = 2, 4  # where terms are limited or paid for, and where they are not
+_WORTH = 1e-3  # share of the objective below which another round does not pay
 
 
 def deepen(
@@ -28,12 +29,11 @@ def deepen(
     dictionary: StumpDictionary,
     rule: PriceRule,
     late: Callable[[], bool] = lambda: False,
-    rounds: int = 3,
 ) -> tuple[CardinalityProblem, Incumbent]:
     """Add columns of the chosen features to the pool and choose again while that helps."""
     pool = problem.pool
     assert isinstance(pool, StumpPool)
-    for _ in range(rounds):
+    for _ in range(_ROUNDS[problem.max_terms is None and rule.l0 == 0.0]):
         features = np.unique(pool.features[found.support])
         if late() or len(features) == 0:
             break

@@ -247,8 +247,8 @@ class RelaxationSolver:
         for _ in range(steps):
             before = self.best.bound
             self.at(self.tau, _GROWTH_TOL)
-            stale = stale + 1 if self.best.bound <= before + 1e-5 * abs(before) else 0
-            if self.late() or stale >= _PATIENCE:
+            stale = stale + 1 if self.best.bound <= before + 1e-4 * abs(before) else 0
+            if self.late() or stale >= _PATIENCE - 2:
                 break
             groups, used = self._groups(), self._shares()
             assert groups is not None
