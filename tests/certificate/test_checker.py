@@ -28,6 +28,11 @@ from cardboost.certificate import checker
 PRICE_KEYS = ("l1", "l2", "l0", "max_weight")
 
 
+def some_long(count, quick):
+    """Seeds, of which only the first are quick tests."""
+    return [*range(quick), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(quick, count))]
+
+
 # ---------------------------------------------------------------- a slow twin and producer
 
 
@@ -418,7 +423,7 @@ def test_accepts_true_certificates_of_wider_problems(seed):
     assert certificate["bounds"][0]["lower_bound"] <= Slow(certificate, X, y, weight).best("pool")[0] + 1e-7
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", some_long(30, 8))
 def test_dictionary_bounds_of_wider_problems_hold_for_every_stump(seed):
     case = wider_case(seed) | {"scopes": ("dictionary", "pool"), "n": 3, "rows": 12, "depth": seed % 3}
     case["k"] = [1, 2, None][seed % 3 if case["l0"] == 0.0 else seed % 2]
@@ -437,7 +442,7 @@ def test_a_regression_on_a_matrix():
     assert any(fault.startswith("data.digest") for fault in checker.check(certificate, X, y + 1.0, weight))
 
 
-@pytest.mark.parametrize("seed", range(14))
+@pytest.mark.parametrize("seed", some_long(14, 6))
 def test_dictionary_bounds_hold_for_every_stump_of_the_dictionary(seed):
     certificate, X, y, weight = certificate_for(
         1000 + seed,
