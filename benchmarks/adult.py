@@ -47,7 +47,8 @@ def load(folder: str):
 def cardboost_full(X, y, text):
     from cardboost import CardBoostClassifier
 
-    return CardBoostClassifier(max_terms=None, max_iter=600, l1=2e-5, l2=1e-4).fit(X, y)
+    # l1 was chosen among 1e-4, 5e-5, 3e-5 on a held-out 30 % of the training rows
+    return CardBoostClassifier(max_terms=None, max_iter=300, l1=5e-5, l2=0.0).fit(X, y)
 
 
 def cardboost_ten(X, y, text):
