@@ -1,6 +1,15 @@
-"""Settings for all tests: Hypothesis draws the same examples in every run and never fails for being slow."""
+"""Settings for all tests: Hypothesis draws the same examples in every run and never fails for being slow.
 
+The peers that tests compare with (NumPy, SciPy) use one BLAS thread: on small products several only wait for
+each other, and on a busy machine for very long.
+"""
+
+import numpy  # noqa: F401 - loads the BLAS that is limited below
+import scipy.linalg  # noqa: F401
+import threadpoolctl
 from hypothesis import settings
 
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
+
+_ONE_BLAS_THREAD = threadpoolctl.threadpool_limits(1, user_api="blas")
