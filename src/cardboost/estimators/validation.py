@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -122,6 +121,8 @@ def split_rows(
     fraction: Any, codes: NDArray[np.intp] | None, n_rows: int, random_state: Any
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Rows to train on and rows to hold out, each in ascending order; classes keep their shares."""
+    from sklearn.model_selection import train_test_split  # many modules, for those who hold rows out
+
     fraction = number("validation_fraction", fraction, 0.0, strict=True)
     if fraction >= 1.0:
         raise ValueError(f"validation_fraction must be below 1; got {fraction!r}.")
