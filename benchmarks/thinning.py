@@ -13,13 +13,14 @@ last quarter is the test set, looked at once, at the end.
 * Goal: at most 15 % of the trees, and a test error at most one standard error above the full model's.
 
 A tree of the forest votes +1 or -1; a tree of LightGBM adds its leaf value, divided by the learning rate.
-Prices are l1 = 1e-4 and l2 = 100 / rows throughout. That is a normal prior of standard deviation 0.1, which is
-the weight of a tree in the booster. The certificate of each thinned model covers any choice of that many trees
-among all; the independent checker verifies it.
+Prices are l1 = 1e-4 and l2 = 100 / rows throughout: a normal prior of standard deviation 0.1, the weight of a
+tree in the booster. The certificate of each thinned model covers any choice of that many trees among all; the
+independent checker verifies it.
 
 Without --data the sets come with scikit-learn or are generated. With it, the default sets are adult, banana
 and splice. Not everything can be thinned so far: where noise is low and many small steps add up (--sets
-hastie, twonorm, ringnorm), thirty trees of a booster do not replace two hundred.
+hastie, twonorm, ringnorm), thirty trees of a booster do not replace two hundred. Where the selection rows are
+few (breast cancer has 142), the error by which the size is chosen says little.
 """
 
 from __future__ import annotations
