@@ -14,6 +14,7 @@
 #include "histogram.h"
 #include "loss.h"
 #include "margins.h"
+#include "nodes.h"
 #include "predict.h"
 #include "quadratic.h"
 #include "signs.h"
@@ -505,6 +506,38 @@ auto py_score_supports(In<double, 2> q, In<double, 1> gradient, In<double, 1> x0
     return drop;
 }
 
+auto py_bound_nodes(int loss, Maybe<uint8_t, 2> packed, Maybe<double, 2> dense, In<double, 1> share, In<double, 1> l1,
+                    In<double, 1> l2, In<double, 1> l0, In<double, 1> upper, In<uint8_t, 1> charged, int max_terms,
+                    In<int8_t, 2> state, In<double, 2> start, In<double, 1> tau, double cutoff, int max_steps,
+                    int threads) {
+    const size_t n = l1.shape(0), m = share.shape(0), nodes = state.shape(0);
+    require(loss == 0 || loss == 1, "bound_nodes: exponential or logistic loss only");
+    require(packed.has_value() != dense.has_value(), "bound_nodes: give packed signs or dense columns");
+    require(!packed || (packed->shape(0) == (n + 7) / 8 && packed->shape(1) == m), "bound_nodes: packed has another shape");
+    require(!dense || (dense->shape(0) == n && dense->shape(1) == m), "bound_nodes: dense has another shape");
+    require(l2.shape(0) == n && l0.shape(0) == n && upper.shape(0) == n && charged.shape(0) == n,
+            "bound_nodes: sizes differ");
+    require(state.shape(1) == n && start.shape(0) == nodes && start.shape(1) == n && tau.shape(0) == nodes,
+            "bound_nodes: nodes differ in size");
+    for (size_t j = 0; j < n; ++j)
+        require(l1.data()[j] >= 0 && l2.data()[j] >= 0 && l0.data()[j] >= 0 && upper.data()[j] >= 0 &&
+                    std::isfinite(upper.data()[j]),
+                "bound_nodes: prices must be at least 0 and boxes finite");
+    ChoiceProblem problem{static_cast<LossKind>(loss), static_cast<int>(n), static_cast<int64_t>(m),
+                          packed ? packed->data() : nullptr, dense ? dense->data() : nullptr, share.data(), l1.data(),
+                          l2.data(), l0.data(), upper.data(), charged.data(), max_terms};
+    auto bound = make<double>({nodes}), weights = make<double>({nodes, n}), tau_out = make<double>({nodes}),
+         value = make<double>({nodes});
+    auto fixed = make<int8_t>({nodes, n});
+    auto branch = make<int32_t>({nodes});
+    {
+        nb::gil_scoped_release release;
+        bound_nodes(problem, static_cast<int64_t>(nodes), state.data(), start.data(), tau.data(), cutoff, max_steps,
+                    threads, {bound.data(), weights.data(), tau_out.data(), value.data(), fixed.data(), branch.data()});
+    }
+    return std::make_tuple(bound, weights, tau_out, value, fixed, branch);
+}
+
 auto py_predict_steps(const nb::list& list, size_t rows, In<double, 1> cuts, In<int64_t, 1> offsets,
                       In<double, 1> levels, In<double, 1> missing, double base, bool with_contributions,
                       int threads) {
@@ -575,6 +608,9 @@ NB_MODULE(_kernels, m) {
           "upper"_a, "tolerance"_a, "max_iterations"_a);
     m.def("score_supports", &py_score_supports, "q"_a, "gradient"_a, "x0"_a, "slope"_a, "curve"_a, "upper"_a,
           "members"_a, "offsets"_a, "tolerance"_a, "threads"_a);
+    m.def("bound_nodes", &py_bound_nodes, "loss"_a, "packed"_a.none(), "dense"_a.none(), "share"_a, "l1"_a, "l2"_a,
+          "l0"_a, "upper"_a, "charged"_a, "max_terms"_a, "state"_a, "start"_a, "tau"_a, "cutoff"_a, "max_steps"_a,
+          "threads"_a);
     m.def("predict_steps", &py_predict_steps, "columns"_a, "rows"_a, "cuts"_a, "offsets"_a, "levels"_a, "missing"_a,
           "base"_a, "with_contributions"_a, "threads"_a);
     m.def("find_infinite", &py_find_infinite, "columns"_a, "threads"_a);

@@ -52,6 +52,7 @@ MAY_IMPORT = {
         "threads",
         "validation",
         "boosting",
+        "cardinality.select",
         "model",
         "certificate",
         "export",

@@ -108,6 +108,24 @@ def score_supports(
     tolerance: float,
     threads: int,
 ) -> F64: ...
+def bound_nodes(
+    loss: int,
+    packed: U8 | None,
+    dense: F64 | None,
+    share: F64,
+    l1: F64,
+    l2: F64,
+    l0: F64,
+    upper: F64,
+    charged: U8,
+    max_terms: int,
+    state: I8,
+    start: F64,
+    tau: F64,
+    cutoff: float,
+    max_steps: int,
+    threads: int,
+) -> tuple[F64, F64, F64, F64, I8, I32]: ...
 def predict_steps(
     columns: list[NDArray[Any]],
     rows: int,

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cardboost.boosting.column_generation import TraceRecord
-from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.cardinality.relaxation import Relaxation, pool_relaxation
-from cardboost.certificate.bounds import dual_bound
+from cardboost.cardinality.select import SearchOptions, Selection, select
+from cardboost.certificate.bounds import dual_bound, guarantee
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import data_digest
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, write_certificate
@@ -231,7 +230,7 @@ def select_columns(
     max_weight: ArrayLike | None = None,
     loss: str = "exponential",
     sample_weight: ArrayLike | None = None,
-    method: Any = "polish",
+    method: Any = "exact",
     bits: int = 6,
     time_limit: float | None = None,
     max_nodes: int | None = None,
@@ -240,11 +239,23 @@ def select_columns(
 ) -> SelectionResult:
     """Choose few columns of ``A`` and their weights: each costs ``l0``, at most ``max_terms`` are used.
 
-    ``method="polish"`` is local search with convex refits and the bound of the convex relaxation;
-    ``max_weight=None`` takes twice the largest weight found.
+    ``method="exact"`` is branch and bound: it ends with the best choice and status "optimal", or, after
+    ``max_nodes`` nodes (default: no limit) or ``time_limit`` seconds, with the best one found and a bound on
+    how much better any other can be. ``"polish"`` is local search with convex refits and the bound of the
+    convex relaxation. ``"auto"`` is polish, then exact search within a budget of work that takes seconds.
+
+    ``max_weight=None`` takes twice the largest weight that local search finds. The certificate proves
+    ``lower_bound`` unless the search is too large for its 5 MB; then it proves the bound it states.
+
+    >>> import numpy as np
+    >>> from cardboost.solvers import select_columns
+    >>> A = np.where(np.random.default_rng(0).random((200, 12)) < 0.6, 1, -1)
+    >>> result = select_columns(A, l0=0.02)
+    >>> result.status, len(result.support), result.certificate.verify(A)
+    ('optimal', 7, True)
     """
-    if method != "polish":
-        raise ValueError(f"method={method!r} is not available yet; accepted is 'polish'.")
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}.")
     kind = get_loss(loss)
     problem = _check_matrix(A, l1, l2, l0, max_weight, sample_weight)
     n = problem.A.shape[1]
@@ -263,26 +274,26 @@ def select_columns(
     task = CardinalityProblem(pool, risk, problem.prices(distinct), max_terms)
     limit = math.inf if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
     started = time.perf_counter()
-    found, refits = polish(task, None, lambda: time.perf_counter() > started + 0.6 * limit)
-    if max_weight is None:
-        largest = float(np.max(found.weights, initial=0.0))
-        task = task.with_box(2.0 * largest if largest > 0 else 1.0)
-    root = pool_relaxation(task, found.weights, lambda: time.perf_counter() > started + 0.9 * limit)
+    late = lambda share: time.perf_counter() > started + share * limit  # noqa: E731
+    options = SearchOptions(method, max_nodes, seed)
+    found = select(task, None, options, late, boxed=max_weight is not None)
+    task = found.problem
     null = risk.evaluate(np.zeros(problem.A.shape[0])).value
-    content = _matrix_certificate(task, distinct, A, sample_weight, found.weights, null, root)
-    objective, bound = content["solution"]["objective"], content["bounds"][0]
+    content = _matrix_certificate(task, distinct, A, sample_weight, null, found)
+    objective = content["solution"]["objective"]
+    bound = min(found.lower_bound, objective)
     x = np.zeros(n)
-    x[distinct] = found.weights
+    x[distinct] = found.incumbent.weights
     return SelectionResult(
         x=x,
         support=np.flatnonzero(x),
         objective=objective,
-        lower_bound=bound["lower_bound"],
-        gap=bound["gap"],
-        guarantee=bound["guarantee"],
-        status=content["status"],
+        lower_bound=bound,
+        gap=objective - bound,
+        guarantee=guarantee(null, objective, bound),
+        status=found.status,
         certificate=Certificate(content),
-        nodes=refits,
+        nodes=found.nodes,
     )
 
 
@@ -291,9 +302,8 @@ def _matrix_certificate(
     distinct: NDArray[np.int32],
     A: ArrayLike,
     sample_weight: ArrayLike | None,
-    weights: Array,
     null: float,
-    root: Relaxation,
+    found: Selection,
 ) -> dict[str, Any]:
     table = np.asarray(A, dtype=np.float64)
     problem = CertifiedProblem(
@@ -306,8 +316,9 @@ def _matrix_certificate(
         features=table.shape[1],
         digest=data_digest(table, None, sample_weight),
     )
+    weights = found.incumbent.weights
     objective = task.objective(task.risk.evaluate(task.pool.margins(weights)).value, weights)
-    bounds = [ProvenScope("pool", len(distinct), [root.leaf])]
+    bounds = [ProvenScope("pool", len(distinct), found.leaves)]
     return write_certificate(problem, weights, objective, (0.0, null), bounds)
 
 

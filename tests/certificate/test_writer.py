@@ -150,7 +150,7 @@ def written(weights, objective, leaf, n_free):
 
 def test_weights_are_counted_without_the_intercepts_columns():
     weights = np.array([0.25, 1.0, 0.0, 2.0, 3.0])
-    leaf = Leaf(weights[::-1].copy(), 0.5, 0.4, (0,), (2,))
+    leaf = Leaf(weights[::-1].copy(), 0.5, 0.4, (2,), (4,))
     content = written(weights, 0.5, leaf, n_free=2)
     assert content["solution"] == {"intercept": -0.75, "weights": [[1, 2.0], [2, 3.0]], "objective": 0.5}
     bound = content["bounds"][0]

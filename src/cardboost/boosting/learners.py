@@ -24,6 +24,7 @@ from cardboost.boosting.training import (
     stop_rule,
 )
 from cardboost.cardinality.relaxation import dictionary_relaxation
+from cardboost.cardinality.select import SearchOptions
 from cardboost.certificate.bounds import Leaf, dual_bound, guarantee
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import data_digest
@@ -238,13 +239,13 @@ def _pace(settings: TrainingSettings, source: LearnerDictionary) -> Pace:
 
 @dataclass(frozen=True, eq=False)
 class _Proven:
-    """A pool with the model found on it and the leaf that bounds every model."""
+    """A pool with the model found on it and the leaves that bound every model."""
 
     pool: LearnerPool
     rule: PriceRule
     weights: Array
     objective: float
-    leaf: Leaf
+    leaves: tuple[Leaf, ...]
 
 
 def _selected(
@@ -255,20 +256,22 @@ def _selected(
     settings: TrainingSettings,
     start: Array,
 ) -> _Proven:
+    whole = source.remaining(pool) is not None  # the bound covers learners outside of the pool too
+    if whole:
+        settings = replace(settings, search=SearchOptions("polish"))
     choice = choose(pool, risk, rule, settings, start)
-    leaf, rule, everything = choice.root.leaf, choice.rule, pool
-    if source.remaining(pool) is not None:
+    leaves, rule, everything = choice.search.leaves, choice.rule, pool
+    if whole:
+        root = choice.search.root
         everything = pool.subset(np.arange(pool.n_columns))
         outer = dictionary_relaxation(
-            replace(choice.problem, pool=everything), source, rule, choice.root,
+            replace(choice.problem, pool=everything), source, rule, root,
             settings.max_iter // 4, lambda: settings.late(0.95),
         )  # fmt: skip
         everything.append(source.remaining(everything) or ())
-        leaf = max(
-            (_widened(own, everything, risk, rule, settings.max_terms) for own in (leaf, outer.leaf)),
-            key=lambda own: own.bound,
-        )
-    return _Proven(everything, rule, _padded(choice.weights, everything), choice.objective, leaf)
+        wide = [_widened(own, everything, risk, rule, settings.max_terms) for own in (root.leaf, outer.leaf)]
+        leaves = (max(wide, key=lambda own: own.bound),)
+    return _Proven(everything, rule, _padded(choice.weights, everything), choice.objective, leaves)
 
 
 def _convex(source: LearnerDictionary, pool: LearnerPool, master: Master, rule: PriceRule) -> _Proven:
@@ -277,7 +280,7 @@ def _convex(source: LearnerDictionary, pool: LearnerPool, master: Master, rule: 
     pool.append(source.remaining(pool) or ())
     weights = _padded(master.weights, pool)
     leaf = _widened(Leaf(weights, 1.0, 0.0), pool, master.risk, rule, None)
-    return _Proven(pool, rule, weights, objective, leaf)
+    return _Proven(pool, rule, weights, objective, (leaf,))
 
 
 def _padded(weights: Array, pool: LearnerPool) -> Array:
@@ -313,7 +316,7 @@ def _certificate(
         digest=data_digest(A, None, weight),
     )
     nothing = risk.evaluate(np.zeros(len(A))).value
-    bounds = [ProvenScope("pool", pool.n_columns, [proven.leaf])]
+    bounds = [ProvenScope("pool", pool.n_columns, proven.leaves)]
     return write_certificate(problem, proven.weights, proven.objective, (0.0, nothing), bounds)
 
 

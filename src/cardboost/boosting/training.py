@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ from cardboost.boosting.scouting import Scout
 from cardboost.cardinality.deepening import deepen
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.cardinality.relaxation import Relaxation, dictionary_relaxation, pool_relaxation
+from cardboost.cardinality.relaxation import dictionary_relaxation
+from cardboost.cardinality.select import SearchOptions, Selection, select, with_default_box
 from cardboost.certificate.bounds import Leaf, dual_bound
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, intercept_of, write_certificate
@@ -64,6 +65,7 @@ class TrainingSettings:
     max_features: int | None = None
     feature_costs: Array | None = None  # one per feature of the table
     intercept_box: float | None = None  # None: that of the loss
+    search: SearchOptions = field(default_factory=SearchOptions)
 
     def late(self, share: float = 1.0) -> bool:
         """Whether this share of the time is up, or the caller has asked to stop."""
@@ -237,13 +239,13 @@ def _netted(pool: StumpPool, weights: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Columns of a pool chosen within a box that is now fixed, and the relaxation that bounds any choice."""
+    """Columns of a pool chosen within a box that is now fixed, and the search that bounds any choice."""
 
     rule: PriceRule
     problem: CardinalityProblem
     weights: Array
     objective: float
-    root: Relaxation
+    search: Selection
 
 
 def choose(
@@ -266,14 +268,13 @@ def choose(
     found, _ = polish(problem, start, lambda: settings.late(0.65 if limits else 0.75))
     if limits is not None and dictionary is not None:
         problem, found = deepen(problem, found, dictionary, rule, lambda: settings.late(0.75))
-    weights = found.weights
     if settings.max_weight is None:
-        largest = float(np.max(weights[pool.n_free :], initial=0.0))
-        rule = replace(rule, max_weight=2.0 * largest if largest > 0 else 1.0)
-        problem = problem.with_box(rule.max_weight)
+        problem = with_default_box(problem, found)
+        rule = replace(rule, max_weight=float(np.max(problem.prices.max_weight[pool.n_free :], initial=0.0)))
+    chosen = select(problem, found, settings.search, lambda share: settings.late(0.75 + 0.17 * share))
+    weights = chosen.incumbent.weights
     objective = problem.objective(risk.evaluate(pool.margins(weights)).value, weights)
-    root = pool_relaxation(problem, weights, lambda: settings.late(0.85))
-    return Choice(rule, problem, weights, objective, root)
+    return Choice(rule, problem, weights, objective, chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,10 +310,10 @@ class _Proof:
         """Choose columns of the pool, then bound any choice in the pool or the dictionary."""
         pool, settings = self.pool, self.settings
         choice = choose(pool, self.risk, rule, settings, start, self.dictionary)
-        rule, problem, weights, root = choice.rule, choice.problem, choice.weights, choice.root
+        rule, problem, weights, root = choice.rule, choice.problem, choice.weights, choice.search.root
         limits = problem.limits
         pool.place_missing(weights)
-        bounds = [ProvenScope("pool", pool.n_columns, [root.leaf])]
+        bounds = [ProvenScope("pool", pool.n_columns, choice.search.leaves)]
         everything = pool
         if self._whole_dictionary_fits:
             everything = pool.subset(np.arange(pool.n_columns))
@@ -321,7 +322,9 @@ class _Proof:
                 wide, self.dictionary, rule, root, settings.max_iter // 4, lambda: settings.late(0.95)
             )
             bounds.append(ProvenScope("dictionary", everything.n_columns, [outer.leaf]))
-            if outer.leaf.bound > root.leaf.bound:  # what bounds the dictionary bounds the pool
+            if outer.leaf.bound > min(
+                leaf.bound for leaf in choice.search.leaves
+            ):  # what bounds the dictionary bounds the pool
                 point = self.risk.evaluate(everything.margins(outer.leaf.weights))
                 edges = everything.edges(point)[: pool.n_columns]
                 bound, theta = dual_bound(

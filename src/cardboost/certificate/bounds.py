@@ -29,7 +29,10 @@ THETA_ROOM = 1e-10
 
 @dataclass(frozen=True)
 class Leaf:
-    """A part of the search space with the weights whose row weights bound it."""
+    """A part of the search space with the weights whose row weights bound it.
+
+    Weights and forced columns are counted over the pool, with the intercept's columns.
+    """
 
     weights: Array
     theta: float

@@ -28,7 +28,7 @@ from cardboost.certificate.checker_data import (
     read,
     table_digest,
 )
-from cardboost.certificate.checker_format import PRICES, content_digest, structure_faults
+from cardboost.certificate.checker_format import PRICES, content_digest, leaf_weights, structure_faults
 
 __all__ = ["check", "content_digest", "data_digest", "evaluate_bound", "gather", "verify"]
 
@@ -135,7 +135,7 @@ def evaluate_bound(
     """D(u) of one leaf; minus infinity where the leaf's row weights bound nothing."""
     problem, columns = certificate["problem"], data.columns
     with np.errstate(over="ignore", invalid="ignore"):
-        margins = columns.margins(leaf["intercept"], leaf["weights"])
+        margins = columns.margins(leaf["intercept"], leaf_weights(leaf, bound["columns"]))
         u, value = _row_weights(problem["loss"], margins, data, leaf["theta"])
         edges, unseen_edges = columns.edges(u)
         n = bound["columns"]
@@ -324,7 +324,7 @@ def _bound_faults(certificate: dict[str, Any], number: int, evidence: Evidence) 
     if hole is not None:
         yield f"{path}.leaves: {hole}"
     null, lower = certificate["null"]["objective"], bound["lower_bound"]
-    smallest = min(leaf["bound"] for leaf in bound["leaves"])
+    smallest = min(objective, *(leaf["bound"] for leaf in bound["leaves"]))
     yield from _differ(f"{path}.lower_bound", lower, smallest, 1e-12 * abs(smallest))
     if lower > objective + TOLERANCE:
         yield f"{path}.lower_bound: {lower!r} is above the objective {objective!r}"

@@ -5,9 +5,12 @@ Imports the standard library only.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import json
 import math
+import struct
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -19,8 +22,8 @@ _COLUMNS |= {k: ("list", v) for k, v in PRICES.items()}
 _STUMPS = {"cut": ("list", ("maybe", "number")), "missing_left": ("list", "flag"),
            "polarity": ("list", (1, -1)), "category": ("list", ("maybe", "category"))}
 _MODEL = {"intercept": "number", "weights": ("list", ("pair", "count", "number"))}
-_LEAF = _MODEL | {"forced_in": ("list", "count"), "forced_out": ("list", "count"),
-                  "theta": "number", "bound": "number"}
+_LEAF = {"intercept": "number", "weights": "leaf weights", "forced_in": ("list", "count"),
+         "forced_out": ("list", "count"), "theta": "number", "bound": "number"}
 _BOUND = {"scope": ("pool", "dictionary"), "columns": "count", "lower_bound": "number",
           "gap": "number", "relative_gap": "number", "guarantee": "number", "leaves": ("list", _LEAF)}
 _CERTIFICATE: dict[str, Any] = {
@@ -70,9 +73,26 @@ _ATOMS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
+def leaf_weights(leaf: dict[str, Any], columns: int) -> list[Any]:
+    """Pairs of a column and its weight. A string holds a little-endian float32 in base64 for each of the
+    ``columns`` that the scope covers; ValueError if it does not."""
+    if isinstance(leaf["weights"], list):
+        return leaf["weights"]
+    try:
+        values = struct.unpack(f"<{columns}f", base64.b64decode(leaf["weights"], validate=True))
+    except (binascii.Error, struct.error, ValueError) as error:
+        raise ValueError(f"expected {columns} float32 in base64") from error
+    if not all(math.isfinite(w) for w in values):
+        raise ValueError("a weight is not finite")
+    return [[j, w] for j, w in enumerate(values) if w]
+
+
 def _shape_faults(value: Any, spec: Any, path: str) -> Iterator[str]:
     """Compare a JSON value with its specification: an atom, a dict, a list, a pair, maybe null, choices."""
-    if isinstance(spec, str):
+    if spec == "leaf weights":
+        if not isinstance(value, str):
+            yield from _shape_faults(value, _MODEL["weights"], path)
+    elif isinstance(spec, str):
         wanted, holds = _ATOMS[spec]
         if not holds(value):
             yield f"{path}: expected {wanted}, found {value!r:.60}"
@@ -218,7 +238,13 @@ def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
             yield f"bounds[{b}].leaves: empty"
         for i, leaf in enumerate(bound["leaves"]):
             path = f"bounds[{b}].leaves[{i}]"
-            yield from _order_faults([j for j, _ in leaf["weights"]], size, f"{path}.weights")
+            if isinstance(leaf["weights"], list):
+                yield from _order_faults([j for j, _ in leaf["weights"]], size, f"{path}.weights")
+            else:
+                try:
+                    leaf_weights(leaf, covered)
+                except ValueError as error:
+                    yield f"{path}.weights: {error}"
             yield from _order_faults(leaf["forced_in"], covered, f"{path}.forced_in")
             yield from _order_faults(leaf["forced_out"], covered, f"{path}.forced_out")
             if set(leaf["forced_in"]) & set(leaf["forced_out"]):

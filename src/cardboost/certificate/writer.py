@@ -6,6 +6,7 @@ the intercept is a number, and columns are counted without its two.
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -186,20 +187,25 @@ def _unseen_prices(prices: Prices | None) -> dict[str, Any] | None:
     return None if prices is None else {key: values[0] for key, values in _price_lists(prices).items()}
 
 
-def _leaf(leaf: Leaf, n_free: int, objective: float) -> dict[str, Any]:
+def _leaf(leaf: Leaf, n_free: int, columns: int) -> dict[str, Any]:
+    model, own = _model(leaf.weights, n_free), leaf.weights[n_free:columns]
+    short = own.astype("<f4")
+    many = len(model["weights"]) > max(8, len(own) // 4) and not leaf.weights[columns:].any()
+    if many and np.array_equal(short, own):
+        model["weights"] = base64.b64encode(short.tobytes()).decode()
     return {
-        "forced_in": list(leaf.forced_in),
-        "forced_out": list(leaf.forced_out),
+        "forced_in": [j - n_free for j in leaf.forced_in],
+        "forced_out": [j - n_free for j in leaf.forced_out],
         "theta": leaf.theta,
-        **_model(leaf.weights, n_free),
-        "bound": min(leaf.bound, objective),
+        **model,
+        "bound": leaf.bound,
     }
 
 
 def _bound(proven: ProvenScope, n_free: int, objective: float, null: float) -> dict[str, Any]:
     """The leaves of a scope and what follows from them."""
-    leaves = [_leaf(leaf, n_free, objective) for leaf in proven.leaves]
-    lower = min(leaf["bound"] for leaf in leaves)
+    leaves = [_leaf(leaf, n_free, proven.columns) for leaf in proven.leaves]
+    lower = min(objective, *(leaf["bound"] for leaf in leaves))
     gap = objective - lower
     return {
         "scope": proven.scope,

@@ -18,6 +18,7 @@ from cardboost.boosting.column_generation import TraceRecord
 from cardboost.boosting.held_out import HeldOut
 from cardboost.boosting.path import BoostingPath, ModelFrame
 from cardboost.boosting.training import TrainingSettings
+from cardboost.cardinality.select import METHODS, SearchOptions
 from cardboost.data.binning import BinnedMatrix, apply_cuts, bin_table
 from cardboost.data.table import Table, check_rows, match_names, read_table
 from cardboost.data.weights import RowWeights
@@ -108,13 +109,13 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
             value = getattr(self, name)
             if value is not default and not (isinstance(value, type(default)) and value == default):
                 raise ValueError(f"{name}={value!r}: {meaning} is not available yet.")
-        if not isinstance(self.selector, str) or self.selector not in ("auto", "polish"):
+        if not isinstance(self.selector, str) or self.selector not in METHODS:
             raise ValueError(
-                f"selector={self.selector!r} is not available yet; accepted are 'auto' and 'polish'."
+                f"selector must be one of {', '.join(map(repr, METHODS))}; got {self.selector!r}."
             )
         if self.criterion not in ("gain", "edge"):
             raise ValueError(f"criterion must be 'gain' or 'edge'; got {self.criterion!r}.")
-        whole("max_nodes", self.max_nodes, 1)
+        nodes = whole("max_nodes", self.max_nodes, 1)
         if self.bits != "auto":
             whole("bits", self.bits, 1)
 
@@ -141,6 +142,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
             stopped=stopped,
             max_features=optional("max_features", whole, 1),
             feature_costs=feature_prices(self.feature_costs, table),
+            search=SearchOptions(self.selector, nodes),
         )
 
     def _reporting(

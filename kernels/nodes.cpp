@@ -1,0 +1,656 @@
+// Node bounds of the search for the best choice of columns. A node is solved by one thread, in a fixed order of
+// operations, so its result does not depend on the number of threads.
+#include "nodes.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "fastmath.h"
+
+namespace cardboost {
+
+namespace {
+
+constexpr double kEnough = 0.05;    // a step is the last when it leaves less than this share of the way to the cutoff
+constexpr double kConverged = 1e-13;  // share of the value that is lost in its rounding
+constexpr double kTight = 1e-11;      // share of the value that a gap may keep where nothing is left to branch on
+constexpr int kSweeps = 40;         // of the quadratic model, at most
+constexpr int kMultipliers = 30;    // tried per quadratic model, at most
+
+// sums over eight signs, indexed by their byte
+void fill_signs(const double* w, int size, double* table) {
+    double total = 0.0;
+    for (int k = 0; k < size; ++k) total += w[k];
+    table[0] = total;
+    for (int k = 0; k < 8; ++k) {
+        const double twice = k < size ? 2.0 * w[k] : 0.0;
+        for (int b = 0; b < (1 << k); ++b) table[(1 << k) + b] = table[b] - twice;
+    }
+}
+
+// sums of a histogram over signed bits: out[k] = sum over b of h[b] * (bit k of b ? -1 : 1); h is used up
+template <int BITS>
+CARDBOOST_INLINE void fold_signs(double* h, double* out) {
+    for (int k = BITS - 1; k >= 0; --k) {
+        double difference = 0.0;
+        for (int b = 0; b < (1 << k); ++b) {
+            difference += h[b] - h[b + (1 << k)];
+            h[b] += h[b + (1 << k)];
+        }
+        out[k] = difference;
+    }
+}
+
+// risk; row weights and curvatures of every row
+CARDBOOST_CLONES
+double row_pass(LossKind loss, int64_t m, const double* F, const double* share, double* u, double* curve) {
+    double sum[8] = {};
+    if (loss == LossKind::exponential) {
+        for (int64_t i = 0; i < m; ++i) curve[i] = u[i] = share[i] * exp_poly(-F[i]);
+        int64_t i = 0;
+        for (; i + 8 <= m; i += 8)
+            for (int k = 0; k < 8; ++k) sum[k] += u[i + k];
+        for (; i < m; ++i) sum[0] += u[i];
+    } else {
+        // logistic; curve holds the loss until it is summed
+        for (int64_t i = 0; i < m; ++i) {
+            const double z = F[i], e = exp_poly(z < 0.0 ? z : -z), inverse = 1.0 / (1.0 + e);
+            u[i] = share[i] * (z < 0.0 ? inverse : e * inverse);
+            curve[i] = share[i] * (log1p_poly(e) + (z < 0.0 ? -z : 0.0));
+        }
+        int64_t i = 0;
+        for (; i + 8 <= m; i += 8)
+            for (int k = 0; k < 8; ++k) sum[k] += curve[i + k];
+        for (; i < m; ++i) sum[0] += curve[i];
+        for (i = 0; i < m; ++i) {
+            const double e = exp_poly(F[i] < 0.0 ? F[i] : -F[i]), inverse = 1.0 / (1.0 + e);
+            curve[i] = share[i] * e * inverse * inverse;
+        }
+    }
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+// Everything a thread needs for a node, allocated once.
+class NodeSolver {
+public:
+    explicit NodeSolver(const ChoiceProblem& problem)
+        : p_(problem), groups_((problem.n + 7) / 8), F_(problem.m), u_(problem.m), curvature_(problem.m),
+          w_(problem.n), target_(problem.n), c_(problem.n), worth_(problem.n), terms_(problem.n), r_(problem.n),
+          knee_(problem.n), slope_(problem.n), H_(static_cast<size_t>(problem.n) * problem.n),
+          factor_(static_cast<size_t>(problem.n) * problem.n), scratch_(problem.n), step_(problem.n) {
+        active_.reserve(problem.n);
+        used_.reserve(problem.n);
+        seen_.reserve(problem.n);
+    }
+
+    void solve(const int8_t* state, const double* start, double tau, double cutoff, int max_steps, double* bound,
+               double* weights, double* tau_out, double* value_out, int8_t* fixed, int32_t* branch) {
+        state_ = state;
+        open(start, max_steps == 0);
+        best_ = -std::numeric_limits<double>::infinity();
+        tau_ = limited_ ? tau : 0.0;
+        set_prices();
+        evaluate(w_.data());
+        note(weights);
+        double value = risk_ + price(w_.data());
+        bool fresh = false;
+        int finishing = 0;
+        // where nothing is left to branch on, the relaxation is the problem itself and is solved to the end
+        const bool decided = std::none_of(active_.begin(), active_.end(), [&](int j) { return is_open(j); });
+        const double enough = decided ? 0.0 : kEnough;
+        for (int step = 0; step < max_steps && best_ < cutoff; ++step) {
+            if (!fresh) hessian();
+            fresh = false;
+            minimise_model();
+            const double before = risk_ + price(w_.data());  // at the new multiplier
+            const double promised = model_drop();
+            if (!(promised > kConverged * std::fabs(before))) {
+                // too small a drop to be seen in the value, but the bound may still rise
+                for (int j : active_) w_[j] = target_[j];
+                evaluate(w_.data());
+                value = std::min(before, risk_ + price(w_.data()));
+                const double last = best_;
+                note(weights);
+                if (best_ > last && value - best_ > kTight * std::fabs(value) && ++finishing <= 3) continue;
+                break;
+            }
+            const double old_risk = risk_;
+            std::copy(w_.begin(), w_.end(), scratch_.begin());
+            double share = 1.0;
+            bool moved = false;
+            for (int halving = 0; halving < 12; ++halving, share *= 0.5) {
+                for (int j : active_) w_[j] = scratch_[j] + share * (target_[j] - scratch_[j]);
+                evaluate(w_.data());
+                value = risk_ + price(w_.data());
+                if (value <= before - 1e-4 * share * promised) {
+                    moved = true;
+                    break;
+                }
+            }
+            if (!moved) {
+                std::copy(scratch_.begin(), scratch_.end(), w_.begin());
+                evaluate(w_.data());
+                risk_ = old_risk;
+                value = before;
+                break;
+            }
+            note(weights);
+            const double gap = value - best_;
+            if (gap <= std::max(enough * (cutoff - value), kTight * std::fabs(value))) break;
+            // a model that foretold the drop well serves once more
+            fresh = share == 1.0 && std::fabs(before - value - promised) < 0.05 * promised;
+        }
+        *bound = best_;
+        *tau_out = tau_;
+        *value_out = value;
+        if (max_steps > 0) {
+            fix(cutoff, fixed);
+            *branch = best_ < cutoff ? choose(weights) : -1;
+        } else {
+            std::fill(fixed, fixed + p_.n, int8_t(kFree));
+            *branch = -1;
+        }
+    }
+
+private:
+    bool is_open(int j) const { return state_[j] == kFree && p_.charged[j]; }
+
+    // `as_given`: row weights may come from any weights, also of columns that are out
+    void open(const double* start, bool as_given) {
+        active_.clear();
+        seen_.clear();
+        slots_ = p_.max_terms;
+        for (int j = 0; j < p_.n; ++j) {
+            const bool out = state_[j] == kOut || p_.upper[j] == 0.0;
+            w_[j] = as_given ? start[j] : out ? 0.0 : std::min(std::max(start[j], 0.0), p_.upper[j]);
+            if (!out) active_.push_back(j);
+            if (state_[j] == kIn && p_.charged[j]) --slots_;
+        }
+        limited_ = p_.max_terms >= 0;
+        if (limited_ && slots_ <= 0) {
+            slots_ = 0;
+            active_.erase(std::remove_if(active_.begin(), active_.end(), [&](int j) { return is_open(j); }),
+                          active_.end());
+            for (int j = 0; j < p_.n; ++j)
+                if (is_open(j) && !as_given) w_[j] = 0.0;
+        }
+        for (int j = 0; j < p_.n; ++j)
+            if (as_given) seen_.push_back(j);
+        if (!as_given) seen_ = active_;
+    }
+
+    // the relaxed price: slope up to the knee, l1 + l2 w beyond it
+    void set_prices() {
+        for (int j : active_) {
+            knee_[j] = 0.0;
+            slope_[j] = p_.l1[j];
+            const double cost = p_.l0[j] + tau_;
+            if (!is_open(j) || !(cost > 0.0)) continue;
+            const double mu = p_.l2[j];
+            knee_[j] = mu > 0.0 ? std::min(std::sqrt(2.0 * cost / mu), p_.upper[j]) : p_.upper[j];
+            slope_[j] = p_.l1[j] + cost / knee_[j] + 0.5 * mu * knee_[j];
+        }
+    }
+
+    double price(const double* w) const {
+        double total = limited_ ? -tau_ * slots_ : 0.0;
+        for (int j : active_) {
+            if (state_[j] == kIn && p_.charged[j]) total += p_.l0[j];
+            const double mu = p_.l2[j], x = w[j];
+            if (x <= knee_[j])
+                total += slope_[j] * x;
+            else
+                total += p_.l1[j] * x + 0.5 * mu * x * x + (is_open(j) ? p_.l0[j] + tau_ : 0.0);
+        }
+        return total;
+    }
+
+    double share_of(int j, double x) const { return knee_[j] > 0.0 ? std::min(1.0, x / knee_[j]) : (x > 0.0 ? 1.0 : 0.0); }
+
+    // --- over the rows ---
+
+    void margins(const double* w) {
+        std::fill(F_.begin(), F_.end(), 0.0);
+        if (p_.packed) {
+            double table[256];
+            for (int g = 0; g < groups_; ++g) {
+                const int size = std::min(8, p_.n - 8 * g);
+                if (std::all_of(w + 8 * g, w + 8 * g + size, [](double x) { return x == 0.0; })) continue;
+                fill_signs(w + 8 * g, size, table);
+                const uint8_t* bytes = p_.packed + static_cast<int64_t>(g) * p_.m;
+                for (int64_t i = 0; i < p_.m; ++i) F_[i] += table[bytes[i]];
+            }
+        } else {
+            for (int j : seen_) {
+                if (w[j] == 0.0) continue;
+                const double* a = p_.dense + static_cast<int64_t>(j) * p_.m;
+                for (int64_t i = 0; i < p_.m; ++i) F_[i] += w[j] * a[i];
+            }
+        }
+    }
+
+    // risk, row weights u, curvatures and edges at w
+    void evaluate(const double* w) {
+        margins(w);
+        risk_ = row_pass(p_.loss, p_.m, F_.data(), p_.share, u_.data(), curvature_.data());
+        edges();
+    }
+
+    void edges() {
+        if (p_.packed) {
+            double h[2][256], out[8];
+            for (int g = 0; g < groups_; ++g) {
+                byte_sums(p_.packed + static_cast<int64_t>(g) * p_.m, u_.data(), h);
+                fold_signs<8>(h[0], out);
+                std::copy_n(out, std::min(8, p_.n - 8 * g), c_.data() + 8 * g);
+            }
+        } else {
+            for (int j : seen_) c_[j] = inner(p_.dense + static_cast<int64_t>(j) * p_.m, u_.data());
+        }
+    }
+
+    double inner(const double* a, const double* x) const {
+        double sum[8] = {};
+        int64_t i = 0;
+        for (; i + 8 <= p_.m; i += 8)
+            for (int k = 0; k < 8; ++k) sum[k] += a[i + k] * x[i + k];
+        for (; i < p_.m; ++i) sum[0] += a[i] * x[i];
+        return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+    }
+
+    // two tables, so that neighbouring rows do not wait for each other; added up in the first
+    void byte_sums(const uint8_t* bytes, const double* x, double (*h)[256]) const {
+        std::fill(h[0], h[0] + 512, 0.0);
+        int64_t i = 0;
+        for (; i + 2 <= p_.m; i += 2) {
+            h[0][bytes[i]] += x[i];
+            h[1][bytes[i + 1]] += x[i + 1];
+        }
+        if (i < p_.m) h[0][bytes[i]] += x[i];
+        for (int b = 0; b < 256; ++b) h[0][b] += h[1][b];
+    }
+
+    // sum of curvature_i a_ij a_ik; for signs from sums over pairs of four columns each
+    void hessian() {
+        if (!p_.packed) {
+            std::vector<double>& scaled = dense_scratch_;
+            scaled.resize(p_.m);
+            for (int j : active_) {
+                const double* a = p_.dense + static_cast<int64_t>(j) * p_.m;
+                for (int64_t i = 0; i < p_.m; ++i) scaled[i] = a[i] * curvature_[i];
+                for (int k : active_)
+                    if (k <= j) put(j, k, inner(p_.dense + static_cast<int64_t>(k) * p_.m, scaled.data()));
+            }
+            return;
+        }
+        double h[2][256];
+        for (int g = 0; g < groups_; ++g) {
+            const uint8_t* a = p_.packed + static_cast<int64_t>(g) * p_.m;
+            byte_sums(a, curvature_.data(), h);
+            whole_byte(g, h[0]);
+            for (int o = 0; o < g; ++o) {
+                const uint8_t* b = p_.packed + static_cast<int64_t>(o) * p_.m;
+                double pair[4][256];
+                std::fill(pair[0], pair[0] + 1024, 0.0);
+                for (int64_t i = 0; i < p_.m; ++i) {
+                    const double x = curvature_[i];
+                    const unsigned ga = a[i], gb = b[i];
+                    pair[0][(ga & 15) << 4 | (gb & 15)] += x;
+                    pair[1][(ga & 15) << 4 | gb >> 4] += x;
+                    pair[2][(ga & 240) | (gb & 15)] += x;
+                    pair[3][(ga & 240) | gb >> 4] += x;
+                }
+                for (int q = 0; q < 4; ++q) nibble_pair(8 * g + 4 * (q >> 1), 8 * o + 4 * (q & 1), pair[q]);
+            }
+        }
+    }
+
+    void put(int j, int k, double value) {
+        if (j >= p_.n || k >= p_.n) return;
+        H_[static_cast<size_t>(j) * p_.n + k] = H_[static_cast<size_t>(k) * p_.n + j] = value;
+    }
+
+    // columns `high` .. `high` + 3 (upper four bits of the index) against `low` .. `low` + 3
+    void nibble_pair(int high, int low, double* h) {
+        double by_low[4][16], out[4];
+        for (int x = 0; x < 16; ++x) {
+            fold_signs<4>(h + 16 * x, out);
+            for (int k = 0; k < 4; ++k) by_low[k][x] = out[k];
+        }
+        for (int k = 0; k < 4; ++k) {
+            fold_signs<4>(by_low[k], out);
+            for (int j = 0; j < 4; ++j) put(high + j, low + k, out[j]);
+        }
+    }
+
+    void whole_byte(int g, const double* h) {
+        double copy[256], within[256], out[8];
+        std::copy_n(h, 256, copy);
+        nibble_pair(8 * g + 4, 8 * g, copy);
+        for (int j = 0; j < 8; ++j) {
+            for (int b = 0; b < 256; ++b) within[b] = (b >> j & 1) ? -h[b] : h[b];
+            fold_signs<8>(within, out);
+            for (int k = 0; k <= j; ++k) put(8 * g + j, 8 * g + k, out[k]);
+        }
+    }
+
+    // --- the bound ---
+
+    // kappa_j - l0_j: the most a column can be worth
+    double worth(int j) const {
+        const double excess = c_[j] - p_.l1[j];
+        if (!(excess > 0.0)) return -p_.l0[j];
+        const double mu = p_.l2[j];
+        const double x = mu > 0.0 ? std::min(excess / mu, p_.upper[j]) : p_.upper[j];
+        return excess * x - 0.5 * mu * x * x - p_.l0[j];
+    }
+
+    // D(u), with its parts kept for fixing; `weights` takes the weights of the best one
+    void note(double* weights) {
+        double dual = risk_, sizes = 0.0;
+        for (int j : seen_) dual += w_[j] * c_[j];
+        double forced = 0.0;
+        int open = 0;
+        for (int j : active_) {
+            worth_[j] = worth(j);
+            if (is_open(j)) {
+                if (worth_[j] > 0.0) terms_[open++] = worth_[j];
+            } else {
+                // uncharged columns may stay out; charged ones here are forced in
+                forced += p_.charged[j] ? worth_[j] : std::max(0.0, worth_[j]);
+            }
+            sizes += std::fabs(worth_[j]);
+        }
+        double taken = 0.0;
+        double threshold = 0.0, next = 0.0;
+        if (limited_ && open > slots_) {
+            std::sort(terms_.begin(), terms_.begin() + open, [](double a, double b) { return a > b; });
+            threshold = slots_ > 0 ? terms_[slots_ - 1] : std::numeric_limits<double>::infinity();
+            next = terms_[slots_];
+            open = slots_;
+        }
+        for (int k = 0; k < open; ++k) taken += terms_[k];
+        const double bound = dual - forced - taken - 1e-13 * (1.0 + std::fabs(dual) + sizes);
+        if (bound > best_) {
+            best_ = bound;
+            std::copy(w_.begin(), w_.end(), weights);
+            best_worth_.assign(worth_.begin(), worth_.end());
+            threshold_ = threshold;
+            next_ = next;
+        }
+    }
+
+    // columns whose other state would lift the bound to the cutoff
+    void fix(double cutoff, int8_t* fixed) const {
+        std::fill(fixed, fixed + p_.n, int8_t(kFree));
+        if (!(best_ < cutoff)) return;
+        for (int j : active_) {
+            if (!is_open(j)) continue;
+            const double own = best_worth_[j], plus = std::max(0.0, own);
+            // forced in: it takes a place, from the least of those taken if there are enough
+            const bool taken = own > 0.0 && (!limited_ || own >= threshold_);
+            double in, out;
+            if (limited_) {
+                in = taken ? 0.0 : threshold_ - own;
+                out = taken ? own - next_ : 0.0;
+                if (!std::isfinite(in)) in = 0.0;
+            } else {
+                in = plus - own;
+                out = plus;
+            }
+            if (best_ + in >= cutoff)
+                fixed[j] = kOut;
+            else if (best_ + out >= cutoff)
+                fixed[j] = kIn;
+        }
+    }
+
+    // --- the quadratic model ---
+
+    // target_: minimises c'd and H plus prices around w_, with the multiplier that meets the size limit
+    void minimise_model() {
+        for (int j : active_) target_[j] = w_[j];
+        descend();
+        if (!limited_) return;
+        // the shares in use fall as the multiplier grows
+        double low = 0.0, high = -1.0, at = tau_;
+        double used = shares();
+        if (at == 0.0 && used <= slots_) return;
+        for (int round = 0; round < kMultipliers; ++round) {
+            if (std::fabs(used - slots_) <= 1e-6 * (1 + slots_)) break;
+            if (used > slots_)
+                low = at;
+            else
+                high = at;
+            if (high == 0.0) break;
+            double next = high < 0.0 ? std::max(4.0 * at, 1e-6) : 0.5 * (low + high);
+            if (high > 0.0 && high - low <= 1e-9 * high) break;
+            if (used > 0.0 && slots_ > 0) {
+                const double ratio = used / slots_;
+                const double guess = at * std::min(std::max(ratio * ratio, 0.1), 10.0);
+                if (guess > low * 1.0001 && (high < 0.0 || guess < high * 0.9999) && round % 3 != 2) next = guess;
+            }
+            if (high > 0.0 && low == 0.0 && round > 12) next = 0.0;
+            at = tau_ = next;
+            set_prices();
+            descend();
+            used = shares();
+        }
+    }
+
+    double shares() const {
+        double total = 0.0;
+        for (int j : active_)
+            if (is_open(j)) total += share_of(j, target_[j]);
+        return total;
+    }
+
+    // coordinate descent; r_ = gradient of the smooth part at target_
+    void descend() {
+        const int n = p_.n;
+        for (int j : active_) {
+            double slope = -c_[j];
+            const double* row = H_.data() + static_cast<size_t>(j) * n;
+            for (int k : active_) slope += row[k] * (target_[k] - w_[k]);
+            r_[j] = slope;
+        }
+        for (int round = 0; round < kSweeps; ++round) {
+            const double largest = sweep();
+            if (largest < 1e-10) break;
+            if (round >= 1) leap();
+        }
+    }
+
+    // every coordinate once; returns the largest change, in units of the root of its curvature
+    double sweep() {
+        double largest = 0.0;
+        for (int j : active_) {
+            const double* row = H_.data() + static_cast<size_t>(j) * p_.n;
+            const double h = row[j] * (1.0 + 1e-12) + 1e-300, x = target_[j], mu = p_.l2[j];
+            double next;
+            if (knee_[j] > 0.0) {
+                next = x - (r_[j] + slope_[j]) / h;
+                if (next > knee_[j]) next = std::max(knee_[j], (h * x - r_[j] - p_.l1[j]) / (h + mu));
+            } else {
+                next = (h * x - r_[j] - p_.l1[j]) / (h + mu);
+            }
+            next = std::min(std::max(next, 0.0), p_.upper[j]);
+            const double change = next - x;
+            if (change == 0.0) continue;
+            target_[j] = next;
+            for (int k : active_) r_[k] += change * row[k];
+            largest = std::max(largest, std::fabs(change) * std::sqrt(row[j]));
+        }
+        return largest;
+    }
+
+    // a Newton step of all coordinates inside their piece of the price, up to the first end of a piece
+    void leap() {
+        const int n = p_.n;
+        used_.clear();
+        for (int j : active_) {
+            const double x = target_[j];
+            if (x > 0.0 && x < p_.upper[j] && x != knee_[j]) used_.push_back(j);
+        }
+        const int size = static_cast<int>(used_.size());
+        if (size < 2) return;
+        for (int a = 0; a < size; ++a) {
+            const int j = used_[a];
+            const bool beyond = target_[j] > knee_[j];
+            step_[a] = -(r_[j] + (beyond ? p_.l1[j] + p_.l2[j] * target_[j] : slope_[j]));
+            double* row = factor_.data() + static_cast<size_t>(a) * n;
+            for (int b = 0; b <= a; ++b) row[b] = H_[static_cast<size_t>(j) * n + used_[b]];
+            row[a] += beyond ? p_.l2[j] : 0.0;
+        }
+        factorise(size);
+        const double* f = factor_.data();
+        for (int a = 0; a < size; ++a) {
+            const double* row = f + static_cast<size_t>(a) * n;
+            for (int k = 0; k < a; ++k) step_[a] -= row[k] * step_[k];
+            step_[a] /= row[a];
+        }
+        for (int a = size - 1; a >= 0; --a) {
+            step_[a] /= f[static_cast<size_t>(a) * n + a];
+            for (int k = 0; k < a; ++k) step_[k] -= f[static_cast<size_t>(a) * n + k] * step_[a];
+        }
+        double far = 1.0;
+        for (int a = 0; a < size; ++a) {
+            const int j = used_[a];
+            const bool beyond = target_[j] > knee_[j];
+            const double low = beyond ? knee_[j] : 0.0, high = beyond || knee_[j] == 0.0 ? p_.upper[j] : knee_[j];
+            if (target_[j] + far * step_[a] < low) far = (low - target_[j]) / step_[a];
+            if (target_[j] + far * step_[a] > high) far = (high - target_[j]) / step_[a];
+        }
+        if (!(far > 0.0)) return;
+        for (int a = 0; a < size; ++a) {
+            const int j = used_[a];
+            const double next = std::min(std::max(target_[j] + far * step_[a], 0.0), p_.upper[j]);
+            const double change = next - target_[j];
+            target_[j] = next;
+            const double* row = H_.data() + static_cast<size_t>(j) * n;
+            for (int k : active_) r_[k] += change * row[k];
+        }
+    }
+
+    // by how much the model says the relaxation falls from w_ to target_
+    double model_drop() const {
+        double smooth = 0.0;
+        for (int j : active_) smooth += 0.5 * (r_[j] - c_[j]) * (w_[j] - target_[j]);
+        return smooth + price(w_.data()) - price(target_.data());
+    }
+
+    // --- branching ---
+
+    // the column whose two children promise the most, by the quadratic model
+    int choose(const double* weights) {
+        used_.clear();
+        for (int j : active_)
+            if (weights[j] > 0.0) used_.push_back(j);
+        const int size = static_cast<int>(used_.size());
+        if (size == 0) return widest();
+        invert(size);
+        int best = -1;
+        double best_score = -1.0;
+        for (int a = 0; a < size; ++a) {
+            const int j = used_[a];
+            if (!is_open(j)) continue;
+            const double share = share_of(j, weights[j]);
+            if (share >= 1.0) continue;
+            const double spread = factor_[static_cast<size_t>(a) * p_.n + a];  // of the inverse
+            const double out = 0.5 * weights[j] * weights[j] / spread;
+            const double cost = p_.l0[j] + tau_;
+            const double left = 1.0 - share;  // with l2 the relaxed price is a parabola's tangent
+            const double in = cost * left * (knee_[j] < p_.upper[j] ? left : 1.0);
+            const double score = std::max(out, 1e-9) * std::max(in, 1e-9);
+            if (score > best_score) {
+                best_score = score;
+                best = j;
+            }
+        }
+        return best >= 0 ? best : widest();
+    }
+
+    // where nothing is used in part: the open column that could be worth most, or -1 if none is open
+    int widest() const {
+        int best = -1;
+        for (int j : active_)
+            if (is_open(j) && (best < 0 || best_worth_[j] > best_worth_[best])) best = j;
+        return best;
+    }
+
+    // Cholesky factor of the lower triangle in factor_; directions without curvature get a little
+    void factorise(int size) {
+        const int n = p_.n;
+        double* f = factor_.data();
+        for (int a = 0; a < size; ++a) {
+            double* row = f + static_cast<size_t>(a) * n;
+            for (int b = 0; b < a; ++b) {
+                const double* other = f + static_cast<size_t>(b) * n;
+                double sum = row[b];
+                for (int k = 0; k < b; ++k) sum -= row[k] * other[k];
+                row[b] = sum / other[b];
+            }
+            double rest = row[a];
+            const double own = rest;
+            for (int k = 0; k < a; ++k) rest -= row[k] * row[k];
+            row[a] = std::sqrt(std::max(rest, 1e-12 * own + 1e-300));
+        }
+    }
+
+    // the diagonal of the inverse of the model over used_, left on the diagonal of factor_
+    void invert(int size) {
+        const int n = p_.n;
+        double* f = factor_.data();
+        for (int a = 0; a < size; ++a)
+            for (int b = 0; b <= a; ++b)
+                f[static_cast<size_t>(a) * n + b] =
+                    H_[static_cast<size_t>(used_[a]) * n + used_[b]] + (a == b ? p_.l2[used_[a]] : 0.0);
+        factorise(size);
+        // the diagonal of the inverse: squared columns of the inverse factor, column by column
+        std::vector<double>& x = inverse_column_;
+        x.resize(size);
+        for (int a = 0; a < size; ++a) {
+            double total = 0.0;
+            for (int b = a; b < size; ++b) {
+                const double* row = f + static_cast<size_t>(b) * n;
+                double sum = a == b ? 1.0 : 0.0;
+                for (int k = a; k < b; ++k) sum -= row[k] * x[k];
+                x[b] = sum / row[b];
+                total += x[b] * x[b];
+            }
+            diagonal_.resize(std::max<size_t>(diagonal_.size(), size));
+            diagonal_[a] = total;
+        }
+        for (int a = 0; a < size; ++a) f[static_cast<size_t>(a) * n + a] = diagonal_[a];
+    }
+
+    const ChoiceProblem& p_;
+    const int groups_;
+    const int8_t* state_ = nullptr;
+    bool limited_ = false;
+    int slots_ = 0;
+    double tau_ = 0.0, risk_ = 0.0, best_ = 0.0, threshold_ = 0.0, next_ = 0.0;
+    std::vector<int> active_, used_, seen_;
+    std::vector<double> F_, u_, curvature_, w_, target_, c_, worth_, terms_, r_, knee_, slope_, H_, factor_, scratch_, step_;
+    std::vector<double> best_worth_, dense_scratch_, inverse_column_, diagonal_;
+};
+
+}  // namespace
+
+void bound_nodes(const ChoiceProblem& problem, int64_t nodes, const int8_t* state, const double* start,
+                 const double* tau, double cutoff, int max_steps, int threads, const NodeResults& results) {
+    const int64_t n = problem.n;
+    threads = static_cast<int>(std::min<int64_t>(nodes, worth_threads(threads, nodes * problem.m * n)));
+#pragma omp parallel num_threads(std::max(1, threads))
+    {
+        NodeSolver solver(problem);
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t k = 0; k < nodes; ++k)
+            solver.solve(state + k * n, start + k * n, tau[k], cutoff, max_steps, results.bound + k,
+                         results.weights + k * n, results.tau + k, results.value + k, results.fixed + k * n,
+                         results.branch + k);
+    }
+}
+
+}  // namespace cardboost

@@ -1,0 +1,41 @@
+#pragma once
+#include "loss.h"
+
+namespace cardboost {
+
+// A choice of columns: sum s_i loss(F_i) + sum l1 w + l2 w^2 / 2 + l0 [w > 0], 0 <= w <= upper, with at most
+// max_terms charged columns in use (-1: any number). Columns have y multiplied in.
+struct ChoiceProblem {
+    LossKind loss;
+    int n;
+    int64_t m;
+    const uint8_t* packed;  // signs, (ceil(n / 8), m); null where columns are not +-1
+    const double* dense;    // (n, m) otherwise
+    const double* share;    // s_i
+    const double *l1, *l2, *l0, *upper;
+    const uint8_t* charged;
+    int max_terms;
+};
+
+// What a column may do in a node.
+enum ColumnState : int8_t { kFree = 0, kIn = 1, kOut = 2 };
+
+// Per node: the best bound, the weights that prove it, the multiplier of the size limit, the value of the
+// relaxation at the last weights, which columns the bound fixes (a ColumnState, kFree: not fixed) and the column
+// to branch on (-1: none is used in part).
+struct NodeResults {
+    double* bound;
+    double* weights;
+    double* tau;
+    double* value;
+    int8_t* fixed;
+    int32_t* branch;
+};
+
+// Bounds every node by its convex relaxation: Newton steps from `start` until the bound reaches `cutoff`, or it
+// is clear that it will not. With max_steps 0 only the bound at `start` is
+// computed, whatever its weights say of columns that are out.
+void bound_nodes(const ChoiceProblem& problem, int64_t nodes, const int8_t* state, const double* start,
+                 const double* tau, double cutoff, int max_steps, int threads, const NodeResults& results);
+
+}  // namespace cardboost

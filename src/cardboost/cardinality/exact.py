@@ -1,0 +1,330 @@
+"""Branch and bound over which columns are in use: the best choice, or how far from it the search is.
+
+A node says of every charged column that it is in, out or open. Its bound is that of the convex relaxation
+(kernels/nodes.cpp); a node whose bound reaches the best objective known is closed, any other is split on one
+open column. Nodes are split lowest bound first, in batches of a fixed size, so that the result depends on
+neither threads nor time, unless time runs out. Every node keeps the weights that prove its bound: closed
+nodes, open ones and columns fixed by their reduced cost are the leaves of the proof.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost import _kernels
+from cardboost.cardinality.merge import merge_rows
+from cardboost.cardinality.polish import Incumbent, Polisher
+from cardboost.cardinality.problem import CardinalityProblem
+from cardboost.certificate.bounds import Leaf
+
+Array = NDArray[np.float64]
+
+FREE, IN, OUT = 0, 1, 2
+#: a node is closed when its bound is within this share of the best objective
+CLOSED = 1e-9
+_BATCH = 32  # nodes split at a time
+_STEPS = 60  # Newton steps per node at most
+_MOST_COLUMNS = 512
+_WAIT = 0.02  # seconds between two looks at the clock, about
+_FIRST_CHUNK = 4
+
+
+@dataclass(frozen=True, eq=False)
+class ExactResult:
+    """The best choice, a bound under every choice, and the leaves that prove it.
+
+    ``leaves`` are those of the whole search, or of its first nodes where there would be more than asked for;
+    then ``lower_bound``, that of the whole search, is more than they prove.
+    """
+
+    incumbent: Incumbent
+    lower_bound: float
+    root_bound: float
+    leaves: tuple[Leaf, ...]
+    nodes: int
+    open_nodes: int
+    status: str  # "optimal", "node limit" or "time limit"
+
+
+def accepts(problem: CardinalityProblem) -> str | None:
+    """Why exact search cannot take a problem, in a sentence, or None."""
+    if problem.limits is not None:
+        return "exact search does not take limits or costs of features; use selector='polish'."
+    if problem.risk.loss.name not in ("exponential", "logistic"):
+        return f"exact search takes exponential and logistic loss, not {problem.risk.loss.name}."
+    if problem.pool.n_columns > _MOST_COLUMNS:
+        return f"exact search takes at most {_MOST_COLUMNS} columns; found {problem.pool.n_columns}."
+    if not np.isfinite(problem.prices.max_weight).all():
+        return "exact search needs a finite max_weight for every column."
+    return None
+
+
+def exact_search(
+    problem: CardinalityProblem,
+    incumbent: Incumbent,
+    *,
+    max_nodes: int | None = None,
+    most_work: float | None = None,
+    late: Callable[[], bool] = lambda: False,
+    most_leaves: int = 15_000,
+    progress: Callable[[int, int, float, float], object] | None = None,
+) -> ExactResult:
+    """Search until the incumbent is proved, or nodes or time run out.
+
+    ``most_work`` limits nodes times the entries of the table that each of them reads.
+    ``progress(nodes, open, bound, objective)`` is called after every batch.
+    """
+    reason = accepts(problem)
+    if reason is not None:
+        raise ValueError(reason)
+    search = _Search(merge_rows(problem), incumbent, late)
+    limit = np.inf if max_nodes is None else max_nodes
+    if most_work is not None:
+        limit = min(limit, max(1.0, most_work // search.problem.pool.dense().size))
+    search.begin()
+    status = "optimal"
+    while len(search.open):
+        if search.tree.size + 2 > limit:
+            status = "node limit"
+            break
+        if late():
+            status = "time limit"
+            break
+        search.advance(int(min(_BATCH, (limit - search.tree.size) // 2)))
+        if progress is not None:
+            progress(search.tree.size, len(search.open), search.lower_bound, search.incumbent.objective)
+    leaves, all_of_them = search.leaves(most_leaves)
+    bound = search.lower_bound
+    if all_of_them:
+        bound = min(search.incumbent.objective, *(leaf.bound for leaf in leaves))
+    root = float(search.tree.bound[0])
+    return ExactResult(
+        search.incumbent, bound, root, leaves, search.tree.size, len(search.open), status
+    )  # fmt: skip
+
+
+class _Tree:
+    """All nodes made so far, as growing arrays; rows are never moved."""
+
+    def __init__(self, n: int) -> None:
+        self.size = 0
+        self.state = np.zeros((64, n), dtype=np.int8)
+        self.fixed = np.zeros((64, n), dtype=np.int8)
+        self.weights = np.zeros((64, n), dtype=np.float32)
+        self.bound, self.tau = np.zeros(64), np.zeros(64)
+        self.branch = np.full(64, -1, dtype=np.int32)
+        self.made_at = np.zeros(64, dtype=np.int64)  # in which batch
+        self.split_at = np.full(64, -1, dtype=np.int64)  # in which batch, -1: not
+
+    def add(self, **rows: NDArray[Any]) -> NDArray[np.intp]:
+        count = len(rows["state"])
+        while self.size + count > len(self.bound):
+            for name, array in vars(self).items():
+                if isinstance(array, np.ndarray):
+                    setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
+        own = np.arange(self.size, self.size + count)
+        self.branch[own] = self.split_at[own] = -1
+        for name, values in rows.items():
+            getattr(self, name)[own] = values
+        self.size += count
+        return own
+
+
+class _Search:
+    """The tree, the best choice so far and the nodes that are open."""
+
+    def __init__(self, merged: CardinalityProblem, incumbent: Incumbent, late: Callable[[], bool]) -> None:
+        self.problem, self.incumbent, self.late = merged, incumbent, late
+        self._pace = _FIRST_CHUNK  # nodes that take about as long as one may wait to look at the clock
+        self.polisher = Polisher(merged)
+        dense = np.ascontiguousarray(merged.pool.dense().T)
+        signs, packed = (False, None) if dense.dtype != np.int8 else _kernels.pack_signs(dense)
+        p, k = merged.prices, merged.max_terms
+        self._columns = (
+            packed if signs else None,
+            None if signs else dense.astype(np.float64),
+            merged.risk.weights.normalised,
+            p.l1, p.l2, p.l0, p.max_weight, p.charged.astype(np.uint8), -1 if k is None else k,
+        )  # fmt: skip
+        self.tree = _Tree(merged.pool.n_columns)
+        self.open = np.zeros(0, dtype=np.intp)
+        self.batches = 0
+        self._closed_at = np.inf  # the least bound that a node was closed with
+        self._tried: set[bytes] = set()
+
+    @property
+    def cutoff(self) -> float:
+        best = self.incumbent.objective
+        return best - CLOSED * max(1.0, abs(best))
+
+    @property
+    def lower_bound(self) -> float:
+        """The least bound of a node that is still open; without any, what closing a node takes."""
+        closed = min(self.incumbent.objective, self._closed_at)
+        return float(self.tree.bound[self.open].min(initial=closed))
+
+    def _bounds(self, state: NDArray[np.int8], start: Array, tau: Array, steps: int = _STEPS) -> list[Any]:
+        """What the kernel finds for these nodes, or for the first of them when time runs out."""
+        risk, parts, done = self.problem.risk, [], 0
+        while done < len(state) and not (done and self.late()):
+            own = slice(done, done + self._pace)
+            started = time.perf_counter()
+            parts.append(
+                _kernels.bound_nodes(
+                    risk.loss.code, *self._columns, state[own], start[own], tau[own], self.cutoff, steps,
+                    risk.threads,
+                )
+            )  # fmt: skip
+            # how nodes are handed over in parts makes no difference to any of them
+            seconds = (time.perf_counter() - started) / len(parts[-1][0])
+            self._pace = int(np.clip(_WAIT / max(seconds, 1e-9), 1, 4096))
+            done += len(parts[-1][0])
+        return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+    def begin(self) -> None:
+        n = self.problem.pool.n_columns
+        self._add(np.zeros((1, n), dtype=np.int8), self.incumbent.weights[None, :].copy(), np.zeros(1))
+
+    def _add(self, state: NDArray[np.int8], start: Array, tau: Array) -> bool:
+        """Bound new nodes and keep those open that the bound does not close; False if time ran out."""
+        bound, weights, tau, value, fixed, branch = self._bounds(state, start, tau)
+        if len(bound) < len(state):  # no time: the split is undone
+            return False
+        bound = np.maximum(bound, 0.0)  # no loss is negative
+        own = self.tree.add(
+            state=state, weights=weights, bound=bound, tau=tau, fixed=fixed, branch=branch,
+            made_at=np.full(len(state), self.batches),
+        )  # fmt: skip
+        self._improve(state, weights, value, branch < 0)
+        live = bound < self.cutoff
+        # all columns decided: the refit of such a node is its optimum, and the incumbent now is no worse
+        decided = live & (branch < 0)
+        self._closed_at = float(min(self._closed_at, bound[~live | decided].min(initial=np.inf)))
+        self.open = np.concatenate([self.open, own[live & ~decided]])
+        self.open = self.open[self.tree.bound[self.open] < self.cutoff]
+        return True
+
+    def _improve(
+        self, state: NDArray[np.int8], weights: Array, value: Array, decided: NDArray[np.bool_]
+    ) -> None:
+        """Refit what some nodes suggest: those that are decided, and the most promising one of a batch."""
+        best = self.incumbent.objective
+        charged, k = self.problem.prices.charged, self.problem.max_terms
+        order = np.argsort(value, kind="stable")
+        chosen = [int(i) for i in order if decided[i] and value[i] < best]
+        if self.batches < 50 or self.batches % 8 == 0:
+            chosen += [int(i) for i in order[:1] if not decided[i]]
+        for i in chosen:
+            w = np.where(charged, weights[i], 0.0)
+            likely = np.flatnonzero((state[i] == IN) & charged | (w > 0.3 * w.max(initial=0.0)) & (w > 0))
+            if k is not None and len(likely) > k:
+                rank = np.where(state[i, likely] == IN, np.inf, w[likely])
+                likely = np.sort(likely[np.argsort(-rank, kind="stable")[:k]])
+            key = likely.tobytes()
+            if key in self._tried:
+                continue
+            self._tried.add(key)
+            found = self.polisher.refit(likely.tolist(), weights[i])
+            if found.objective < self.incumbent.objective - 1e-12 * max(1.0, abs(best)):
+                self.incumbent = self.polisher.improve(found)
+
+    def advance(self, count: int) -> None:
+        """Split the open nodes with the lowest bounds."""
+        tree, live = self.tree, self.open
+        order = np.lexsort((live, tree.bound[live]))
+        chosen, self.open = live[order[:count]], live[order[count:]]
+        self.batches += 1
+        tree.split_at[chosen] = self.batches
+        state, column = self._decided(chosen), tree.branch[chosen]
+        inside, outside = state.copy(), state.copy()
+        # a bound may fix the column to branch on: then there is one child
+        both = np.flatnonzero(state[np.arange(len(chosen)), column] == FREE)
+        inside[both, column[both]], outside[both, column[both]] = IN, OUT
+        parents = np.concatenate([chosen, chosen[both]])
+        done = self._add(
+            np.concatenate([inside, outside[both]]),
+            tree.weights[parents].astype(np.float64),
+            tree.tau[parents],
+        )
+        if not done:
+            tree.split_at[chosen] = -1
+            self.open = live
+
+    def _decided(self, nodes: NDArray[np.intp]) -> NDArray[np.int8]:
+        """Their states, with the columns that their bounds fix."""
+        state, fixed = self.tree.state[nodes], self.tree.fixed[nodes]
+        return np.where((state == FREE) & (fixed != FREE), fixed, state)
+
+    # --- the proof ---
+
+    def leaves(self, most: int) -> tuple[tuple[Leaf, ...], bool]:
+        """Those of the search after as many batches as leave no more than ``most``, and if that is all."""
+        low, high = 0, self.batches
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self._count(middle) <= most else (low, middle - 1)
+        tree = self.tree
+        shown, inner = self._shown(low)
+        outer = np.flatnonzero(shown & ~inner)
+        states, points, expected = [tree.state[outer]], [outer], [tree.bound[outer]]
+        for i in np.flatnonzero(inner & (tree.fixed[: tree.size] != FREE).any(axis=1)):
+            own = self._fixings(int(i))
+            states.append(own)
+            points.append(np.full(len(own), i))
+            expected.append(np.full(len(own), np.inf))
+        weights = tree.weights[np.concatenate(points)].astype(np.float64)
+        return self._proven(np.concatenate(states), weights, np.concatenate(expected)), low == self.batches
+
+    def _shown(self, batches: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which nodes there were after so many batches, and which of them had been split."""
+        made, split = self.tree.made_at[: self.tree.size], self.tree.split_at[: self.tree.size]
+        return made <= batches, (made <= batches) & (split >= 0) & (split <= batches)
+
+    def _count(self, batches: int) -> int:
+        shown, inner = self._shown(batches)
+        fixed = np.count_nonzero(self.tree.fixed[: self.tree.size][inner] != FREE)
+        return int(np.count_nonzero(shown & ~inner)) + int(fixed)
+
+    def _fixings(self, node: int) -> NDArray[np.int8]:
+        """One leaf for every column that the node's bound fixes: the other way, earlier ones as fixed."""
+        state, fixed = self.tree.state[node].copy(), self.tree.fixed[node]
+        found = []
+        for j in np.flatnonzero(fixed != FREE):
+            other = state.copy()
+            other[j] = OUT if fixed[j] == IN else IN
+            found.append(other)
+            state[j] = fixed[j]
+        return np.array(found)
+
+    def _proven(self, state: NDArray[np.int8], weights: Array, expected: Array) -> tuple[Leaf, ...]:
+        """Leaves with the bounds that their weights prove as kept; those that fall short are solved anew."""
+        self.late = lambda: False
+        none = np.zeros(len(state))
+        bound = self._bounds(state, weights, none, steps=0)[0]
+        wanted = np.minimum(expected, self.cutoff)
+        short = np.flatnonzero(bound < wanted - CLOSED * np.maximum(1.0, wanted))
+        if len(short):
+            again, exact, *_ = self._bounds(state[short], weights[short], none[short])
+            rounded = exact.astype(np.float32).astype(np.float64)
+            coarse = self._bounds(state[short], rounded, none[short], steps=0)[0]
+            enough = coarse >= wanted[short]
+            better = np.maximum(again, coarse) > bound[short]
+            weights[short[better]] = np.where(enough[:, None], rounded, exact)[better]
+            bound[short[better]] = np.where(enough, coarse, again)[better]
+        charged = self.problem.prices.charged
+        return tuple(
+            Leaf(
+                w,
+                1.0 if b > 0.0 else 0.0,
+                float(max(b, 0.0)),
+                tuple(np.flatnonzero((s == IN) & charged).tolist()),
+                tuple(np.flatnonzero((s == OUT) & charged).tolist()),
+            )
+            for s, w, b in zip(state, weights, bound, strict=True)
+        )

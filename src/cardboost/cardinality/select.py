@@ -1,0 +1,109 @@
+"""One way through the selectors: local search, the box, more search, and the proof.
+
+    problem -> polish -> box -> relaxation -> exact search within its budget
+
+Every selector works on the same problem and hands on the best choice so far; what is returned is the best of
+all, with leaves that bound any choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.cardinality import exact
+from cardboost.cardinality.polish import Incumbent, polish
+from cardboost.cardinality.problem import CardinalityProblem
+from cardboost.cardinality.relaxation import Relaxation, pool_relaxation
+from cardboost.certificate.bounds import Leaf
+
+Array = NDArray[np.float64]
+
+METHODS = ("auto", "exact", "polish")
+#: with "auto", nodes times the entries of the table that each of them reads
+_AUTO_WORK = 2e9
+_FILE = 4_000_000  # bytes that the leaves may take in a certificate
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """Which selector, and how much work it may do. ``max_nodes`` None: as many as it takes."""
+
+    method: Any = "auto"
+    max_nodes: int | None = 20_000
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The choice, the problem with its box, the relaxation of the root and the leaves of the proof.
+
+    ``status``: "optimal", or why the search ended before that ("feasible" where there was none). ``notes``
+    say in sentences what was not done and why.
+    """
+
+    problem: CardinalityProblem
+    incumbent: Incumbent
+    root: Relaxation
+    leaves: tuple[Leaf, ...]
+    lower_bound: float
+    status: str
+    nodes: int
+    notes: tuple[str, ...]
+
+
+def with_default_box(problem: CardinalityProblem, found: Incumbent) -> CardinalityProblem:
+    """No charged weight above twice the largest that was found."""
+    charged = problem.prices.charged
+    largest = float(np.max(found.weights[charged], initial=0.0))
+    return problem.with_box(2.0 * largest if largest > 0 else 1.0)
+
+
+def select(
+    problem: CardinalityProblem,
+    start: Incumbent | None,
+    options: SearchOptions,
+    late: Callable[[float], bool] = lambda share: False,
+    boxed: bool = True,
+) -> Selection:
+    """Choose columns. ``start``: what local search has found already.
+
+    ``late(share)`` says whether that share of the time is used up. ``boxed=False``: no box was given, and
+    twice the largest weight found becomes one.
+    """
+    found = start if start is not None else polish(problem, None, lambda: late(0.5))[0]
+    if not boxed:
+        problem = with_default_box(problem, found)
+    notes: list[str] = []
+    root = pool_relaxation(problem, found.weights, lambda: late(0.65))
+    leaves: tuple[Leaf, ...] = (root.leaf,)
+    bound, status, nodes = root.leaf.bound, "feasible", 0
+    wanted = options.method in ("auto", "exact")
+    refused = exact.accepts(problem) if wanted else None
+    if refused is not None and options.method == "exact":
+        raise ValueError(refused)
+    if refused is not None:
+        notes.append(refused)
+    if wanted and refused is None:
+        n = problem.pool.n_columns
+        proven = exact.exact_search(
+            problem,
+            found,
+            max_nodes=options.max_nodes,
+            most_work=_AUTO_WORK if options.method == "auto" else None,
+            late=lambda: late(0.9),
+            most_leaves=max(1, int(_FILE / (130 + 6 * n))),
+        )
+        found, status, nodes = proven.incumbent, proven.status, proven.nodes
+        # of a search too large for the file, the relaxation of the root may prove more than the leaves
+        if min(leaf.bound for leaf in proven.leaves) > bound:
+            leaves = proven.leaves
+        bound = max(bound, proven.lower_bound)
+    objective = found.objective
+    if objective - bound <= exact.CLOSED * max(1.0, abs(objective)):
+        status = "optimal"
+    return Selection(problem, found, root, leaves, min(bound, objective), status, nodes, tuple(notes))
