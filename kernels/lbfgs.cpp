@@ -153,16 +153,18 @@ void pair_sums(int n, const double* s, const double* y, const double* r, const d
 // The slope of the objective where a weight may go, 0 where it is held; `up` tells on which side of zero it is.
 // Where the weight is 0 at most one of the two directions can lower the objective, as no l1 is negative.
 CARDBOOST_CLONES
-void slopes(const BoxProblem& problem, const double* z, const double* edges, double* slope, double* up) {
+void slopes(const BoxProblem& problem, const double* z, const double* edges, double* __restrict slope,
+            double* __restrict up) {
+    const Side plus = problem.plus, minus = problem.minus;
     for (int j = 0; j < problem.n; ++j) {
-        const double rise = problem.plus.l1[j] + problem.plus.l2[j] * z[j] - edges[j];
-        const double fall = problem.minus.l1[j] - problem.minus.l2[j] * z[j] + edges[j];
-        const bool above = z[j] > 0.0 || (z[j] == 0.0 && rise < fall);
-        const double own = above ? rise : fall, size = std::fabs(z[j]);
-        const double limit = above ? problem.plus.limit[j] : problem.minus.limit[j];
-        const bool free = own < 0.0 ? size < limit : size > 0.0;
-        up[j] = above ? 1.0 : -1.0;
-        slope[j] = free ? up[j] * own : 0.0;
+        const double rise = plus.l1[j] + plus.l2[j] * z[j] - edges[j];
+        const double fall = minus.l1[j] - minus.l2[j] * z[j] + edges[j];
+        const double most = plus.limit[j], least = minus.limit[j], size = std::fabs(z[j]);
+        const double side = z[j] == 0.0 ? fall - rise : z[j];
+        const double own = side > 0.0 ? rise : fall, limit = side > 0.0 ? most : least;
+        const double room = own < 0.0 ? limit - size : size;
+        up[j] = side > 0.0 ? 1.0 : -1.0;
+        slope[j] = room > 0.0 ? up[j] * own : 0.0;
     }
 }
 
@@ -189,7 +191,9 @@ class Direction {
             mask[j] = r[j] != 0.0;
         }
         auto line = [&](int p) { return (*at.next + at.capacity - 1 - p) % at.capacity * n; };
-        auto step = [&](int p) { return few ? gathered_.get() + static_cast<int64_t>(2) * f * p : at.steps + line(p); };
+        auto step = [&](int p) {
+            return few ? gathered_.get() + static_cast<int64_t>(2) * f * p : at.steps + line(p);
+        };
         auto change = [&](int p) { return few ? step(p) + f : at.changes + line(p); };
         for (int p = 0; p < pairs; ++p) {  // newest first
             const double *s = step(p), *y = change(p);
@@ -229,29 +233,40 @@ class Direction {
     std::vector<double> r_, mask_, curvature_, alpha_;
 };
 
-// trial = z + step d, brought back to its side of zero and its limit; the price of the trial, and through `fall`
-// slope' (trial - z)
+// trial = z + step d, brought back to its side of zero and its limit; `cost` is what it costs
 CARDBOOST_CLONES
-double project(const BoxProblem& problem, const double* z, const double* d, double step, const double* slope,
-               const double* up, double* trial, double* fall) {
-    constexpr int kLanes = 4;
-    double price[kLanes] = {}, sum[kLanes] = {};
-    auto take = [&](int j, int k) {
-        const bool above = up[j] > 0.0;
-        const double limit = above ? problem.plus.limit[j] : problem.minus.limit[j];
-        const double l1 = above ? problem.plus.l1[j] : problem.minus.l1[j];
-        const double l2 = above ? problem.plus.l2[j] : problem.minus.l2[j];
-        const double size = std::min(std::max(up[j] * (z[j] + step * d[j]), 0.0), limit);
+void project(const BoxProblem& problem, const double* z, const double* d, double step, const double* up,
+             double* __restrict trial, double* __restrict cost) {
+    const Side plus = problem.plus, minus = problem.minus;
+    for (int j = 0; j < problem.n; ++j) {
+        const double limits[2] = {plus.limit[j], minus.limit[j]}, l1s[2] = {plus.l1[j], minus.l1[j]};
+        const double l2s[2] = {plus.l2[j], minus.l2[j]};
+        const double limit = up[j] > 0.0 ? limits[0] : limits[1];
+        const double l1 = up[j] > 0.0 ? l1s[0] : l1s[1], l2 = up[j] > 0.0 ? l2s[0] : l2s[1];
+        double size = up[j] * (z[j] + step * d[j]);
+        size = size > 0.0 ? size : 0.0;
+        size = size < limit ? size : limit;
         trial[j] = up[j] * size;
-        price[k] += (l1 + 0.5 * l2 * size) * size;
-        sum[k] += slope[j] * (trial[j] - z[j]);
-    };
-    int j = 0;
-    for (; j + kLanes <= problem.n; j += kLanes)
-        for (int k = 0; k < kLanes; ++k) take(j + k, k);
-    for (; j < problem.n; ++j) take(j, 0);
-    *fall = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    return (price[0] + price[1]) + (price[2] + price[3]);
+        cost[j] = (l1 + 0.5 * l2 * size) * size;
+    }
+}
+
+// sum of the costs, and through `fall` slope' (trial - z)
+CARDBOOST_CLONES
+double price_and_fall(int n, const double* cost, const double* slope, const double* trial, const double* z,
+                      double* fall) {
+    double out[2];
+    sum_lanes<2>(n, out, [&](int j, size_t size, Four<double>* sum) {
+        Four<double> a{}, b{}, c{}, e{};
+        std::memcpy(&a, cost + j, size);
+        std::memcpy(&b, slope + j, size);
+        std::memcpy(&c, trial + j, size);
+        std::memcpy(&e, z + j, size);
+        sum[0] += a;
+        sum[1] += b * (c - e);
+    });
+    *fall = out[1];
+    return out[0];
 }
 
 // The most that all columns together can gain at their edges.
@@ -269,13 +284,37 @@ double gain(const BoxProblem& problem, const double* edges) {
     return sum;
 }
 
+CARDBOOST_CLONES
 double largest_edge(const BoxProblem& problem, const double* edges) {
-    double largest = -std::numeric_limits<double>::infinity();
+    constexpr int kLanes = 8;
+    const double none = -std::numeric_limits<double>::infinity();
+    const double *plus = problem.plus.l2, *minus = problem.minus.l2;
+    double largest[kLanes];
+    std::fill(largest, largest + kLanes, none);
+    auto take = [&](int j, int k) {
+        const double e = edges[j], a = plus[j] > 0.0 ? e : none, b = minus[j] > 0.0 ? -e : none;
+        const double own = a > b ? a : b;
+        largest[k] = own > largest[k] ? own : largest[k];
+    };
+    int j = 0;
+    for (; j + kLanes <= problem.n; j += kLanes)
+        for (int k = 0; k < kLanes; ++k) take(j + k, k);
+    for (; j < problem.n; ++j) take(j, 0);
+    return *std::max_element(largest, largest + kLanes);
+}
+
+// the step to a trial, and what the slope changes by
+CARDBOOST_CLONES
+void new_pair(const BoxProblem& problem, const double* z, const double* trial, const double* edges,
+              const double* next_edges, double* __restrict moved, double* __restrict change) {
+    const double *plus = problem.plus.l2, *minus = problem.minus.l2;
     for (int j = 0; j < problem.n; ++j) {
-        if (problem.plus.l2[j] > 0.0) largest = std::max(largest, edges[j]);
-        if (problem.minus.l2[j] > 0.0) largest = std::max(largest, -edges[j]);
+        const double above = plus[j], below = minus[j];
+        const double after = (trial[j] > 0.0 ? above : below) * trial[j];
+        const double before = (z[j] > 0.0 ? above : below) * z[j];
+        moved[j] = trial[j] - z[j];
+        change[j] = (after - before) - (next_edges[j] - edges[j]);
     }
-    return largest;
 }
 
 }  // namespace
@@ -295,7 +334,7 @@ int lbfgs_steps(const BoxProblem& problem, const BoxState& at, double tolerance,
     const auto begin = std::chrono::steady_clock::now();
     const int n = problem.n;
     const RowWeights& w = problem.weights;
-    std::vector<double> slope(n), up(n), d(n), trial(n), edges(n);
+    std::vector<double> slope(n), up(n), d(n), trial(n), cost(n), edges(n);
     std::vector<double> F(problem.rows), v(problem.rows), h(problem.rows);
     Direction direction(n, at.capacity);
     RowDerivative rows{v.data(), 1.0, 0.0, 1.0};
@@ -308,13 +347,14 @@ int lbfgs_steps(const BoxProblem& problem, const BoxState& at, double tolerance,
         rows.largest = sums.largest;
         return sums.loss * rows.factor / w.total_weight;
     };
-    auto curve = [&](double z, int j) { return (z > 0.0 ? problem.plus : problem.minus).l2[j] * z; };
     double fall;
     for (int point = 0; point < most; ++point) {
         const bool start = !*at.started;
         if (start) {
             for (int j = 0; j < n; ++j) up[j] = at.z[j] > 0.0 ? 1.0 : -1.0;
-            const double price = project(problem, at.z, d.data(), 0.0, d.data(), up.data(), at.z, &fall);
+            project(problem, at.z, d.data(), 0.0, up.data(), trial.data(), cost.data());
+            std::copy(trial.begin(), trial.end(), at.z);
+            const double price = price_and_fall(n, cost.data(), d.data(), at.z, at.z, &fall);
             *at.objective = risk(at.z, at.F) + price;
             *at.gained = std::numeric_limits<double>::infinity();
             *at.started = 1;
@@ -328,8 +368,8 @@ int lbfgs_steps(const BoxProblem& problem, const BoxState& at, double tolerance,
                 const double room = *at.flat < kFlatSteps ? kRounding * std::fabs(objective) : 0.0;
                 double step = 1.0;
                 for (int k = 0; k < kHalvings; ++k, step *= 0.5) {
-                    const double price =
-                        project(problem, at.z, d.data(), step, slope.data(), up.data(), trial.data(), &fall);
+                    project(problem, at.z, d.data(), step, up.data(), trial.data(), cost.data());
+                    const double price = price_and_fall(n, cost.data(), slope.data(), trial.data(), at.z, &fall);
                     value = risk(trial.data(), F.data()) + price;
                     if (value <= objective + kArmijo * fall + room) break;
                 }
@@ -343,11 +383,8 @@ int lbfgs_steps(const BoxProblem& problem, const BoxState& at, double tolerance,
                 *at.held = 0;
             }
             problem.A.edges(rows, edges.data());
-            double *moved = at.steps + *at.next * n, *change = at.changes + *at.next * n;
-            for (int j = 0; j < n; ++j) {
-                moved[j] = trial[j] - at.z[j];
-                change[j] = (curve(trial[j], j) - curve(at.z[j], j)) - (edges[j] - at.edges[j]);
-            }
+            new_pair(problem, at.z, trial.data(), at.edges, edges.data(), at.steps + *at.next * n,
+                     at.changes + *at.next * n);
             *at.next = (*at.next + 1) % at.capacity;
             *at.held = std::min<int64_t>(*at.held + 1, at.capacity);
             *at.gained = objective != 0.0 ? (objective - value) / std::fabs(objective) : 0.0;

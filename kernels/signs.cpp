@@ -56,8 +56,6 @@ CARDBOOST_INLINE uint64_t transpose_square(uint64_t x) {
     return x ^ t ^ (t << 28);
 }
 
-CARDBOOST_INLINE uint64_t byte_of(const uint64_t* line, int64_t g) { return line[g / 8] >> (g % 8 * 8) & 255; }
-
 constexpr int kGroups = 8;  // of eight entries in a word
 
 // For each group all sums of +-x over its entries (those beyond n count 0), by the byte of their signs
@@ -66,13 +64,16 @@ CARDBOOST_INLINE void fill(const T* x, int n, T (*table)[256]) {
     for (int g = 0; g < kGroups; ++g) {
         T own[8] = {};
         for (int k = 0; k < 8 && 8 * g + k < n; ++k) own[k] = x[8 * g + k];
-        Four<T> two[4] = {};
+        T two[4][4];  // of every two entries, by their signs
         for (int p = 0; p < 4; ++p) {
-            const T sum = own[2 * p] + own[2 * p + 1], difference = own[2 * p] - own[2 * p + 1];
-            two[p] = Four<T>{sum, -difference, difference, -sum};
+            two[p][0] = own[2 * p] + own[2 * p + 1];
+            two[p][1] = own[2 * p + 1] - own[2 * p];
+            two[p][2] = -two[p][1];
+            two[p][3] = -two[p][0];
         }
-        Four<T> low[4];
-        for (int b = 0; b < 4; ++b) low[b] = two[0] + two[1][b];
+        Four<T> first, low[4];
+        std::memcpy(&first, two[0], sizeof first);
+        for (int b = 0; b < 4; ++b) low[b] = first + two[1][b];
         T* out = table[g];
         for (int a = 0; a < 16; ++a) {
             const T high = two[2][a % 4] + two[3][a / 4];
@@ -91,7 +92,8 @@ CARDBOOST_CLONES
 void fill_tables(const int64_t* x, int n, int64_t (*table)[256]) { fill(x, n, table); }
 
 template <class T>
-CARDBOOST_SCALAR void sums_by_table(const uint64_t* __restrict grouped, int64_t size, int64_t n, const T* x, T* __restrict out) {
+CARDBOOST_SCALAR void sums_by_table(const uint64_t* __restrict grouped, int64_t size, int64_t n, const T* x,
+                                    T* __restrict out) {
     T table[kGroups][256];
     std::fill(out, out + size, T(0));
     for (int64_t at = 0; at < n; at += 64, grouped += size) {
@@ -100,9 +102,8 @@ CARDBOOST_SCALAR void sums_by_table(const uint64_t* __restrict grouped, int64_t 
         fill_tables(x + at, own, table);
         for (int64_t i = 0; i < size; ++i) {
             const uint64_t w = grouped[i];
-            const T low = (table[0][w & 255] + table[1][w >> 8 & 255]) + (table[2][w >> 16 & 255] + table[3][w >> 24 & 255]);
-            const T high = (table[4][w >> 32 & 255] + table[5][w >> 40 & 255]) + (table[6][w >> 48 & 255] + table[7][w >> 56]);
-            out[i] += low + high;
+            auto sum = [&](int g) { return table[g][w >> (8 * g) & 255] + table[g + 1][w >> (8 * g + 8) & 255]; };
+            out[i] += (sum(0) + sum(2)) + (sum(4) + sum(6));
         }
     }
 }
@@ -122,13 +123,18 @@ SignBits transpose(const SignBits& a) {
     SignBits out(a.length, a.lines);
     for (int64_t g = 0; 8 * g < a.lines; ++g) {
         const int64_t own = std::min<int64_t>(8, a.lines - 8 * g);
-        for (int64_t h = 0; 8 * h < a.length; ++h) {
-            uint64_t square = 0;
-            for (int64_t k = 0; k < own; ++k) square |= byte_of(a.line(8 * g + k), h) << (8 * k);
-            square = transpose_square(square);
-            const int64_t columns = std::min<int64_t>(8, a.length - 8 * h);
-            for (int64_t i = 0; i < columns; ++i)
-                out.line(8 * h + i)[g / 8] |= (square >> (8 * i) & 255) << (g % 8 * 8);
+        const int shift = static_cast<int>(g % 8 * 8);
+        for (int64_t word = 0; word < a.words; ++word) {
+            uint64_t eight[8] = {};
+            for (int64_t k = 0; k < own; ++k) eight[k] = a.line(8 * g + k)[word];
+            for (int64_t h = 0; h < 8 && 64 * word + 8 * h < a.length; ++h) {
+                uint64_t square = 0;
+                for (int k = 0; k < 8; ++k) square |= (eight[k] >> (8 * h) & 255) << (8 * k);
+                square = transpose_square(square);
+                const int64_t first = 64 * word + 8 * h, columns = std::min<int64_t>(8, a.length - first);
+                for (int64_t i = 0; i < columns; ++i)
+                    out.line(first + i)[g / 8] |= (square >> (8 * i) & 255) << shift;
+            }
         }
     }
     return out;
