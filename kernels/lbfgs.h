@@ -51,7 +51,8 @@ struct BoxState {
     double *z, *F, *edges;    // weights, margins and edges there
     double *steps, *changes;  // the last steps and the changes of the gradient
     double *objective, *gained;  // and the share of the objective that the last step took off
-    int64_t *started, *next, *held, *flat;  // line of the next pair, number of pairs, steps that gained nothing
+    int64_t *started;  // whether the start has been looked at
+    int64_t *next, *held, *flat;  // line of the next pair, number of pairs, steps that gained nothing
     int capacity;
 };
 
