@@ -10,9 +10,23 @@
 #else
 #define CARDBOOST_CLONES
 #endif
+// Lookups: collecting them in vectors costs more than it saves.
+#if defined(__GNUC__) && !defined(__clang__)
+#define CARDBOOST_SCALAR __attribute__((optimize("no-tree-vectorize")))
+#else
+#define CARDBOOST_SCALAR
+#endif
 #define CARDBOOST_INLINE inline __attribute__((always_inline))
 
 namespace cardboost {
+
+// Four numbers that are added or multiplied at once.
+template <class T>
+struct FourOf {
+    typedef T type __attribute__((vector_size(4 * sizeof(T))));
+};
+template <class T>
+using Four = typename FourOf<T>::type;
 
 constexpr int kBins = 256;         // table entries per feature
 constexpr int kMissing = 255;      // the bin of missing values

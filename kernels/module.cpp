@@ -5,6 +5,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 
@@ -12,6 +14,7 @@
 #include "decimals.h"
 #include "dense.h"
 #include "histogram.h"
+#include "lbfgs.h"
 #include "loss.h"
 #include "margins.h"
 #include "nodes.h"
@@ -398,70 +401,110 @@ auto py_dense_gram_real(In<double, 2> a, In<int32_t, 1> left, In<int32_t, 1> col
     return out;
 }
 
-auto py_pack_signs(nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu, nb::ro> a) {
+auto py_pack_signs(nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu, nb::ro> a, bool by_column) {
     const bool real = a.dtype() == nb::dtype<double>();
     require(real || a.dtype() == nb::dtype<int8_t>(), "pack_signs: int8 or float64");
-    auto packed = make<uint8_t>({(a.shape(0) + 7) / 8, a.shape(1)});
+    require(a.shape(0) && a.shape(1), "pack_signs: no entries");
+    require(a.shape(by_column ? 0 : 1) <= static_cast<size_t>(std::numeric_limits<int32_t>::max()),
+            "pack_signs: too many columns");
+    SignBits lines(static_cast<int64_t>(a.shape(0)), static_cast<int64_t>(a.shape(1)));
+    SignBits columns(0, 0), rows(0, 0);
+    std::vector<int32_t> plus, minus;
     bool signs;
     {
         nb::gil_scoped_release release;
-        std::memset(packed.data(), 0, packed.size());
         signs = pack_signs(real ? static_cast<const double*>(a.data()) : nullptr,
-                           real ? nullptr : static_cast<const int8_t*>(a.data()), a.shape(0), a.shape(1),
-                           packed.data());
+                           real ? nullptr : static_cast<const int8_t*>(a.data()), lines);
+        if (signs) {
+            columns = distinct_lines(by_column ? lines : transpose(lines), plus, minus);
+            rows = transpose(columns);
+        }
     }
-    return std::make_tuple(signs, packed);
+    auto grouped = [](const SignBits& bits) {
+        auto out = make<uint64_t>({static_cast<size_t>(bits.words), static_cast<size_t>(bits.lines)});
+        nb::gil_scoped_release release;
+        group_signs(bits, out.data());
+        return out;
+    };
+    auto sides = make<int32_t>({2, plus.size()});
+    std::copy(plus.begin(), plus.end(), sides.data());
+    std::copy(minus.begin(), minus.end(), sides.data() + plus.size());
+    return std::make_tuple(signs, grouped(columns), grouped(rows), sides);
 }
 
-auto py_transpose_signs(In<uint8_t, 2> packed, size_t lines) {
-    require(packed.shape(0) == (lines + 7) / 8, "transpose_signs: one line of bytes for eight lines");
-    auto out = make<uint8_t>({(packed.shape(1) + 7) / 8, lines});
+// What both kinds of matrices share: prices and limits of the two sides of zero, and the state.
+struct BoxArrays {
+    In<double, 2> l1, l2, limit;
+    InOut<double, 1> z, F, edges;
+    InOut<double, 3> pairs;
+    InOut<double, 1> numbers;
+    InOut<int64_t, 1> counts;
+};
+
+auto run_lbfgs(Products& A, LossKind kind, const RowWeights& w, const BoxArrays& on, double tolerance, int most,
+               int threads) {
+    const size_t n = on.z.shape(0), capacity = on.pairs.shape(1);
+    require(kind != LossKind::squared, "lbfgs: the loss must be one of the margin");
+    for (const auto& side : {on.l1, on.l2, on.limit})
+        require(side.shape(0) == 2 && side.shape(1) == n, "lbfgs: prices and limits must have shape (2, columns)");
+    require(on.edges.shape(0) == n, "lbfgs: edges and weights differ in length");
+    require(on.pairs.shape(0) == 2 && capacity >= 1 && on.pairs.shape(2) == n, "lbfgs: pairs of another size");
+    require(on.numbers.shape(0) == 2 && on.counts.shape(0) == 4, "lbfgs: a state of another size");
+    int64_t* counts = on.counts.data();
+    require(counts[1] >= 0 && counts[1] < static_cast<int64_t>(capacity) && counts[2] >= 0 &&
+                counts[2] <= static_cast<int64_t>(capacity),
+            "lbfgs: more pairs than there is room for");
+    require(most >= 1 && most <= 1000000, "lbfgs: between 1 and 1000000 points");
+    for (size_t k = 0; k < 2 * n; ++k)
+        require(on.l1.data()[k] >= 0.0 && on.limit.data()[k] >= 0.0 &&
+                    (on.l2.data()[k] > 0.0 || on.limit.data()[k] == 0.0),
+                "lbfgs: l1 and limits must be at least 0, and l2 above 0 on every side that is open");
+    auto side = [&](size_t k) { return Side{on.l1.data() + k * n, on.l2.data() + k * n, on.limit.data() + k * n}; };
+    const BoxProblem problem{A, kind, w, side(0), side(1), static_cast<int>(n),
+                             static_cast<int64_t>(on.F.shape(0)), threads};
+    const BoxState state{on.z.data(), on.F.data(), on.edges.data(), on.pairs.data(), on.pairs.data() + capacity * n,
+                         on.numbers.data(), on.numbers.data() + 1, counts, counts + 1, counts + 2, counts + 3,
+                         static_cast<int>(capacity)};
+    auto records = make<double>({static_cast<size_t>(most), static_cast<size_t>(kRecord)});
+    BoxEnd end;
+    int points;
     {
         nb::gil_scoped_release release;
-        transpose_signs(packed.data(), lines, packed.shape(1), out.data());
+        points = lbfgs_steps(problem, state, tolerance, most, records.data(), &end);
     }
-    return out;
+    return std::make_tuple(static_cast<int>(end), points, records);
 }
 
-template <class T>
-auto py_sign_sums(In<uint8_t, 2> packed, In<T, 1> x) {
-    require(packed.shape(0) == (x.shape(0) + 7) / 8, "sign_sums: one line of bytes for eight entries");
-    auto out = make<T>({packed.shape(1)});
-    {
-        nb::gil_scoped_release release;
-        sign_sums(packed.data(), packed.shape(1), x.shape(0), x.data(), out.data());
-    }
-    return out;
+auto py_lbfgs_signs(In<uint64_t, 2> by_column, In<uint64_t, 2> by_row, int loss, Maybe<int64_t, 1> count,
+                    Maybe<double, 1> factor, TotalsTuple totals, In<double, 2> l1, In<double, 2> l2,
+                    In<double, 2> limit, InOut<double, 1> z, InOut<double, 1> F, InOut<double, 1> edges,
+                    InOut<double, 3> pairs, InOut<double, 1> numbers, InOut<int64_t, 1> counts, double tolerance,
+                    int most, int threads) {
+    const size_t rows = F.shape(0), n = z.shape(0);
+    require(by_column.shape(0) == (rows + 63) / 64 && by_column.shape(1) == n && by_row.shape(0) == (n + 63) / 64 &&
+                by_row.shape(1) == rows,
+            "lbfgs_signs: packed signs of another size");
+    const RowWeights w = row_weights(count, factor, totals, rows);
+    const auto A = sign_products(by_column.data(), by_row.data(), static_cast<int>(n), static_cast<int64_t>(rows), w);
+    return run_lbfgs(*A, loss_kind(loss), w, {l1, l2, limit, z, F, edges, pairs, numbers, counts}, tolerance, most,
+                     threads);
 }
 
-auto py_lbfgs_direction(In<double, 2> steps, In<double, 2> changes, In<double, 1> x, In<double, 1> upper,
-                        In<double, 1> gradient) {
-    const size_t n = x.shape(0);
-    require(steps.shape(0) == changes.shape(0), "lbfgs_direction: as many steps as changes");
-    require(steps.shape(1) == n && changes.shape(1) == n && upper.shape(0) == n && gradient.shape(0) == n,
-            "lbfgs_direction: sizes differ");
-    auto d = make<double>({n});
-    {
-        nb::gil_scoped_release release;
-        lbfgs_direction(steps.data(), changes.data(), static_cast<int>(steps.shape(0)), static_cast<int>(n), x.data(),
-                        upper.data(), gradient.data(), d.data());
-    }
-    return d;
-}
-
-auto py_project_step(In<double, 1> x, In<double, 1> d, double step, In<double, 1> gradient, In<double, 1> l1,
-                     In<double, 1> l2, In<double, 1> upper) {
-    const size_t n = x.shape(0);
-    require(d.shape(0) == n && gradient.shape(0) == n && l1.shape(0) == n && l2.shape(0) == n && upper.shape(0) == n,
-            "project_step: sizes differ");
-    auto trial = make<double>({n}), moved = make<double>({n});
-    double price, slope;
-    {
-        nb::gil_scoped_release release;
-        price = project_step(static_cast<int>(n), x.data(), d.data(), step, gradient.data(), l1.data(), l2.data(),
-                             upper.data(), trial.data(), moved.data(), &slope);
-    }
-    return std::make_tuple(trial, moved, price, slope);
+auto py_lbfgs_dense(nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu> a, bool signs, double largest,
+                    int loss, Maybe<int64_t, 1> count, Maybe<double, 1> factor, TotalsTuple totals, In<double, 2> l1,
+                    In<double, 2> l2, In<double, 2> limit, InOut<double, 1> z, InOut<double, 1> F,
+                    InOut<double, 1> edges, InOut<double, 3> pairs, InOut<double, 1> numbers,
+                    InOut<int64_t, 1> counts, double tolerance, int most, int threads) {
+    const bool small = a.dtype() == nb::dtype<int8_t>();
+    require(small || a.dtype() == nb::dtype<double>(), "columns must be int8 or float64");
+    const size_t rows = F.shape(0), n = z.shape(0);
+    require(a.shape(0) == n && a.shape(1) == rows, "lbfgs_dense: a matrix of another size");
+    const RowWeights w = row_weights(count, factor, totals, rows);
+    const auto A = dense_products(small ? static_cast<const int8_t*>(a.data()) : nullptr,
+                                  small ? nullptr : static_cast<const double*>(a.data()), signs, largest,
+                                  static_cast<int>(n), static_cast<int64_t>(rows), w, threads);
+    return run_lbfgs(*A, loss_kind(loss), w, {l1, l2, limit, z, F, edges, pairs, numbers, counts}, tolerance, most,
+                     threads);
 }
 
 auto py_minimise_quadratic(In<double, 2> q, In<double, 1> gradient, In<double, 1> x0, In<double, 1> slope,
@@ -521,8 +564,12 @@ auto py_bound_nodes(int loss, Maybe<uint8_t, 2> packed, Maybe<double, 2> dense, 
             "bound_nodes: nodes differ in size");
     for (size_t j = 0; j < n; ++j)
         require(l1.data()[j] >= 0 && l2.data()[j] >= 0 && l0.data()[j] >= 0 && upper.data()[j] >= 0 &&
-                    std::isfinite(upper.data()[j]),
+                    std::isfinite(l1.data()[j] + l2.data()[j] + l0.data()[j] + upper.data()[j]),
                 "bound_nodes: prices must be at least 0 and boxes finite");
+    for (size_t k = 0; k < nodes * n; ++k)
+        require(state.data()[k] >= 0 && state.data()[k] <= 2 && std::isfinite(start.data()[k]),
+                "bound_nodes: states must be 0, 1 or 2 and weights finite");
+    for (size_t k = 0; k < nodes; ++k) require(tau.data()[k] >= 0, "bound_nodes: tau must be at least 0");
     ChoiceProblem problem{static_cast<LossKind>(loss), static_cast<int>(n), static_cast<int64_t>(m),
                           packed ? packed->data() : nullptr, dense ? dense->data() : nullptr, share.data(), l1.data(),
                           l2.data(), l0.data(), upper.data(), charged.data(), max_terms};
@@ -598,12 +645,15 @@ NB_MODULE(_kernels, m) {
     m.def("dense_gram", &py_dense_gram, "a"_a, "signs"_a, "left"_a, "columns"_a, "q"_a, "threads"_a);
     m.def("dense_gram_real", &py_dense_gram_real, "a"_a, "left"_a, "columns"_a, "value"_a, "count"_a.none(), "scale"_a,
           "quick"_a, "threads"_a);
-    m.def("pack_signs", &py_pack_signs, "a"_a);
-    m.def("sign_sums", &py_sign_sums<double>, "packed"_a, "x"_a.noconvert());
-    m.def("sign_sums", &py_sign_sums<int64_t>, "packed"_a, "x"_a.noconvert());
-    m.def("transpose_signs", &py_transpose_signs, "packed"_a, "lines"_a);
-    m.def("lbfgs_direction", &py_lbfgs_direction, "steps"_a, "changes"_a, "x"_a, "upper"_a, "gradient"_a);
-    m.def("project_step", &py_project_step, "x"_a, "d"_a, "step"_a, "gradient"_a, "l1"_a, "l2"_a, "upper"_a);
+    m.def("pack_signs", &py_pack_signs, "a"_a, "by_column"_a);
+    m.def("lbfgs_signs", &py_lbfgs_signs, "by_column"_a, "by_row"_a, "loss"_a, "count"_a.none(), "factor"_a.none(),
+          "totals"_a, "l1"_a, "l2"_a, "limit"_a, "z"_a.noconvert(), "F"_a.noconvert(), "edges"_a.noconvert(),
+          "pairs"_a.noconvert(), "numbers"_a.noconvert(), "counts"_a.noconvert(), "tolerance"_a, "most"_a,
+          "threads"_a);
+    m.def("lbfgs_dense", &py_lbfgs_dense, "a"_a, "signs"_a, "largest"_a, "loss"_a, "count"_a.none(), "factor"_a.none(),
+          "totals"_a, "l1"_a, "l2"_a, "limit"_a, "z"_a.noconvert(), "F"_a.noconvert(), "edges"_a.noconvert(),
+          "pairs"_a.noconvert(), "numbers"_a.noconvert(), "counts"_a.noconvert(), "tolerance"_a, "most"_a,
+          "threads"_a);
     m.def("minimise_quadratic", &py_minimise_quadratic, "q"_a, "gradient"_a, "x0"_a, "slope"_a, "knee"_a, "curve"_a,
           "upper"_a, "tolerance"_a, "max_iterations"_a);
     m.def("score_supports", &py_score_supports, "q"_a, "gradient"_a, "x0"_a, "slope"_a, "curve"_a, "upper"_a,

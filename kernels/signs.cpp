@@ -1,4 +1,5 @@
-// A product with signs needs one table of 256 sums per eight entries, then one lookup for each result.
+// A product with signs needs one table of 256 sums per eight entries, then one lookup for each result; eight
+// tables at a time stay in the first cache and are asked with one word of 64 signs.
 #include "signs.h"
 
 #include <algorithm>
@@ -9,33 +10,44 @@ namespace {
 
 constexpr uint64_t kOne = 0x3ff0000000000000ull;  // the bits of 1.0
 
-// Adds the sign bits of one line at position k of `bytes`; returns whether all entries were +-1.
-CARDBOOST_CLONES
-bool add_line64(const double* line, int64_t n, int k, uint8_t* bytes) {
-    uint64_t wrong = 0;
-    for (int64_t i = 0; i < n; ++i) {
+// The signs of up to 64 entries; `wrong` keeps a bit of every entry that is not +-1.
+CARDBOOST_INLINE uint64_t word_of(const double* x, int64_t n, uint64_t& wrong) {
+    uint64_t word = 0;
+    for (int64_t k = 0; k < n; ++k) {
         uint64_t bits;
-        std::memcpy(&bits, line + i, 8);
+        std::memcpy(&bits, x + k, 8);
         wrong |= (bits << 1) ^ (kOne << 1);
-        bytes[i] = static_cast<uint8_t>(bytes[i] | ((bits >> 63) << k));
+        word |= (bits >> 63) << k;
     }
+    return word;
+}
+
+CARDBOOST_INLINE uint64_t word_of(const int8_t* x, int64_t n, uint64_t& wrong) {
+    uint64_t word = 0;
+    for (int64_t k = 0; k < n; ++k) {
+        wrong |= static_cast<uint64_t>(x[k] != 1 && x[k] != -1);
+        word |= static_cast<uint64_t>(x[k] < 0) << k;
+    }
+    return word;
+}
+
+template <class T>
+CARDBOOST_INLINE bool pack_line(const T* x, int64_t n, uint64_t* out) {
+    uint64_t wrong = 0;
+    int64_t k = 0;
+    for (; k + 64 <= n; k += 64) *out++ = word_of(x + k, 64, wrong);
+    if (k < n) *out = word_of(x + k, n - k, wrong);
     return wrong == 0;
 }
 
 CARDBOOST_CLONES
-bool add_line8(const int8_t* line, int64_t n, int k, uint8_t* bytes) {
-    uint8_t wrong = 0;
-    for (int64_t i = 0; i < n; ++i) {
-        const uint8_t bits = static_cast<uint8_t>(line[i]);
-        const uint8_t negative = bits >> 7;
-        wrong = static_cast<uint8_t>(wrong | ((bits ^ (negative ? 0xff : 0)) + negative) ^ 1);
-        bytes[i] = static_cast<uint8_t>(bytes[i] | (negative << k));
-    }
-    return wrong == 0;
-}
+bool pack_line64(const double* x, int64_t n, uint64_t* out) { return pack_line(x, n, out); }
+
+CARDBOOST_CLONES
+bool pack_line8(const int8_t* x, int64_t n, uint64_t* out) { return pack_line(x, n, out); }
 
 // byte r of the result holds bit r of each of the eight bytes
-CARDBOOST_INLINE uint64_t transpose(uint64_t x) {
+CARDBOOST_INLINE uint64_t transpose_square(uint64_t x) {
     uint64_t t = (x ^ (x >> 7)) & 0x00aa00aa00aa00aaull;
     x ^= t ^ (t << 7);
     t = (x ^ (x >> 14)) & 0x0000cccc0000ccccull;
@@ -44,72 +56,134 @@ CARDBOOST_INLINE uint64_t transpose(uint64_t x) {
     return x ^ t ^ (t << 28);
 }
 
-// all sums of +-x over eight entries (absent ones count 0), indexed by the byte of signs
+constexpr int kGroups = 8;  // of eight entries in a word
+
+// For each group all sums of +-x over its entries (those beyond n count 0), by the byte of their signs
 template <class T>
-void fill_table(const T* x, int size, T* out) {
-    out[0] = 0;
-    for (int k = 0; k < size; ++k) out[0] += x[k];
-    for (int k = 0; k < 8; ++k)
-        for (int b = 0; b < (1 << k); ++b) out[(1 << k) + b] = k < size ? out[b] - 2 * x[k] : out[b];
+CARDBOOST_INLINE void fill(const T* x, int n, T (*table)[256]) {
+    for (int g = 0; g < kGroups; ++g) {
+        T own[8] = {};
+        for (int k = 0; k < 8 && 8 * g + k < n; ++k) own[k] = x[8 * g + k];
+        T two[4][4];  // of every two entries, by their signs
+        for (int p = 0; p < 4; ++p) {
+            two[p][0] = own[2 * p] + own[2 * p + 1];
+            two[p][1] = own[2 * p + 1] - own[2 * p];
+            two[p][2] = -two[p][1];
+            two[p][3] = -two[p][0];
+        }
+        Four<T> first, low[4];
+        std::memcpy(&first, two[0], sizeof first);
+        for (int b = 0; b < 4; ++b) low[b] = first + two[1][b];
+        T* out = table[g];
+        for (int a = 0; a < 16; ++a) {
+            const T high = two[2][a % 4] + two[3][a / 4];
+            for (int b = 0; b < 4; ++b, out += 4) {
+                const Four<T> sum = low[b] + high;
+                std::memcpy(out, &sum, sizeof sum);
+            }
+        }
+    }
 }
 
-// Four groups of eight entries share one pass over the sums.
+CARDBOOST_CLONES
+void fill_tables(const double* x, int n, double (*table)[256]) { fill(x, n, table); }
+
+CARDBOOST_CLONES
+void fill_tables(const int64_t* x, int n, int64_t (*table)[256]) { fill(x, n, table); }
+
 template <class T>
-void sums_by_table(const uint8_t* __restrict packed, int64_t size, int64_t n, const T* x, T* __restrict out) {
-    T table[4][256];
-    const uint8_t* bytes[4];
+CARDBOOST_SCALAR void sums_by_table(const uint64_t* __restrict grouped, int64_t size, int64_t n, const T* x,
+                                    T* __restrict out) {
+    T table[kGroups][256];
     std::fill(out, out + size, T(0));
-    const int64_t groups = (n + 7) / 8;
-    for (int64_t g = 0; g < groups;) {
-        int filled = 0;
-        for (; g < groups && filled < 4; ++g) {
-            const int own = static_cast<int>(std::min<int64_t>(8, n - 8 * g));
-            if (std::all_of(x + 8 * g, x + 8 * g + own, [](T v) { return v == 0; })) continue;
-            fill_table(x + 8 * g, own, table[filled]);
-            bytes[filled++] = packed + g * size;
-        }
-        if (filled == 4) {
-            const uint8_t *a = bytes[0], *b = bytes[1], *c = bytes[2], *d = bytes[3];
-            for (int64_t i = 0; i < size; ++i)
-                out[i] += (table[0][a[i]] + table[1][b[i]]) + (table[2][c[i]] + table[3][d[i]]);
-        } else {
-            for (int k = 0; k < filled; ++k)
-                for (int64_t i = 0; i < size; ++i) out[i] += table[k][bytes[k][i]];
+    for (int64_t at = 0; at < n; at += 64, grouped += size) {
+        const int own = static_cast<int>(std::min<int64_t>(64, n - at));
+        if (std::all_of(x + at, x + at + own, [](T v) { return v == 0; })) continue;
+        fill_tables(x + at, own, table);
+        for (int64_t i = 0; i < size; ++i) {
+            const uint64_t w = grouped[i];
+            auto sum = [&](int g) { return table[g][w >> (8 * g) & 255] + table[g + 1][w >> (8 * g + 8) & 255]; };
+            out[i] += (sum(0) + sum(2)) + (sum(4) + sum(6));
         }
     }
 }
 
 }  // namespace
 
-bool pack_signs(const double* a64, const int8_t* a8, int64_t lines, int64_t length, uint8_t* packed) {
-    for (int64_t line = 0; line < lines; ++line) {
-        uint8_t* bytes = packed + line / 8 * length;
-        const int k = static_cast<int>(line % 8);
-        const int64_t at = line * length;
-        if (!(a64 ? add_line64(a64 + at, length, k, bytes) : add_line8(a8 + at, length, k, bytes))) return false;
+bool pack_signs(const double* a64, const int8_t* a8, SignBits& out) {
+    for (int64_t k = 0; k < out.lines; ++k) {
+        const int64_t at = k * out.length;
+        if (!(a64 ? pack_line64(a64 + at, out.length, out.line(k)) : pack_line8(a8 + at, out.length, out.line(k))))
+            return false;
     }
     return true;
 }
 
-void transpose_signs(const uint8_t* packed, int64_t lines, int64_t length, uint8_t* out) {
-    for (int64_t g = 0; 8 * g < lines; ++g)
-        for (int64_t h = 0; 8 * h < length; ++h) {
-            uint8_t square[8] = {};
-            std::copy_n(packed + g * length + 8 * h, std::min<int64_t>(8, length - 8 * h), square);
-            uint64_t bits = 0;
-            for (int i = 0; i < 8; ++i) bits |= static_cast<uint64_t>(square[i]) << (8 * i);
-            bits = transpose(bits);
-            const int64_t own = std::min<int64_t>(8, lines - 8 * g);
-            for (int64_t k = 0; k < own; ++k) out[h * lines + 8 * g + k] = static_cast<uint8_t>(bits >> (8 * k));
+SignBits transpose(const SignBits& a) {
+    SignBits out(a.length, a.lines);
+    for (int64_t g = 0; 8 * g < a.lines; ++g) {
+        const int64_t own = std::min<int64_t>(8, a.lines - 8 * g);
+        const int shift = static_cast<int>(g % 8 * 8);
+        for (int64_t word = 0; word < a.words; ++word) {
+            uint64_t eight[8] = {};
+            for (int64_t k = 0; k < own; ++k) eight[k] = a.line(8 * g + k)[word];
+            for (int64_t h = 0; h < 8 && 64 * word + 8 * h < a.length; ++h) {
+                uint64_t square = 0;
+                for (int k = 0; k < 8; ++k) square |= (eight[k] >> (8 * h) & 255) << (8 * k);
+                square = transpose_square(square);
+                const int64_t first = 64 * word + 8 * h, columns = std::min<int64_t>(8, a.length - first);
+                for (int64_t i = 0; i < columns; ++i)
+                    out.line(first + i)[g / 8] |= (square >> (8 * i) & 255) << shift;
+            }
         }
+    }
+    return out;
 }
 
-void sign_sums(const uint8_t* packed, int64_t size, int64_t n, const double* x, double* out) {
-    sums_by_table(packed, size, n, x, out);
+SignBits distinct_lines(const SignBits& a, std::vector<int32_t>& plus, std::vector<int32_t>& minus) {
+    size_t slots = 16;
+    while (slots < 2 * static_cast<size_t>(a.lines)) slots *= 2;
+    std::vector<int32_t> table(slots, -1);  // the last line kept of every content
+    SignBits out(a.lines, a.length);
+    const uint64_t rest = a.length % 64 ? (uint64_t{1} << (a.length % 64)) - 1 : ~uint64_t{0};
+    int32_t kept = 0;
+    for (int32_t j = 0; j < a.lines; ++j) {
+        uint64_t* line = out.line(kept);
+        const bool opposite = a.line(j)[0] & 1;
+        uint64_t hash = 0;
+        for (int64_t k = 0; k < a.words; ++k) {
+            line[k] = opposite ? ~a.line(j)[k] : a.line(j)[k];
+            if (k + 1 == a.words) line[k] &= rest;
+            hash = (hash ^ line[k]) * 0x9e3779b97f4a7c15ull;
+            hash ^= hash >> 32;
+        }
+        size_t slot = hash & (slots - 1);
+        while (table[slot] >= 0 && !std::equal(line, line + a.words, out.line(table[slot])))
+            slot = (slot + 1) & (slots - 1);
+        std::vector<int32_t>&own = opposite ? minus : plus, &other = opposite ? plus : minus;
+        if (table[slot] >= 0 && own[table[slot]] < 0) {
+            own[table[slot]] = j;
+            continue;
+        }
+        table[slot] = kept++;
+        own.push_back(j);
+        other.push_back(-1);
+    }
+    out.lines = kept;
+    return out;
 }
 
-void sign_sums(const uint8_t* packed, int64_t size, int64_t n, const int64_t* x, int64_t* out) {
-    sums_by_table(packed, size, n, x, out);
+void group_signs(const SignBits& a, uint64_t* out) {
+    for (int64_t k = 0; k < a.lines; ++k)
+        for (int64_t g = 0; g < a.words; ++g) out[g * a.lines + k] = a.line(k)[g];
+}
+
+void sign_sums(const uint64_t* grouped, int64_t size, int64_t n, const double* x, double* out) {
+    sums_by_table(grouped, size, n, x, out);
+}
+
+void sign_sums(const uint64_t* grouped, int64_t size, int64_t n, const int64_t* x, int64_t* out) {
+    sums_by_table(grouped, size, n, x, out);
 }
 
 }  // namespace cardboost

@@ -344,26 +344,87 @@ def dense_gram_real(a, left, columns, value, count, scale):
     return np.array(rows, dtype=np.int64).reshape(len(left), len(columns))
 
 
-def pack_signs(a) -> np.ndarray:
-    """Bit k of byte [g, i] is set where entry i of line 8 g + k is -1."""
-    return np.packbits(np.asarray(a) < 0, axis=0, bitorder="little")
+def sign_words(a) -> np.ndarray:
+    """Bit k of word [g, i] is set where entry i of line 64 g + k is -1."""
+    lines, length = a.shape
+    words = (lines + 63) // 64
+    out = np.zeros((words, length), dtype=np.uint64)
+    for k, i in zip(*np.nonzero(a < 0), strict=True):
+        out[k // 64, i] |= np.uint64(1) << np.uint64(k % 64)
+    return out
 
 
-def lbfgs_direction(steps, changes, x, upper, gradient) -> np.ndarray:
+def pack_signs(A) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """By column, by row, and the two columns that every stored one stands for."""
+    last: dict[bytes, int] = {}
+    sides: list[list[int]] = []
+    stored = []
+    for j, column in enumerate(np.asarray(A).astype(np.int8).T):
+        side = int(column[0] < 0)
+        content = -column if side else column
+        k = last.get(content.tobytes())
+        if k is None or sides[k][side] >= 0:
+            last[content.tobytes()] = k = len(sides)
+            sides.append([-1, -1])
+            stored.append(content)
+        sides[k][side] = j
+    matrix = np.array(stored).T
+    return sign_words(matrix), sign_words(matrix.T), np.array(sides, dtype=np.int32).T
+
+
+# ---------------------------------------------------------------- quasi-Newton steps
+
+
+def lbfgs_direction(steps, changes, slope) -> np.ndarray:
     """The BFGS inverse as a matrix, updated pair by pair, on the weights that may move."""
-    free = np.where(gradient < 0, x < upper, x > 0)
+    free = slope != 0
     pairs = [(s[free], y[free]) for s, y in zip(steps, changes, strict=True)]
     pairs = [(s, y) for s, y in pairs if s @ y > 1e-12 * np.sqrt((s @ s) * (y @ y))]
     inverse = np.eye(int(free.sum()))
+    if not steps:
+        inverse *= 0.1 / np.max(np.abs(slope), initial=1e-300)
     if pairs:
         s, y = pairs[-1]
         inverse *= (s @ y) / (y @ y)
     for s, y in pairs:
         left = np.eye(len(s)) - np.outer(s, y) / (s @ y)
         inverse = left @ inverse @ left.T + np.outer(s, s) / (s @ y)
-    d = np.zeros(len(x))
-    d[free] = -inverse @ gradient[free]
+    d = np.zeros(len(slope))
+    d[free] = -inverse @ slope[free]
     return d
+
+
+def lbfgs_steps(A, loss, weight, l1, l2, limit, z, most, capacity):
+    """Objective, weights, margins and edges of the first points. Prices and limits: for z > 0, for z < 0."""
+    share = weight / weight.sum()
+
+    def at(z):
+        F, side = A @ z, (z <= 0).astype(int)
+        own_l1, own_l2 = np.choose(side, l1), np.choose(side, l2)
+        rows = np.exp(-F) if loss == 0 else np.logaddexp(0.0, -F)
+        v = np.exp(-F) if loss == 0 else 1.0 / (1.0 + np.exp(F))
+        value = share @ rows + own_l1 @ np.abs(z) + 0.5 * own_l2 @ z**2
+        return value, z, F, A.T @ (share * v)
+
+    points, steps, changes = [at(z)], [], []
+    while len(points) < most:
+        value, z, _, edges = points[-1]
+        rise, fall = l1[0] + l2[0] * z - edges, l1[1] - l2[1] * z + edges
+        above = (z > 0) | ((z == 0) & (rise < fall))
+        up, own, box = (np.where(above, *two) for two in ((1, -1), (rise, fall), limit))
+        slope = np.where(np.where(own < 0, np.abs(z) < box, z != 0), up * own, 0.0)
+        d, length = lbfgs_direction(steps, changes, slope), 1.0
+        while True:
+            trial = up * np.clip(up * (z + length * d), 0, box)
+            found = at(trial)
+            if found[0] <= value + 1e-4 * slope @ (trial - z) or length < 1e-10:
+                break
+            length *= 0.5
+        curves = [np.where(w > 0, l2[0], l2[1]) * w for w in (trial, z)]
+        steps, changes = [*steps, trial - z], [*changes, curves[0] - curves[1] - (found[3] - edges)]
+        steps, changes = steps[-capacity:], changes[-capacity:]
+        points.append(found)
+    return points
 
 
 # ---------------------------------------------------------------- the master's quadratic
@@ -394,3 +455,28 @@ def predict_steps(columns, rows, cuts, offsets, levels, missing, base):
             parts[k, row] = missing[k] if math.isnan(x) else levels[offsets[k] + k + at]
         score += parts[k]
     return score, parts
+
+
+def node_bound(A, columns, state, w):
+    """D(u) for the row weights of w in a node: columns are free (0), in (1) or out (2)."""
+    share, charged = columns["share"], columns["charged"].astype(bool)
+    F = A @ w
+    if columns["loss"] == 0:
+        v, risk = np.exp(-F), np.exp(-F)
+    else:
+        v, risk = 1.0 / (1.0 + np.exp(F)), np.log1p(np.exp(-F))
+    u = share * v
+    excess = np.maximum(0.0, A.T @ u - columns["l1"])
+    with np.errstate(divide="ignore"):
+        best = np.where(columns["l2"] > 0, excess / np.where(columns["l2"] > 0, columns["l2"], 1.0), np.inf)
+    best = np.where(excess > 0, np.minimum(best, columns["upper"]), 0.0)
+    worth = excess * best - 0.5 * columns["l2"] * best**2 - columns["l0"]
+    usable = columns["upper"] > 0
+    inside = charged & (state == 1)
+    value = (
+        share @ risk + u @ F - worth[inside & usable].sum() - np.maximum(worth[~charged & usable], 0.0).sum()
+    )
+    terms = np.sort(np.maximum(worth[charged & (state == 0) & usable], 0.0))[::-1]
+    if columns["max_terms"] >= 0:
+        terms = terms[: max(0, columns["max_terms"] - int(inside.sum()))]
+    return value - terms.sum()

@@ -1,4 +1,4 @@
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,6 +7,7 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 U8 = NDArray[np.uint8]
+U64 = NDArray[np.uint64]
 I8 = NDArray[np.int8]
 Totals = tuple[float, float, float]
 
@@ -75,16 +76,48 @@ def dense_gram(a: I8, signs: bool, left: I32, columns: I32, q: I64, threads: int
 def dense_gram_real(
     a: F64, left: I32, columns: I32, value: F64, count: I64 | None, scale: float, quick: bool, threads: int
 ) -> I64: ...
-def pack_signs(a: NDArray[Any]) -> tuple[bool, U8]: ...
-def transpose_signs(packed: U8, lines: int) -> U8: ...
-@overload
-def sign_sums(packed: U8, x: F64) -> F64: ...
-@overload
-def sign_sums(packed: U8, x: I64) -> I64: ...
-def lbfgs_direction(steps: F64, changes: F64, x: F64, upper: F64, gradient: F64) -> F64: ...
-def project_step(
-    x: F64, d: F64, step: float, gradient: F64, l1: F64, l2: F64, upper: F64
-) -> tuple[F64, F64, float, float]: ...
+def pack_signs(a: NDArray[Any], by_column: bool) -> tuple[bool, U64, U64, I32]: ...
+def lbfgs_signs(
+    by_column: U64,
+    by_row: U64,
+    loss: int,
+    count: I64 | None,
+    factor: F64 | None,
+    totals: Totals,
+    l1: F64,
+    l2: F64,
+    limit: F64,
+    z: F64,
+    F: F64,
+    edges: F64,
+    pairs: F64,
+    numbers: F64,
+    counts: I64,
+    tolerance: float,
+    most: int,
+    threads: int,
+) -> tuple[int, int, F64]: ...
+def lbfgs_dense(
+    a: NDArray[Any],
+    signs: bool,
+    largest: float,
+    loss: int,
+    count: I64 | None,
+    factor: F64 | None,
+    totals: Totals,
+    l1: F64,
+    l2: F64,
+    limit: F64,
+    z: F64,
+    F: F64,
+    edges: F64,
+    pairs: F64,
+    numbers: F64,
+    counts: I64,
+    tolerance: float,
+    most: int,
+    threads: int,
+) -> tuple[int, int, F64]: ...
 def minimise_quadratic(
     q: F64,
     gradient: F64,

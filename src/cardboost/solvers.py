@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cardboost.boosting.column_generation import TraceRecord
 from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.cardinality.select import SearchOptions, Selection, select
+from cardboost.cardinality.select import METHODS, SearchOptions, Selection, select
 from cardboost.certificate.bounds import dual_bound, guarantee
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import data_digest
@@ -22,7 +22,7 @@ from cardboost.data.weights import RowWeights
 from cardboost.dictionary.columns import ColumnStore, MatrixPool
 from cardboost.dictionary.signs import SignMatrix
 from cardboost.losses import get_loss
-from cardboost.master.lbfgs import Products, projected_lbfgs
+from cardboost.master.lbfgs import ProjectedLbfgs
 from cardboost.master.newton import Master
 from cardboost.master.problem import Prices
 from cardboost.risk import EmpiricalRisk, RiskPoint
@@ -30,6 +30,11 @@ from cardboost.threads import usable_threads
 from cardboost.validation import number, whole
 
 Array = NDArray[np.float64]
+
+#: quasi-Newton steps after which the bound is looked at even if it cannot be close
+_LOOK_EVERY = 50
+#: entries of the matrix times steps in one call of the kernel, which cannot be interrupted
+_ENTRIES_PER_CALL = 2 * 10**9
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,25 +150,28 @@ class _Progress:
         self.records: list[TraceRecord] = []
         self.bound, self.steps = 0.0, 0
 
-    def stop(
-        self,
-        point: RiskPoint,
-        edges: Array,
-        prices: Prices,
-        objective: float,
-        columns: int,
-        terms: int,
-        look: bool = True,
-    ) -> str | None:
-        """Why to stop here, or None. ``look``: evaluate the bound; without it the best one so far is kept."""
-        if look:
-            self.bound = max(self.bound, dual_bound(point, edges, prices)[0])
-        largest = float(edges.max(initial=-math.inf))
-        seconds = time.perf_counter() - self.started
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.started
+
+    @property
+    def proven(self) -> bool:
+        """Whether the gap of the last point is within the tolerance."""
+        objective = self.records[-1].objective
+        return objective - self.bound <= self.tol * abs(objective)
+
+    def look(self, point: RiskPoint, edges: Array, prices: Prices) -> None:
+        """The bound at this point, if it is the best so far."""
+        self.bound = max(self.bound, dual_bound(point, edges, prices)[0])
+
+    def record(self, columns: int, terms: int, objective: float, largest: float, seconds: float) -> None:
         self.records.append(TraceRecord(columns, terms, objective, self.bound, largest, seconds))
+
+    def stop(self) -> str | None:
+        """Why to stop at the last point, or None."""
         if self.callback is not None and self.callback(self.records[-1]):
             return "stopped"
-        if objective - self.bound <= self.tol * abs(objective):
+        if self.proven:
             return "optimal"
         return "iteration limit" if self.steps >= self.max_iter else None
 
@@ -179,7 +187,10 @@ def _working_set(problem: _Matrix, risk: EmpiricalRisk, progress: _Progress) -> 
         edges = store.edges(everything, point)
         objective = point.value + prices.cost(x)
         used = np.flatnonzero(x)
-        status = progress.stop(point, edges, prices, objective, len(used), len(used))
+        progress.look(point, edges, prices)
+        largest = float(edges.max(initial=-math.inf))
+        progress.record(len(used), len(used), objective, largest, progress.seconds)
+        status = progress.stop()
         if status is not None:
             return x, point, status
         excess = np.where(x > 0, -math.inf, edges - prices.l1)
@@ -204,20 +215,28 @@ def _all_columns(problem: _Matrix, risk: EmpiricalRisk, progress: _Progress) -> 
     """Quasi-Newton steps on all columns; for l2 > 0, where the optimum may use very many of them."""
     n = problem.A.shape[1]
     prices = problem.prices(np.arange(n, dtype=np.int32))
-    products: Products = problem.signs or _stored(problem, risk.threads)
-
-    def stop(x: Array, point: RiskPoint, edges: Array, objective: float, gained: float) -> str | None:
-        progress.steps += 1
-        # the gap is far larger than the gain of a step: a bound cannot help before this
-        look = gained <= progress.tol or progress.steps % 10 == 1
-        return progress.stop(point, edges, prices, objective, n, int(np.count_nonzero(x)), look)
-
-    return projected_lbfgs(products, risk, prices, stop)
-
-
-def _stored(problem: _Matrix, threads: int) -> MatrixPool:
-    store = ColumnStore(np.ascontiguousarray(problem.A.T), threads)
-    return MatrixPool(store, np.arange(len(store), dtype=np.int32))
+    matrix = problem.signs or ColumnStore(np.ascontiguousarray(problem.A.T), risk.threads)
+    steps = ProjectedLbfgs(matrix, risk, prices)
+    most = 1 if progress.callback is not None else _ENTRIES_PER_CALL // problem.A.size + 1
+    while True:
+        to_limit = max(1, progress.max_iter - progress.steps)
+        to_look = _LOOK_EVERY - progress.steps % _LOOK_EVERY
+        before = progress.seconds
+        end, points = steps.advance(min(most, to_limit, to_look), progress.tol)
+        progress.steps += len(points)
+        point = risk.evaluate(steps.F)
+        for last, (objective, largest, terms, seconds) in zip(
+            range(1 - len(points), 1), points.tolist(), strict=True
+        ):
+            if last == 0 and (end != "limit" or to_limit == len(points) or to_look == len(points)):
+                progress.look(point, steps.edges, prices)
+            progress.record(n, int(terms), objective, largest, before + seconds)
+        if end == "precision":
+            progress.look(point, steps.edges, prices)
+            return steps.x, point, "optimal" if progress.proven else end
+        status = progress.stop()
+        if status is not None:
+            return steps.x, point, status
 
 
 def select_columns(

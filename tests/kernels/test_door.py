@@ -20,6 +20,14 @@ SIGNS = np.ones((2, 256), dtype=np.int8)
 V2 = np.zeros(2)
 OFFSETS = np.array([0, 1, 2])
 
+#: what the quasi-Newton steps of both kinds of matrices share
+BOX = {
+    "loss": 0, "count": None, "factor": None, "totals": TOTALS, "l1": np.zeros((2, 2)), "l2": np.ones((2, 2)),
+    "limit": np.ones((2, 2)), "z": np.zeros(2), "F": np.zeros(ROWS), "edges": np.zeros(2),
+    "pairs": np.zeros((2, 3, 2)), "numbers": np.zeros(2), "counts": np.zeros(4, np.int64), "tolerance": 1e-8,
+    "most": 2, "threads": 1,
+}  # fmt: skip
+
 #: a call that is right, as keyword arguments
 RIGHT = {
     "bin_columns": {"columns": COLUMNS, "weights": None, "max_bins": 255, "threads": 1},
@@ -66,13 +74,11 @@ RIGHT = {
         "a": A64, "left": FEATURES, "columns": FEATURES, "value": F, "count": None, "scale": 1.0,
         "quick": True, "threads": 1,
     },
-    "pack_signs": {"a": A8},
-    "transpose_signs": {"packed": np.zeros((2, 5), np.uint8), "lines": 10},
-    "sign_sums": {"packed": np.zeros((2, 5), np.uint8), "x": F},
-    "lbfgs_direction": {
-        "steps": np.ones((3, 2)), "changes": np.ones((3, 2)), "x": V2, "upper": V2, "gradient": V2,
+    "pack_signs": {"a": A8, "by_column": False},
+    "lbfgs_signs": {
+        "by_column": np.zeros((1, 2), np.uint64), "by_row": np.zeros((1, ROWS), np.uint64), **BOX,
     },
-    "project_step": {"x": V2, "d": V2, "step": 0.5, "gradient": V2, "l1": V2, "l2": V2, "upper": V2},
+    "lbfgs_dense": {"a": A64[:2], "signs": True, "largest": 1.0, **BOX},
     "minimise_quadratic": {
         "q": np.eye(2), "gradient": V2, "x0": V2, "slope": V2, "knee": V2, "curve": V2, "upper": V2,
         "tolerance": 1e-9, "max_iterations": 5,
@@ -80,6 +86,12 @@ RIGHT = {
     "score_supports": {
         "q": np.eye(2), "gradient": V2, "x0": V2, "slope": V2, "curve": V2, "upper": V2, "tolerance": 1e-9,
         "members": np.array([0, 1, 1], np.int32), "offsets": np.array([0, 2, 3]), "threads": 1,
+    },
+    "bound_nodes": {
+        "loss": 1, "packed": np.zeros((1, ROWS), np.uint8), "dense": None, "share": np.full(ROWS, 0.1),
+        "l1": V2, "l2": V2, "l0": V2, "upper": np.ones(2), "charged": np.ones(2, np.uint8), "max_terms": -1,
+        "state": np.zeros((3, 2), np.int8), "start": np.zeros((3, 2)), "tau": np.zeros(3), "cutoff": 1.0,
+        "max_steps": 5, "threads": 1,
     },
     "predict_steps": {
         "columns": COLUMNS, "rows": ROWS, "cuts": V2, "offsets": OFFSETS, "levels": np.zeros(4),
@@ -179,16 +191,31 @@ WRONG = [
     ("dense_gram_real", "count", np.zeros(11, np.int64)),
     ("pack_signs", "a", np.zeros((2, 3), np.int32)),
     ("pack_signs", "a", np.zeros(3)),
-    ("transpose_signs", "lines", 17),
-    ("transpose_signs", "lines", 8),
-    ("transpose_signs", "lines", -1),
-    ("sign_sums", "x", np.zeros(8)),
-    ("sign_sums", "x", np.zeros(17)),
-    ("sign_sums", "x", np.zeros(10, np.int32)),
-    ("lbfgs_direction", "steps", np.ones((2, 2))),
-    ("lbfgs_direction", "changes", np.ones((3, 3))),
-    *[("lbfgs_direction", name, np.zeros(3)) for name in ("x", "upper", "gradient")],
-    *[("project_step", name, np.zeros(3)) for name in ("x", "d", "gradient", "l1", "l2", "upper")],
+    ("pack_signs", "a", np.zeros((3, 0))),
+    ("pack_signs", "a", np.zeros((0, 3))),
+    ("lbfgs_signs", "by_column", np.zeros((2, 2), np.uint64)),
+    ("lbfgs_signs", "by_column", np.zeros((1, 3), np.uint64)),
+    ("lbfgs_signs", "by_row", np.zeros((1, 9), np.uint64)),
+    ("lbfgs_signs", "by_row", np.zeros((2, ROWS), np.uint64)),
+    ("lbfgs_dense", "a", np.ones((3, ROWS))),
+    ("lbfgs_dense", "a", np.ones((2, 9))),
+    ("lbfgs_dense", "a", np.ones((2, ROWS), np.float32)),
+    *[
+        (kernel, name, value)
+        for kernel in ("lbfgs_signs", "lbfgs_dense")
+        for name, value in (
+            ("loss", 2), ("loss", 3), ("count", np.ones(9, np.int64)), ("factor", np.ones(9)),
+            ("l1", np.zeros((2, 3))), ("l1", np.full((2, 2), -1.0)), ("l1", np.zeros(2)),
+            ("l2", np.zeros((2, 2))), ("l2", np.ones((1, 2))), ("l2", np.full((2, 2), np.nan)),
+            ("limit", np.ones((3, 2))), ("limit", np.full((2, 2), np.nan)), ("z", np.zeros(3)),
+            ("z", np.zeros(2, np.float32)),
+            ("F", np.zeros(9)), ("edges", np.zeros(3)), ("pairs", np.zeros((2, 0, 2))),
+            ("pairs", np.zeros((1, 3, 2))), ("pairs", np.zeros((2, 3, 3))), ("numbers", np.zeros(3)),
+            ("counts", np.zeros(3, np.int64)), ("counts", np.array([1, 3, 0, 0])),
+            ("counts", np.array([1, -1, 0, 0])), ("counts", np.array([1, 0, 4, 0])), ("most", 0),
+            ("most", 2 * 10**6),
+        )
+    ],
     ("minimise_quadratic", "q", np.eye(3)),
     ("minimise_quadratic", "q", np.zeros((2, 3))),
     *[("minimise_quadratic", name, np.zeros(3)) for name in ("gradient", "x0", "slope", "knee")],
@@ -200,6 +227,24 @@ WRONG = [
     ("score_supports", "offsets", np.array([0, 4, 3])),
     ("score_supports", "offsets", np.array([1, 2, 3])),
     ("score_supports", "offsets", np.empty(0, np.int64)),
+    ("bound_nodes", "loss", 2),
+    ("bound_nodes", "loss", -1),
+    ("bound_nodes", "packed", None),
+    ("bound_nodes", "packed", np.zeros((2, ROWS), np.uint8)),
+    ("bound_nodes", "packed", np.zeros((1, 9), np.uint8)),
+    ("bound_nodes", "dense", np.zeros((2, ROWS))),
+    ("bound_nodes", "share", np.zeros(9)),
+    *[("bound_nodes", name, np.zeros(3)) for name in ("l1", "l2", "l0", "upper")],
+    *[("bound_nodes", name, np.full(2, -1.0)) for name in ("l1", "l2", "l0", "upper")],
+    *[("bound_nodes", name, np.full(2, np.nan)) for name in ("l1", "l2", "l0", "upper")],
+    ("bound_nodes", "upper", np.full(2, np.inf)),
+    ("bound_nodes", "charged", np.ones(3, np.uint8)),
+    ("bound_nodes", "state", np.zeros((3, 3), np.int8)),
+    ("bound_nodes", "state", np.full((3, 2), 3, np.int8)),
+    ("bound_nodes", "start", np.zeros((2, 2))),
+    ("bound_nodes", "start", np.full((3, 2), np.nan)),
+    ("bound_nodes", "tau", np.zeros(2)),
+    ("bound_nodes", "tau", np.full(3, -1.0)),
     ("predict_steps", "columns", RAGGED),
     ("predict_steps", "columns", [TEN]),
     ("predict_steps", "rows", 9),

@@ -117,30 +117,3 @@ def test_scores_of_supports(case, candidates):
         x, _, _ = _kernels.minimise_quadratic(q, shifted, start, slope, none, curve, box, 1e-10, 500)
         after = reference.quadratic_model(q, gradient, x0, slope, none, curve, x)
         assert drop == pytest.approx(before - after, rel=1e-7, abs=1e-9)
-
-
-@given(st.integers(1, 12), st.integers(0, 6), st.integers(0, 10**6))
-def test_lbfgs_direction(n, pairs, seed):
-    rng = np.random.default_rng(seed)
-    root = rng.normal(size=(n, n))
-    steps = rng.normal(size=(pairs, n))
-    changes = steps @ (root @ root.T + 0.1 * np.eye(n))
-    upper = rng.choice([0.5, np.inf], n)
-    x = np.where(np.isinf(upper), rng.choice([0.0, 0.3], n), rng.choice([0.0, 0.3, 0.5], n))
-    gradient = rng.normal(size=n)
-    d = _kernels.lbfgs_direction(steps, changes, x, upper, gradient)
-    expected = reference.lbfgs_direction(steps, changes, x, upper, gradient)
-    np.testing.assert_allclose(d, expected, rtol=1e-6, atol=1e-6 * (1 + np.abs(expected).max()))
-
-
-@given(st.integers(1, 12), st.floats(0, 2), st.integers(0, 10**6))
-def test_project_step(n, step, seed):
-    rng = np.random.default_rng(seed)
-    upper = rng.choice([0.0, 0.5, np.inf], n)
-    x = np.minimum(rng.uniform(0, 1, n), upper)
-    d, gradient, l1, l2 = rng.normal(size=n), rng.normal(size=n), rng.uniform(size=n), rng.uniform(size=n)
-    trial, moved, price, slope = _kernels.project_step(x, d, step, gradient, l1, l2, upper)
-    np.testing.assert_array_equal(trial, np.clip(x + step * d, 0, upper))
-    np.testing.assert_array_equal(moved, trial - x)
-    assert price == pytest.approx(l1 @ trial + 0.5 * l2 @ trial**2)
-    assert slope == pytest.approx(gradient @ moved)

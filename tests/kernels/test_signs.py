@@ -1,4 +1,4 @@
-"""Packed signs and their products agree with plain matrices."""
+"""Packed signs agree with their twin; what is no sign is noticed. Their products: test_lbfgs.py."""
 
 import numpy as np
 import pytest
@@ -8,40 +8,43 @@ from hypothesis import strategies as st
 import reference
 from cardboost import _kernels
 
-SHAPES = st.tuples(st.integers(1, 40), st.integers(1, 40), st.integers(0, 10**6))
 
-
-@given(SHAPES, st.sampled_from([np.float64, np.int8]))
-def test_packing_both_ways(shape, dtype):
-    lines, length, seed = shape
-    a = np.random.default_rng(seed).choice([-1, 1], (lines, length)).astype(dtype)
-    signs, packed = _kernels.pack_signs(a)
-    assert signs
-    np.testing.assert_array_equal(packed, reference.pack_signs(a))
-    np.testing.assert_array_equal(_kernels.transpose_signs(packed, lines), reference.pack_signs(a.T))
-
-
-@given(SHAPES)
-def test_products(shape):
-    lines, length, seed = shape
+@given(st.integers(1, 150), st.integers(1, 80), st.integers(0, 10**6), st.sampled_from([np.float64, np.int8]))
+def test_packing_both_ways(rows, columns, seed, dtype):
     rng = np.random.default_rng(seed)
-    a = rng.choice([-1, 1], (lines, length)).astype(np.int8)
-    packed = reference.pack_signs(a)
-    whole = rng.integers(-(2**50), 2**50, lines) * rng.choice([0, 1], lines)
-    np.testing.assert_array_equal(_kernels.sign_sums(packed, whole), a.T.astype(np.int64) @ whole)
-    real = rng.normal(size=lines) * rng.choice([0, 1], lines)
-    np.testing.assert_allclose(_kernels.sign_sums(packed, real), a.T @ real, rtol=1e-12, atol=1e-12)
+    A = rng.choice([-1, 1], (rows, columns)).astype(dtype)
+    A = np.concatenate([A, -A[:, ::2], A[:, ::3], -A[:, ::3]], axis=1)
+    for signs, *packed in (
+        _kernels.pack_signs(A, False),
+        _kernels.pack_signs(np.ascontiguousarray(A.T), True),
+    ):
+        assert signs
+        for found, expected in zip(packed, reference.pack_signs(A), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_columns_that_differ_are_never_merged():
+    A = np.array(np.meshgrid(*[[-1.0, 1.0]] * 9)).reshape(9, -1)
+    sides = _kernels.pack_signs(A, False)[-1]
+    assert sides.shape == (2, 2**8)
+    np.testing.assert_array_equal(A[:, sides[0]], -A[:, sides[1]])
+
+
+def test_very_many_equal_columns():
+    sides = _kernels.pack_signs(np.ones((3, 200_000), np.int8), False)[-1]
+    np.testing.assert_array_equal(sides, [np.arange(200_000), np.full(200_000, -1)])
 
 
 @pytest.mark.parametrize("wrong", [0, 2, -2, 127, -128])
 def test_other_bytes_are_no_signs(wrong):
-    a = np.ones((3, 5), np.int8)
-    a[2, 4] = wrong
-    assert not _kernels.pack_signs(a)[0]
+    a = np.ones((3, 70), np.int8)
+    a[2, 69] = wrong
+    assert not _kernels.pack_signs(a, False)[0]
+    assert not _kernels.pack_signs(a, True)[0]
 
 
 @pytest.mark.parametrize("wrong", [0.0, -0.0, np.nan, np.inf, 1 + 1e-15, -1 + 1e-15, 2.0])
 def test_other_numbers_are_no_signs(wrong):
-    a = np.ones((3, 5))
+    a = np.ones((3, 70))
     a[1, 0] = wrong
-    assert not _kernels.pack_signs(a)[0]
+    assert not _kernels.pack_signs(a, False)[0]

@@ -142,12 +142,12 @@ class _Search:
     def __init__(self, merged: CardinalityProblem, incumbent: Incumbent, late: Callable[[], bool]) -> None:
         self.problem, self.incumbent, self.late = merged, incumbent, late
         self._pace = _FIRST_CHUNK  # nodes that take about as long as one may wait to look at the clock
-        self.polisher = Polisher(merged)
+        self.polisher = Polisher(merged, late)
         dense = np.ascontiguousarray(merged.pool.dense().T)
-        signs, packed = (False, None) if dense.dtype != np.int8 else _kernels.pack_signs(dense)
+        signs = dense.dtype == np.int8 and bool((dense != 0).all())
         p, k = merged.prices, merged.max_terms
         self._columns = (
-            packed if signs else None,
+            np.packbits(dense < 0, axis=0, bitorder="little") if signs else None,
             None if signs else dense.astype(np.float64),
             merged.risk.weights.normalised,
             p.l1, p.l2, p.l0, p.max_weight, p.charged.astype(np.uint8), -1 if k is None else k,
