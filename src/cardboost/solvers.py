@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from cardboost.boosting.column_generation import TraceRecord
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
+from cardboost.cardinality.qubo import QuboResult, anneal, is_sampler
 from cardboost.cardinality.relaxation import Relaxation, pool_relaxation
 from cardboost.certificate.bounds import dual_bound
 from cardboost.certificate.certificate import Certificate
@@ -62,6 +63,7 @@ class SelectionResult:
     status: str
     certificate: Certificate
     nodes: int
+    sampling: QuboResult | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,15 +243,19 @@ def select_columns(
     """Choose few columns of ``A`` and their weights: each costs ``l0``, at most ``max_terms`` are used.
 
     ``method="polish"`` is local search with convex refits and the bound of the convex relaxation;
-    ``max_weight=None`` takes twice the largest weight found.
+    ``max_weight=None`` takes twice the largest weight found. ``method="qubo"`` lets a sampler choose, with
+    ``bits`` bits per weight: the tabu search of dwave-samplers, or a dimod sampler that is given as
+    ``method``, or a function that makes one; ``sampling`` says what it gave (docs/annealers.md).
     """
-    if method != "polish":
-        raise ValueError(f"method={method!r} is not available yet; accepted is 'polish'.")
+    if method not in ("polish", "qubo") if isinstance(method, str) else not is_sampler(method):
+        raise ValueError(
+            f"method={method!r} is not available; accepted are 'polish', 'qubo' and samplers of dimod."
+        )
     kind = get_loss(loss)
     problem = _check_matrix(A, l1, l2, l0, max_weight, sample_weight)
     n = problem.A.shape[1]
     max_terms = None if max_terms is None else whole("max_terms", max_terms, 0)
-    whole("bits", bits, 1)
+    bits, seed = whole("bits", bits, 1), whole("seed", seed, 0)
     if max_nodes is not None:
         whole("max_nodes", max_nodes, 1)
     if max_terms is None and not (problem.l0 > 0).any():
@@ -263,7 +269,17 @@ def select_columns(
     task = CardinalityProblem(pool, risk, problem.prices(distinct), max_terms)
     limit = math.inf if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
     started = time.perf_counter()
-    found, refits = polish(task, None, lambda: time.perf_counter() > started + 0.6 * limit)
+
+    def late() -> bool:
+        return time.perf_counter() > started + 0.6 * limit
+
+    sampling = None
+    if method == "polish":
+        found, refits = polish(task, None, late)
+    else:
+        sampler = "tabu" if method == "qubo" else method
+        sampling = anneal(task, sampler, None, bits=bits, seed=seed, late=late)
+        found, refits = sampling.incumbent, sampling.work
     if max_weight is None:
         largest = float(np.max(found.weights, initial=0.0))
         task = task.with_box(2.0 * largest if largest > 0 else 1.0)
@@ -283,6 +299,7 @@ def select_columns(
         status=content["status"],
         certificate=Certificate(content),
         nodes=refits,
+        sampling=sampling,
     )
 
 
