@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from cardboost.boosting.column_generation import TraceRecord
 from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.cardinality.select import METHODS, SearchOptions, Selection, select
+from cardboost.cardinality.qubo import QuboResult
+from cardboost.cardinality.select import SearchOptions, Selection, check_method, select
 from cardboost.certificate.bounds import dual_bound, guarantee
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import data_digest
@@ -66,6 +67,7 @@ class SelectionResult:
     status: str
     certificate: Certificate
     nodes: int
+    sampling: QuboResult | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,6 +264,9 @@ def select_columns(
     ``max_nodes`` nodes (default: no limit) or ``time_limit`` seconds, with the best one found and a bound on
     how much better any other can be. ``"polish"`` is local search with convex refits and the bound of the
     convex relaxation. ``"auto"`` is polish, then exact search within a budget of work that takes seconds.
+    ``"qubo"`` lets a sampler choose, with ``bits`` bits per weight: the tabu search of dwave-samplers, or a
+    dimod sampler that is given as ``method``, or a function that makes one; ``sampling`` says what it gave
+    (docs/annealers.md).
 
     ``max_weight=None`` takes twice the largest weight that local search finds. The certificate proves
     ``lower_bound`` unless the search is too large for its 5 MB; then it proves the bound it states.
@@ -273,13 +278,12 @@ def select_columns(
     >>> result.status, len(result.support), result.certificate.verify(A)
     ('optimal', 7, True)
     """
-    if not isinstance(method, str) or method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}.")
+    check_method("method", method)
     kind = get_loss(loss)
     problem = _check_matrix(A, l1, l2, l0, max_weight, sample_weight)
     n = problem.A.shape[1]
     max_terms = None if max_terms is None else whole("max_terms", max_terms, 0)
-    whole("bits", bits, 1)
+    bits, seed = whole("bits", bits, 1), whole("seed", seed, 0)
     if max_nodes is not None:
         whole("max_nodes", max_nodes, 1)
     if max_terms is None and not (problem.l0 > 0).any():
@@ -294,7 +298,7 @@ def select_columns(
     limit = math.inf if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
     started = time.perf_counter()
     late = lambda share: time.perf_counter() > started + share * limit  # noqa: E731
-    options = SearchOptions(method, max_nodes, seed)
+    options = SearchOptions(method, max_nodes, bits, seed)
     found = select(task, None, options, late, boxed=max_weight is not None)
     task = found.problem
     null = risk.evaluate(np.zeros(problem.A.shape[0])).value
@@ -313,6 +317,7 @@ def select_columns(
         status=found.status,
         certificate=Certificate(content),
         nodes=found.nodes,
+        sampling=found.sampling,
     )
 
 

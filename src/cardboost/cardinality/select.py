@@ -1,6 +1,6 @@
 """One way through the selectors: local search, the box, more search, and the proof.
 
-    problem -> polish -> box -> relaxation -> exact search within its budget
+    problem -> polish, sampler -> box -> relaxation -> exact search within its budget
 
 Every selector works on the same problem and hands on the best choice so far; what is returned is the best of
 all, with leaves that bound any choice.
@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from cardboost.cardinality import exact
 from cardboost.cardinality.polish import Incumbent, polish
 from cardboost.cardinality.problem import CardinalityProblem
+from cardboost.cardinality.qubo import QuboResult, anneal, is_sampler
 from cardboost.cardinality.relaxation import Relaxation, pool_relaxation
 from cardboost.certificate.bounds import Leaf
 
 Array = NDArray[np.float64]
 
-METHODS = ("auto", "exact", "polish")
+METHODS = ("auto", "exact", "polish", "qubo")
 #: with "auto", nodes times the entries of the table that each of them reads
 _AUTO_WORK = 2e9
 _FILE = 4_000_000  # bytes that the leaves may take in a certificate
@@ -35,7 +36,15 @@ class SearchOptions:
 
     method: Any = "auto"
     max_nodes: int | None = 20_000
+    bits: int = 6
     seed: int = 0
+
+
+def check_method(name: str, method: Any) -> None:
+    """Refuse what is neither the name of a selector nor a sampler."""
+    if method not in METHODS if isinstance(method, str) else not is_sampler(method):
+        names = ", ".join(map(repr, METHODS))
+        raise ValueError(f"{name} must be one of {names}, or a sampler of dimod; got {method!r}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +63,7 @@ class Selection:
     status: str
     nodes: int
     notes: tuple[str, ...]
+    sampling: QuboResult | None = None
 
 
 def with_default_box(problem: CardinalityProblem, found: Incumbent) -> CardinalityProblem:
@@ -75,16 +85,26 @@ def select(
     ``late(share)`` says whether that share of the time is used up. ``boxed=False``: no box was given, and
     twice the largest weight found becomes one.
     """
-    found = start if start is not None else polish(problem, None, lambda: late(0.5))[0]
+    sampling, method = None, options.method
+    if method == "qubo" or not isinstance(method, str):
+        sampling = anneal(
+            problem, "tabu" if method == "qubo" else method, None if start is None else start.weights,
+            bits=options.bits, seed=options.seed, late=lambda: late(0.5),
+        )  # fmt: skip
+        found = sampling.incumbent
+    else:
+        found = start if start is not None else polish(problem, None, lambda: late(0.5))[0]
+    if start is not None and start.objective < found.objective:
+        found = start
     if not boxed:
         problem = with_default_box(problem, found)
     notes: list[str] = []
     root = pool_relaxation(problem, found.weights, lambda: late(0.65))
     leaves: tuple[Leaf, ...] = (root.leaf,)
     bound, status, nodes = root.leaf.bound, "feasible", 0
-    wanted = options.method in ("auto", "exact")
+    wanted = method in ("auto", "exact")
     refused = exact.accepts(problem) if wanted else None
-    if refused is not None and options.method == "exact":
+    if refused is not None and method == "exact":
         raise ValueError(refused)
     if refused is not None:
         notes.append(refused)
@@ -94,7 +114,7 @@ def select(
             problem,
             found,
             max_nodes=options.max_nodes,
-            most_work=_AUTO_WORK if options.method == "auto" else None,
+            most_work=_AUTO_WORK if method == "auto" else None,
             late=lambda: late(0.9),
             most_leaves=max(1, int(_FILE / (130 + 6 * n))),
         )
@@ -106,4 +126,6 @@ def select(
     objective = found.objective
     if objective - bound <= exact.CLOSED * max(1.0, abs(objective)):
         status = "optimal"
-    return Selection(problem, found, root, leaves, min(bound, objective), status, nodes, tuple(notes))
+    return Selection(
+        problem, found, root, leaves, min(bound, objective), status, nodes, tuple(notes), sampling
+    )

@@ -18,13 +18,14 @@ from cardboost.boosting.column_generation import TraceRecord
 from cardboost.boosting.held_out import HeldOut
 from cardboost.boosting.path import BoostingPath, ModelFrame
 from cardboost.boosting.training import TrainingSettings
-from cardboost.cardinality.select import METHODS, SearchOptions
+from cardboost.cardinality.select import SearchOptions, check_method
 from cardboost.data.binning import BinnedMatrix, apply_cuts, bin_table
 from cardboost.data.table import Table, check_rows, match_names, read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.estimators.callbacks import CallbackSupportMixin, Rounds
 from cardboost.estimators.features import feature_prices, monotonic_directions
+from cardboost.estimators.validation import search_seed
 from cardboost.losses import Loss
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.io import save
@@ -109,15 +110,11 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
             value = getattr(self, name)
             if value is not default and not (isinstance(value, type(default)) and value == default):
                 raise ValueError(f"{name}={value!r}: {meaning} is not available yet.")
-        if not isinstance(self.selector, str) or self.selector not in METHODS:
-            raise ValueError(
-                f"selector must be one of {', '.join(map(repr, METHODS))}; got {self.selector!r}."
-            )
+        check_method("selector", self.selector)
         if self.criterion not in ("gain", "edge"):
             raise ValueError(f"criterion must be 'gain' or 'edge'; got {self.criterion!r}.")
         nodes = whole("max_nodes", self.max_nodes, 1)
-        if self.bits != "auto":
-            whole("bits", self.bits, 1)
+        bits = whole("bits", self.bits, 1)
 
         def optional(name: str, check: Callable[..., Any], *rest: Any, **options: Any) -> Any:
             value = getattr(self, name)
@@ -142,7 +139,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
             stopped=stopped,
             max_features=optional("max_features", whole, 1),
             feature_costs=feature_prices(self.feature_costs, table),
-            search=SearchOptions(self.selector, nodes),
+            search=SearchOptions(self.selector, nodes, bits, search_seed(self.random_state)),
         )
 
     def _reporting(

@@ -133,3 +133,8 @@ def split_rows(
     except ValueError as error:
         raise ValueError(f"validation_fraction={fraction}: the rows cannot be split ({error})") from error
     return np.sort(kept), np.sort(aside)
+
+
+def search_seed(random_state: Any) -> int:
+    """For searches, which are the same every time unless a random_state asks for others."""
+    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
