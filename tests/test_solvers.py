@@ -309,8 +309,10 @@ def test_bad_input_of_select_columns():
         refused("max_terms", max_terms=value)
     for value in (-1.0, math.nan, math.inf, [0.1], "x"):
         refused("l0", l0=value)
-    for method in ("exact", "tabu", "qubo", "annealing", None, object()):
+    for method in ("exact", "qubo", "annealing", None, object()):
         refused("method.*'polish'", max_terms=1, method=method)
+    for bits in (0, -1, 17, 1.5, True, "many", None, math.nan):
+        refused("bits.*16", max_terms=1, method="tabu", bits=bits)
     for limit in (-1.0, 0.0, math.nan, "soon"):
         refused("time_limit", max_terms=1, time_limit=limit)
 

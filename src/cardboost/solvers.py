@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from cardboost.boosting.column_generation import TraceRecord
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.relaxation import Relaxation, pool_relaxation
+from cardboost.cardinality.tabu import accepts, check_bits, tabu_search
 from cardboost.certificate.bounds import dual_bound
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import data_digest
@@ -232,7 +233,7 @@ def select_columns(
     loss: str = "exponential",
     sample_weight: ArrayLike | None = None,
     method: Any = "polish",
-    bits: int = 6,
+    bits: int | Literal["auto"] = 6,
     time_limit: float | None = None,
     max_nodes: int | None = None,
     seed: int = 0,
@@ -241,15 +242,18 @@ def select_columns(
     """Choose few columns of ``A`` and their weights: each costs ``l0``, at most ``max_terms`` are used.
 
     ``method="polish"`` is local search with convex refits and the bound of the convex relaxation;
-    ``max_weight=None`` takes twice the largest weight found.
+    ``method="tabu"`` goes on from there with a tabu search over weights of ``bits`` bits ("auto": as many as
+    the convex weights need), for the exponential loss and entries -1 and 1; ``n_jobs`` of its starts run at
+    the same time. ``max_weight=None`` takes twice the largest weight found. ``nodes`` counts what was tried:
+    refits with polish, moves with tabu.
     """
-    if method != "polish":
-        raise ValueError(f"method={method!r} is not available yet; accepted is 'polish'.")
+    if method not in ("polish", "tabu"):
+        raise ValueError(f"method={method!r} is not available yet; accepted are 'polish' and 'tabu'.")
     kind = get_loss(loss)
     problem = _check_matrix(A, l1, l2, l0, max_weight, sample_weight)
     n = problem.A.shape[1]
     max_terms = None if max_terms is None else whole("max_terms", max_terms, 0)
-    whole("bits", bits, 1)
+    check_bits(bits)
     if max_nodes is not None:
         whole("max_nodes", max_nodes, 1)
     if max_terms is None and not (problem.l0 > 0).any():
@@ -263,7 +267,16 @@ def select_columns(
     task = CardinalityProblem(pool, risk, problem.prices(distinct), max_terms)
     limit = math.inf if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
     started = time.perf_counter()
-    found, refits = polish(task, None, lambda: time.perf_counter() > started + 0.6 * limit)
+    refused = accepts(task) if method == "tabu" else None
+    if refused is not None:
+        raise ValueError(refused)
+    found, work = polish(task, None, lambda: time.perf_counter() > started + 0.6 * limit)
+    if method == "tabu":
+        tabu = tabu_search(
+            task, found.weights, bits=bits, seed=seed, n_jobs=n_jobs,
+            late=lambda: time.perf_counter() > started + 0.6 * limit,
+        )  # fmt: skip
+        found, work = min(found, tabu.incumbent, key=lambda at: at.objective), tabu.moves
     if max_weight is None:
         largest = float(np.max(found.weights, initial=0.0))
         task = task.with_box(2.0 * largest if largest > 0 else 1.0)
@@ -282,7 +295,7 @@ def select_columns(
         guarantee=bound["guarantee"],
         status=content["status"],
         certificate=Certificate(content),
-        nodes=refits,
+        nodes=work,
     )
 
 
