@@ -1,9 +1,9 @@
 """Multistart tabu search over fixed-point weights, on the true objective of the exponential loss.
 
 Weights are ``range * q / (2**bits - 1)`` with whole q. A move gives one column another level. One product of
-the row weights with all columns prices every level of every column in closed form (docs/mathematics.md, "Tabu
-search"), so a move goes to the best level of its column; a flipped bit would be one of those looked at. While
-a move lowers the objective the best is taken; at a local optimum the column that joins or leaves the support
+the row weights with all columns prices every level of every column in closed form
+(docs/mathematics.md, "Tabu search"), so a move goes to the best level of its column; a flipped bit is one of
+those compared. While a move lowers the objective the best is taken; at a local optimum the column that joins or leaves the support
 at the least cost does so, and may not change sides again for a while. After every start the best supports met
 are refitted inside the box, and the best of them is improved by polish.
 
@@ -33,9 +33,9 @@ Levels = NDArray[np.int32]
 
 MAX_BITS = 16
 _WAVE = 4  # starts that know of the same earlier ones
-_ELITE = 8  # supports that a start hands on to the refits
+_ELITE = 8  # supports that a start hands on to the refits, and models that later ones begin near
 _CHUNK = 256  # moves between two looks at the clock; row weights are computed afresh
-_TOLERANCE = 1e-7  # a move must lower the objective by this part of it
+_TOLERANCE = 1e-5  # a move must lower the objective by this part of it; refits do the rest
 _LARGEST_RANGE = 40.0  # e^-40 is nothing beside 1
 _AUTO_TOLERANCE = 1e-3  # bits="auto": of what the convex weights improve on the empty model
 
@@ -88,11 +88,12 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What every start of a wave is given; can be pickled."""
+    """What every start of a wave is given; can be pickled. ``polished``: supports that polish left alone."""
 
     problem: CardinalityProblem
     grid: Grid
     moves: int
+    polished: frozenset[tuple[int, ...]] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +132,8 @@ def tabu_search(
     start: Array | None = None,
     *,
     bits: int | Literal["auto"] = 6,
-    starts: int = 16,
-    moves: int = 2000,
+    starts: int = 24,
+    moves: int = 1000,
     seed: int = 0,
     late: Callable[[], bool] = lambda: False,
     n_jobs: int | None = 1,
@@ -175,6 +176,7 @@ class _Multistart:
         self.late = late
         self.moves = self.starts = 0
         self.ranges: list[RangeRecord] = []
+        self.polished: set[tuple[int, ...]] = set()
         polisher = Polisher(problem, late)
         prices, self.size = problem.prices, polisher.most_terms
         self.usable = np.flatnonzero(prices.charged & (prices.max_weight > 0))
@@ -205,7 +207,7 @@ class _Multistart:
             return
         while self.starts < starts and not self.late():
             grid = Grid.make(self.problem.prices, self.bits, self.range, self.free_range)
-            task = _Task(self.problem, grid, moves)
+            task = _Task(self.problem, grid, moves, frozenset(self.polished))
             numbers = range(self.starts, min(self.starts + _WAVE, starts))
             found = _run_all(
                 task, [self._support(i, seed) for i in numbers], seed, numbers, n_jobs, self.late
@@ -213,6 +215,7 @@ class _Multistart:
             self.starts += len(found)
             self.moves += sum(own.moves for own in found)
             self._admit([own.incumbent for own in found])
+            self.polished.update(_key(own.incumbent) for own in found)
             self._adapt()
 
     def _support(self, number: int, seed: int) -> list[int]:
@@ -238,7 +241,7 @@ class _Multistart:
         """The best models so far, one for each support."""
         by_support: dict[tuple[int, ...], Incumbent] = {}
         for at in sorted([*self.elite, *found], key=lambda at: at.objective):
-            by_support.setdefault(tuple(at.support.tolist()), at)
+            by_support.setdefault(_key(at), at)
         self.elite = list(by_support.values())[:_ELITE]
 
     def _adapt(self) -> None:
@@ -269,6 +272,10 @@ def _adapted(used: float, largest: float) -> float:
     while largest < 0.5 * used:
         used *= 0.5
     return used
+
+
+def _key(at: Incumbent) -> tuple[int, ...]:
+    return tuple(at.support.tolist())
 
 
 def _never() -> bool:
@@ -309,7 +316,8 @@ def _run_start(task: _Task, support: list[int], seed: int, number: int, late: Ca
     elite, moves = walk(task.problem, task.grid, at.weights, task.moves, state, late)
     charged = task.problem.prices.charged
     ends = [at, *(polisher.refit(np.flatnonzero(charged & (own > 0)), own) for own in elite)]
-    return _Found(polisher.improve(min(ends, key=lambda own: own.objective)), moves)
+    best = min(ends, key=lambda own: own.objective)
+    return _Found(best if _key(best) in task.polished else polisher.improve(best), moves)
 
 
 def walk(
@@ -320,7 +328,7 @@ def walk(
     random: int,
     late: Callable[[], bool] = _never,
 ) -> tuple[list[Array], int]:
-    """Tabu search from these weights: the weights of the best local optima met, best first; moves made."""
+    """Tabu search from these weights: the best local optima met, or its end; best first; and moves made."""
     p, n = problem.prices, problem.pool.n_columns
     limit = -1 if problem.max_terms is None else problem.max_terms
     levels, until = grid.levels(weights), np.zeros(n, dtype=np.int64)
@@ -341,7 +349,7 @@ def walk(
         if made < wanted:
             break
     order = [k for k in np.argsort(values, kind="stable") if np.isfinite(values[k])]
-    return [elite[k] * grid.steps for k in order], done
+    return [elite[k] * grid.steps for k in order] or [levels * grid.steps], done
 
 
 def _tenure(columns: int, max_terms: int | None) -> NDArray[np.int64]:
