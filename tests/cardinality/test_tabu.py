@@ -13,7 +13,7 @@ from enumeration import Enumeration
 from threadpoolctl import threadpool_limits
 
 from cardboost.cardinality import tabu
-from cardboost.cardinality.merge import merge_rows
+from cardboost.cardinality.merge import merge_rows, sketch_rows
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.tabu import Grid, accepts, tabu_search, walk
@@ -336,6 +336,7 @@ def test_nothing_to_choose():
     assert len(tabu_search(make(A, l0=50.0), None, starts=4, moves=50).incumbent.support) == 0
     assert len(tabu_search(make(A, k=3, max_weight=0.0), None).incumbent.support) == 0
     assert len(tabu_search(make(-np.ones((4, 2)), k=1), None, starts=4, moves=50).incumbent.support) == 0
+    assert len(tabu_search(make(A[:, :0], k=1), None).incumbent.support) == 0
     everything = tabu_search(make(A, k=A.shape[1]), None)
     assert everything.moves == 0
     assert everything.incumbent.objective == pytest.approx(polish(make(A, k=A.shape[1]))[0].objective)
@@ -352,6 +353,17 @@ def test_separable_rows():
         check(problem, found)
     found = tabu_search(make(np.ones((5, 3)), k=1, l1=1e-9), None, starts=4, moves=100)
     assert 0 <= found.incumbent.objective < 1e-6
+
+
+def test_large_problems_are_searched_on_some_rows(monkeypatch):
+    """What is returned is refitted on all of them, and no worse than the start there."""
+    monkeypatch.setattr(tabu, "sketch_rows", lambda merged: sketch_rows(merged, 100))
+    problem = hard_problem(4, rows=600, columns=20, k=6)
+    assert sketch_rows(merge_rows(problem), 100).risk.weights.n_rows < 300
+    known, _ = polish(problem)
+    found = tabu_search(problem, known.weights, starts=4, moves=200)
+    check(problem, found)
+    assert found.incumbent.objective <= known.objective + 1e-9
 
 
 def test_what_it_cannot_take_is_said_in_a_sentence():
@@ -371,6 +383,11 @@ def test_what_it_cannot_take_is_said_in_a_sentence():
         assert ". " not in sentence
         with pytest.raises(ValueError, match=word):
             tabu_search(problem, None)
+
+
+def test_a_negative_seed_is_refused():
+    with pytest.raises(ValueError, match="seed must be at least 0"):
+        tabu_search(hard_problem(), None, seed=-1)
 
 
 # ---------------------------------------------------------------- select_columns

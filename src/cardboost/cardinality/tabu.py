@@ -3,9 +3,9 @@
 Weights are ``range * q / (2**bits - 1)`` with whole q. A move gives one column another level. One product of
 the row weights with all columns prices every level of every column in closed form
 (docs/mathematics.md, "Tabu search"), so a move goes to the best level of its column; a flipped bit is one of
-those compared. While a move lowers the objective the best is taken; at a local optimum the column that joins or leaves the support
-at the least cost does so, and may not change sides again for a while. After every start the best supports met
-are refitted inside the box, and the best of them is improved by polish.
+those compared. While a move lowers the objective the best is taken; at a local optimum the column that joins
+or leaves the support at the least cost does so, and may not change sides again for a while. After every start
+the best supports met are refitted inside the box, and the best of them is improved by polish.
 
 Starts come in waves of a fixed size, each from what the waves before it have found, and every start has its
 own random numbers: results do not depend on how many of them run at the same time.
@@ -146,6 +146,8 @@ def tabu_search(
     run at the same time, between waves.
     """
     check_bits(bits)
+    if seed < 0:
+        raise ValueError(f"seed must be at least 0; got {seed!r}.")
     refused = accepts(problem)
     if refused is not None:
         raise ValueError(refused)
@@ -157,7 +159,7 @@ def tabu_search(
     found = search.elite
     if smaller is not merged:
         final = Polisher(merged)
-        found = [final.refit(at.support, at.weights) for at in found]
+        found = [final.refit(at.support, at.weights) for at in [*found, *search.first]]
     best = min(found, key=lambda at: at.objective)
     return TabuResult(best, search.moves, search.bits, tuple(search.ranges), search.starts)
 
@@ -193,12 +195,11 @@ class _Multistart:
         self._admit(first)
         known = [everything, *first]
         self.range = self._capped(max(self._largest(at, prices.charged) for at in known), prices.charged)
-        self.free_range = self._capped(
-            2.0 * max(self._largest(at, ~prices.charged) for at in known), ~prices.charged
-        )
+        free = max(self._largest(at, ~prices.charged) for at in known)
+        self.free_range = self._capped(2.0 * free, ~prices.charged)
         if bits == "auto":
             bits = _enough_bits(problem, first[0], everything, (self.range, self.free_range))
-        self.bits = bits
+        self.bits = int(bits)
         self.solved = self.size == len(self.usable) and not (prices.l0 > 0).any()
 
     def run(self, starts: int, moves: int, seed: int, n_jobs: int | None) -> None:
@@ -208,10 +209,8 @@ class _Multistart:
         while self.starts < starts and not self.late():
             grid = Grid.make(self.problem.prices, self.bits, self.range, self.free_range)
             task = _Task(self.problem, grid, moves, frozenset(self.polished))
-            numbers = range(self.starts, min(self.starts + _WAVE, starts))
-            found = _run_all(
-                task, [self._support(i, seed) for i in numbers], seed, numbers, n_jobs, self.late
-            )
+            wave = range(self.starts, min(self.starts + _WAVE, starts))
+            found = _run_all(task, [(self._support(i, seed), seed, i) for i in wave], n_jobs, self.late)
             self.starts += len(found)
             self.moves += sum(own.moves for own in found)
             self._admit([own.incumbent for own in found])
@@ -224,12 +223,9 @@ class _Multistart:
             return self.first[number].support.tolist()
         random = np.random.default_rng([seed, number, 1])
         if number % _WAVE == _WAVE - 1 or not len(self.elite[0].support):
-            size = (
-                self.size
-                if self.problem.max_terms is not None
-                else random.integers(1, max(2, self.convex + 1))
-            )
-            return sorted(random.choice(self.usable, min(int(size), self.size), replace=False).tolist())
+            limited = self.problem.max_terms is not None
+            size = self.size if limited else int(random.integers(1, max(2, self.convex + 1)))
+            return sorted(random.choice(self.usable, size, replace=False).tolist())
         support = self.elite[number % _WAVE % len(self.elite)].support
         outside = np.setdiff1d(self.usable, support)
         count = min(len(outside), int(random.integers(1, max(2, len(support) // 2 + 1))))
@@ -248,11 +244,9 @@ class _Multistart:
         """The range follows the largest weight of the best model: never outgrown, its top bit in use."""
         charged = self.problem.prices.charged
         used, largest = self.range, self._largest(self.elite[0], charged)
-        self.range = _adapted(used, largest)
-        self.range = self._capped(self.range, charged)
-        self.free_range = self._capped(
-            _adapted(self.free_range, self._largest(self.elite[0], ~charged)), ~charged
-        )
+        self.range = self._capped(_adapted(used, largest), charged)
+        free = _adapted(self.free_range, self._largest(self.elite[0], ~charged))
+        self.free_range = self._capped(free, ~charged)
         self.ranges.append(RangeRecord(self.starts, used, largest, self.range))
 
     def _largest(self, at: Incumbent, which: NDArray[np.bool_]) -> float:
@@ -283,29 +277,20 @@ def _never() -> bool:
 
 
 def _run_all(
-    task: _Task,
-    supports: list[list[int]],
-    seed: int,
-    numbers: range,
-    n_jobs: int | None,
-    late: Callable[[], bool],
+    task: _Task, places: list[tuple[list[int], int, int]], n_jobs: int | None, late: Callable[[], bool]
 ) -> list[_Found]:
-    """All starts of a wave, in their order."""
+    """All starts of a wave, in their order; each has a support, a seed and a number."""
     from joblib import Parallel, delayed, effective_n_jobs
 
-    own = [(task, support, seed, number) for support, number in zip(supports, numbers, strict=True)]
     if effective_n_jobs(n_jobs) == 1:
         found: list[_Found] = []
-        for arguments in own:
+        for own in places:
             if found and late():
                 break
-            found.append(_run_start(*arguments, late))
+            found.append(_run_start(task, *own, late))
         return found
-    return list(
-        Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(_run_start)(*arguments, _never) for arguments in own
-        )
-    )
+    parallel = Parallel(n_jobs=n_jobs, prefer="threads")
+    return list(parallel(delayed(_run_start)(task, *own, _never) for own in places))
 
 
 def _run_start(task: _Task, support: list[int], seed: int, number: int, late: Callable[[], bool]) -> _Found:
