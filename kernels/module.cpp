@@ -21,6 +21,7 @@
 #include "predict.h"
 #include "quadratic.h"
 #include "signs.h"
+#include "tabu.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -585,6 +586,62 @@ auto py_bound_nodes(int loss, Maybe<uint8_t, 2> packed, Maybe<double, 2> dense, 
     return std::make_tuple(bound, weights, tau_out, value, fixed, branch);
 }
 
+LevelProblem level_problem(const In<uint8_t, 2>& packed, const In<double, 1>& s, const In<double, 1>& l1,
+                           const In<double, 1>& l2, const In<double, 1>& l0, const In<double, 1>& step,
+                           const In<int32_t, 1>& top, const int32_t* levels, size_t n_levels) {
+    const size_t n = l1.shape(0);
+    require(packed.shape(0) == (n + 7) / 8, "levels: one line of bytes for eight columns");
+    require(s.shape(0) == packed.shape(1), "levels: weights and rows differ in length");
+    require( l2.shape(0) == n && l0.shape(0) == n && step.shape(0) == n && top.shape(0) == n &&
+                n_levels == n,
+            "levels: sizes differ");
+    for (size_t j = 0; j < n; ++j) {
+        require(top.data()[j] >= 0 && top.data()[j] <= 1 << 24, "levels: a top is out of range");
+        require(levels[j] >= 0 && levels[j] <= top.data()[j], "levels: a level is out of range");
+        require(step.data()[j] >= 0.0 && step.data()[j] * top.data()[j] <= 700.0, "levels: a step is out of range");
+    }
+    return {packed.data(), static_cast<int64_t>(packed.shape(1)), static_cast<int>(n), s.data(), l1.data(),
+            l2.data(), l0.data(), step.data(), top.data(), nullptr, -1};
+}
+
+auto py_price_levels(In<uint8_t, 2> packed, In<double, 1> s, In<double, 1> l1, In<double, 1> l2, In<double, 1> l0,
+                     In<double, 1> step, In<int32_t, 1> top, In<int32_t, 1> levels) {
+    const size_t n = l1.shape(0);
+    auto best = make<int32_t>({n});
+    auto rise = make<double>({n}), drop = make<double>({n});
+    const LevelProblem problem = level_problem(packed, s, l1, l2, l0, step, top, levels.data(), levels.shape(0));
+    double value;
+    {
+        nb::gil_scoped_release release;
+        value = price_levels(problem, levels.data(), best.data(), rise.data(), drop.data());
+    }
+    return std::make_tuple(value, best, rise, drop);
+}
+
+int64_t py_tabu_moves(In<uint8_t, 2> packed, In<double, 1> s, In<double, 1> l1, In<double, 1> l2, In<double, 1> l0,
+                      In<double, 1> step, In<int32_t, 1> top, In<uint8_t, 1> counted, int64_t max_terms,
+                      In<int64_t, 1> tenure, int64_t moves, double tolerance, InOut<int32_t, 1> levels,
+                      InOut<int64_t, 1> until, InOut<int64_t, 1> state, InOut<int32_t, 2> elite,
+                      InOut<double, 1> values) {
+    LevelProblem problem = level_problem(packed, s, l1, l2, l0, step, top, levels.data(), levels.shape(0));
+    const size_t n = l1.shape(0);
+    require(counted.shape(0) == n, "tabu_moves: sizes differ");
+    problem.counted = counted.data();
+    problem.max_terms = max_terms;
+    require(until.shape(0) == n && state.shape(0) == 2, "tabu_moves: sizes of the state differ");
+    const int64_t clock = state.data()[0];
+    require(clock >= 0 && clock < int64_t{1} << 40 && moves < int64_t{1} << 40, "tabu_moves: too many moves");
+    require(elite.shape(0) == values.shape(0) && elite.shape(1) == n, "tabu_moves: sizes of the elite differ");
+    require(tenure.shape(0) == 4, "tabu_moves: four tenures are needed");
+    const int64_t* t = tenure.data();
+    for (int k = 0; k < 4; ++k) require(t[k] >= 0 && t[k] < 1 << 30, "tabu_moves: a tenure is out of range");
+    require(t[0] <= t[1] && t[2] <= t[3], "tabu_moves: tenures must ascend");
+    require(tolerance >= 0.0, "tabu_moves: the tolerance is negative");
+    nb::gil_scoped_release release;
+    return tabu_moves(problem, {t[0], t[1], t[2], t[3]}, moves, tolerance, levels.data(), until.data(), state.data(),
+                      elite.data(), values.data(), static_cast<int>(values.shape(0)));
+}
+
 auto py_predict_steps(const nb::list& list, size_t rows, In<double, 1> cuts, In<int64_t, 1> offsets,
                       In<double, 1> levels, In<double, 1> missing, double base, bool with_contributions,
                       int threads) {
@@ -661,6 +718,10 @@ NB_MODULE(_kernels, m) {
     m.def("bound_nodes", &py_bound_nodes, "loss"_a, "packed"_a.none(), "dense"_a.none(), "share"_a, "l1"_a, "l2"_a,
           "l0"_a, "upper"_a, "charged"_a, "max_terms"_a, "state"_a, "start"_a, "tau"_a, "cutoff"_a, "max_steps"_a,
           "threads"_a);
+    m.def("price_levels", &py_price_levels, "packed"_a, "s"_a, "l1"_a, "l2"_a, "l0"_a, "step"_a, "top"_a, "levels"_a);
+    m.def("tabu_moves", &py_tabu_moves, "packed"_a, "s"_a, "l1"_a, "l2"_a, "l0"_a, "step"_a, "top"_a, "counted"_a,
+          "max_terms"_a, "tenure"_a, "moves"_a, "tolerance"_a, "levels"_a.noconvert(), "until"_a.noconvert(),
+          "state"_a.noconvert(), "elite"_a.noconvert(), "values"_a.noconvert());
     m.def("predict_steps", &py_predict_steps, "columns"_a, "rows"_a, "cuts"_a, "offsets"_a, "levels"_a, "missing"_a,
           "base"_a, "with_contributions"_a, "threads"_a);
     m.def("find_infinite", &py_find_infinite, "columns"_a, "threads"_a);

@@ -480,3 +480,77 @@ def node_bound(A, columns, state, w):
     if columns["max_terms"] >= 0:
         terms = terms[: max(0, columns["max_terms"] - int(inside.sum()))]
     return value - terms.sum()
+
+
+# ---------------------------------------------------------------- tabu search over levels
+
+
+def level_objective(a, s, l1, l2, l0, step, levels) -> float:
+    """The objective at weights ``step * levels``; ``a`` has one line of +-1 per column."""
+    w = step * levels
+    price = l1 * w + 0.5 * l2 * w * w + np.where(levels > 0, l0, 0.0)
+    return exact_sum(s * np.exp(-(w @ a))) + exact_sum(price)
+
+
+def price_levels(a, s, l1, l2, l0, step, top, levels):
+    """Best level above 0 of every column, with the changes of the objective for going there and to 0."""
+    now = level_objective(a, s, l1, l2, l0, step, levels)
+    best, rise, drop = np.zeros(len(a), dtype=np.int32), np.zeros(len(a)), np.zeros(len(a))
+    for j in range(len(a)):
+        changes = []
+        for level in range(top[j] + 1):
+            other = levels.copy()
+            other[j] = level
+            changes.append(level_objective(a, s, l1, l2, l0, step, other) - now)
+        drop[j] = changes[0]
+        if top[j] > 0:
+            best[j] = 1 + int(np.argmin(changes[1:]))
+            rise[j] = changes[best[j]]
+    return now, best, rise, drop
+
+
+def tabu_moves(
+    a, s, l1, l2, l0, step, top, counted, max_terms, tenure, moves, tolerance, levels, random, kept
+):
+    """Levels and moves at the end of a tabu search, and the best local optima, support by support."""
+    levels, until, clock, elite = levels.copy(), np.zeros(len(a), dtype=int), 0, {}
+    mask = 2**64 - 1
+
+    def draw(least, most):
+        nonlocal random
+        random = z = (random + 0x9E3779B97F4A7C15) & mask
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        return least + (z ^ (z >> 31)) % (most - least + 1)
+
+    known = math.inf
+    for done in range(moves):
+        value, best, rise, drop = price_levels(a, s, l1, l2, l0, step, top, levels)
+        least, used = tolerance * value, int(np.sum((levels > 0) & counted))
+        better, uphill, barred_ones = [], [], []
+        for j in np.flatnonzero(top > 0):
+            if levels[j] > 0 and best[j] != levels[j] and rise[j] < -least:
+                better.append((rise[j], j, best[j]))
+            if levels[j] == 0 and counted[j] and 0 <= max_terms <= used:
+                continue
+            price, to = (drop[j], 0) if levels[j] > 0 else (rise[j], best[j])
+            barred = counted[j] and until[j] > clock
+            if price < -least and (not barred or value + price < known - least):
+                better.append((price, j, to))
+            if counted[j]:
+                barred_ones.append((until[j], j, to))
+                if not barred:
+                    uphill.append((price, j, to))
+        if not better:
+            known, key = min(known, value), tuple(levels > 0)
+            elite[key] = min(elite.get(key, math.inf), value)
+            elite = dict(sorted(elite.items(), key=lambda item: item[1])[:kept])
+        choices = better or uphill or barred_ones
+        if not choices:
+            return levels, done, elite
+        _, j, to = min(choices, key=lambda move: move[:2])
+        if counted[j] and (levels[j] > 0) != (to > 0):
+            clock += 1
+            until[j] = clock + draw(*(tenure[2:] if to > 0 else tenure[:2]))
+        levels[j] = to
+    return levels, moves, elite

@@ -52,7 +52,7 @@ MAY_IMPORT = {
         "threads",
         "validation",
         "boosting",
-        "cardinality.select",
+        "cardinality",
         "model",
         "certificate",
         "export",

@@ -311,6 +311,8 @@ def test_bad_input_of_select_columns():
         refused("l0", l0=value)
     for method in ("annealing", "", None, object()):
         refused("method.*'exact'.*'polish'", max_terms=1, method=method)
+    for bits in (0, -1, 17, 1.5, True, "many", None, math.nan):
+        refused("bits.*16", max_terms=1, method="tabu", bits=bits)
     for nodes in (0, -1, 1.5, "many"):
         refused("max_nodes", max_terms=1, max_nodes=nodes)
     for limit in (-1.0, 0.0, math.nan, "soon"):

@@ -159,6 +159,28 @@ def bound_nodes(
     max_steps: int,
     threads: int,
 ) -> tuple[F64, F64, F64, F64, I8, I32]: ...
+def price_levels(
+    packed: U8, s: F64, l1: F64, l2: F64, l0: F64, step: F64, top: I32, levels: I32
+) -> tuple[float, I32, F64, F64]: ...
+def tabu_moves(
+    packed: U8,
+    s: F64,
+    l1: F64,
+    l2: F64,
+    l0: F64,
+    step: F64,
+    top: I32,
+    counted: U8,
+    max_terms: int,
+    tenure: I64,
+    moves: int,
+    tolerance: float,
+    levels: I32,
+    until: I64,
+    state: I64,
+    elite: I32,
+    values: F64,
+) -> int: ...
 def predict_steps(
     columns: list[NDArray[Any]],
     rows: int,

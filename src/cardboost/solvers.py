@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from cardboost.boosting.column_generation import TraceRecord
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.qubo import QuboResult
 from cardboost.cardinality.select import SearchOptions, Selection, check_method, select
+from cardboost.cardinality.tabu import TabuResult, check_bits
 from cardboost.certificate.bounds import dual_bound, guarantee
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import data_digest
@@ -56,7 +57,10 @@ class SolverResult:
 
 @dataclass(frozen=True, eq=False)
 class SelectionResult:
-    """The columns chosen, their weights, and how much better any other choice could be."""
+    """The columns chosen, their weights, and how much better any other choice could be.
+
+    ``nodes`` of the exact search, 0 without one; ``sampling`` and ``tabu`` say what those searches did.
+    """
 
     x: Array
     support: NDArray[np.intp]
@@ -68,6 +72,7 @@ class SelectionResult:
     certificate: Certificate
     nodes: int
     sampling: QuboResult | None = None
+    tabu: TabuResult | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +257,7 @@ def select_columns(
     loss: str = "exponential",
     sample_weight: ArrayLike | None = None,
     method: Any = "exact",
-    bits: int = 6,
+    bits: int | Literal["auto"] = 6,
     time_limit: float | None = None,
     max_nodes: int | None = None,
     seed: int = 0,
@@ -263,7 +268,10 @@ def select_columns(
     ``method="exact"`` is branch and bound: it ends with the best choice and status "optimal", or, after
     ``max_nodes`` nodes (default: no limit) or ``time_limit`` seconds, with the best one found and a bound on
     how much better any other can be. ``"polish"`` is local search with convex refits and the bound of the
-    convex relaxation. ``"auto"`` is polish, then exact search within a budget of work that takes seconds.
+    convex relaxation; ``"tabu"`` goes on from there with a tabu search over weights of ``bits`` bits ("auto":
+    as many as the convex weights need), for the exponential loss and entries -1 and 1; ``n_jobs`` of its
+    starts run at the same time. ``"auto"`` is polish, tabu where it can be, and exact search within a budget
+    of work that takes seconds.
     ``"qubo"`` lets a sampler choose, with ``bits`` bits per weight: the tabu search of dwave-samplers, or a
     dimod sampler that is given as ``method``, or a function that makes one; ``sampling`` says what it gave
     (docs/annealers.md).
@@ -283,7 +291,8 @@ def select_columns(
     problem = _check_matrix(A, l1, l2, l0, max_weight, sample_weight)
     n = problem.A.shape[1]
     max_terms = None if max_terms is None else whole("max_terms", max_terms, 0)
-    bits, seed = whole("bits", bits, 1), whole("seed", seed, 0)
+    check_bits(bits)
+    seed = whole("seed", seed, 0)
     if max_nodes is not None:
         whole("max_nodes", max_nodes, 1)
     if max_terms is None and not (problem.l0 > 0).any():
@@ -298,7 +307,7 @@ def select_columns(
     limit = math.inf if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
     started = time.perf_counter()
     late = lambda share: time.perf_counter() > started + share * limit  # noqa: E731
-    options = SearchOptions(method, max_nodes, bits, seed)
+    options = SearchOptions(method, max_nodes, bits, seed, n_jobs)
     found = select(task, None, options, late, boxed=max_weight is not None)
     task = found.problem
     null = risk.evaluate(np.zeros(problem.A.shape[0])).value
@@ -318,6 +327,7 @@ def select_columns(
         certificate=Certificate(content),
         nodes=found.nodes,
         sampling=found.sampling,
+        tabu=found.tabu,
     )
 
 

@@ -19,6 +19,8 @@ A64 = np.ones((3, ROWS))
 SIGNS = np.ones((2, 256), dtype=np.int8)
 V2 = np.zeros(2)
 OFFSETS = np.array([0, 1, 2])
+PACKED = np.zeros((1, ROWS), dtype=np.uint8)
+TOP = np.array([3, 3], dtype=np.int32)
 
 #: what the quasi-Newton steps of both kinds of matrices share
 BOX = {
@@ -92,6 +94,16 @@ RIGHT = {
         "l1": V2, "l2": V2, "l0": V2, "upper": np.ones(2), "charged": np.ones(2, np.uint8), "max_terms": -1,
         "state": np.zeros((3, 2), np.int8), "start": np.zeros((3, 2)), "tau": np.zeros(3), "cutoff": 1.0,
         "max_steps": 5, "threads": 1,
+    },
+    "price_levels": {
+        "packed": PACKED, "s": F, "l1": V2, "l2": V2, "l0": V2, "step": V2, "top": TOP,
+        "levels": np.array([0, 3], np.int32),
+    },
+    "tabu_moves": {
+        "packed": PACKED, "s": F, "l1": V2, "l2": V2, "l0": V2, "step": V2, "top": TOP,
+        "counted": np.ones(2, np.uint8), "max_terms": 1, "tenure": np.array([1, 2, 1, 2]), "moves": 3,
+        "tolerance": 1e-9, "levels": np.zeros(2, np.int32), "until": np.zeros(2, np.int64),
+        "state": np.zeros(2, np.int64), "elite": np.zeros((3, 2), np.int32), "values": np.full(3, np.inf),
     },
     "predict_steps": {
         "columns": COLUMNS, "rows": ROWS, "cuts": V2, "offsets": OFFSETS, "levels": np.zeros(4),
@@ -245,6 +257,37 @@ WRONG = [
     ("bound_nodes", "start", np.full((3, 2), np.nan)),
     ("bound_nodes", "tau", np.zeros(2)),
     ("bound_nodes", "tau", np.full(3, -1.0)),
+    *[
+        (kernel, name, value)
+        for kernel in ("price_levels", "tabu_moves")
+        for name, value in [
+            *[(name, np.zeros(3)) for name in ("l1", "l2", "l0", "step")],
+            ("packed", np.zeros((2, ROWS), np.uint8)),
+            ("packed", np.zeros((0, ROWS), np.uint8)),
+            ("s", np.zeros(ROWS + 1)),
+            ("step", np.array([0.1, -0.1])),
+            ("step", np.array([0.1, np.nan])),
+            ("step", np.array([0.1, 1000.0])),
+            ("top", np.array([3, 3, 3], np.int32)),
+            ("top", np.array([3, -1], np.int32)),
+            ("top", np.array([3, 2**30], np.int32)),
+            ("levels", np.array([0, 4], np.int32)),
+            ("levels", np.array([-1, 0], np.int32)),
+            ("levels", np.zeros(3, np.int32)),
+        ]
+    ],
+    ("tabu_moves", "counted", np.ones(3, np.uint8)),
+    *[("tabu_moves", "tenure", np.array(own)) for own in ([1, 2, 1], [2, 1, 1, 2], [1, 2, 3, 2])],
+    ("tabu_moves", "tenure", np.array([-1, 2, 1, 2])),
+    ("tabu_moves", "tenure", np.array([1, 2, 1, 2**40])),
+    ("tabu_moves", "moves", 2**50),
+    *[("tabu_moves", "tolerance", own) for own in (-1.0, np.nan)],
+    ("tabu_moves", "levels", np.zeros(2, np.int64)),
+    ("tabu_moves", "until", np.zeros(3, np.int64)),
+    *[("tabu_moves", "state", np.array(own)) for own in ([0], [-1, 0], [2**60, 0])],
+    ("tabu_moves", "elite", np.zeros((3, 3), np.int32)),
+    ("tabu_moves", "elite", np.zeros((2, 2), np.int32)),
+    ("tabu_moves", "values", np.zeros(2)),
     ("predict_steps", "columns", RAGGED),
     ("predict_steps", "columns", [TEN]),
     ("predict_steps", "rows", 9),

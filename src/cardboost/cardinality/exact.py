@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost import _kernels
-from cardboost.cardinality.merge import merge_rows
+from cardboost.cardinality.merge import merge_rows, sign_bytes
 from cardboost.cardinality.polish import Incumbent, Polisher
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.certificate.bounds import Leaf
@@ -143,12 +143,14 @@ class _Search:
         self.problem, self.incumbent, self.late = merged, incumbent, late
         self._pace = _FIRST_CHUNK  # nodes that take about as long as one may wait to look at the clock
         self.polisher = Polisher(merged, late)
-        dense = np.ascontiguousarray(merged.pool.dense().T)
-        signs = dense.dtype == np.int8 and bool((dense != 0).all())
+        packed = sign_bytes(merged)
+        dense = None
+        if packed is None:
+            dense = np.ascontiguousarray(merged.pool.dense().T, dtype=np.float64)
         p, k = merged.prices, merged.max_terms
         self._columns = (
-            np.packbits(dense < 0, axis=0, bitorder="little") if signs else None,
-            None if signs else dense.astype(np.float64),
+            packed,
+            dense,
             merged.risk.weights.normalised,
             p.l1, p.l2, p.l0, p.max_weight, p.charged.astype(np.uint8), -1 if k is None else k,
         )  # fmt: skip

@@ -59,6 +59,14 @@ def sketch_rows(merged: CardinalityProblem, limit: int = SKETCH_ROWS) -> Cardina
     return _stored(merged, dense[rows], some)
 
 
+def sign_bytes(problem: CardinalityProblem) -> NDArray[np.uint8] | None:
+    """Columns of +-1 as bits, 1 for -1: a line of bytes, one per row, for eight columns; None for others."""
+    dense = problem.pool.dense()
+    if dense.dtype != np.int8 or (dense == 0).any():
+        return None
+    return np.packbits(np.ascontiguousarray(dense.T) < 0, axis=0, bitorder="little")
+
+
 def _stored(problem: CardinalityProblem, dense: NDArray[Any], risk: EmpiricalRisk) -> CardinalityProblem:
     """The problem on these columns, which have y multiplied in."""
     store = ColumnStore(np.ascontiguousarray(dense.T), risk.threads)

@@ -1,4 +1,4 @@
-"""Choosing few columns of a pool: the problem, and what a selector returns.
+"""Choosing few columns of a pool: the problem.
 
 min  sum s_i loss(F_i) + sum nu_j w_j + mu_j w_j^2 / 2 + lambda_j [w_j > 0],    0 <= w_j <= M_j,
 with at most ``max_terms`` charged columns in use, and with :class:`FeatureLimits` at most so many features,
@@ -8,12 +8,10 @@ each paid for once.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.certificate.bounds import Leaf
 from cardboost.dictionary.base import ColumnPool
 from cardboost.master.newton import Master
 from cardboost.master.problem import FeatureLimits, Prices
@@ -73,26 +71,3 @@ class CardinalityProblem:
 
     def master(self) -> Master:
         return Master(self.pool, self.risk, lambda pool: self.prices.convex())
-
-
-@dataclass(frozen=True, eq=False)
-class CardinalitySolution:
-    """The columns chosen, their weights, and the proof of how good they can be."""
-
-    support: Support
-    weights: Array
-    objective: float
-    lower_bound: float
-    status: str
-    leaves: tuple[Leaf, ...]
-    work: int
-
-
-class Selector(Protocol):
-    """Anything that chooses columns. ``accepts`` says in a sentence why a problem cannot be taken."""
-
-    def accepts(self, problem: CardinalityProblem) -> str | None: ...
-
-    def select(
-        self, problem: CardinalityProblem, start: Array | None, budget: int | None, seed: int
-    ) -> CardinalitySolution: ...

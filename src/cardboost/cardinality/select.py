@@ -1,6 +1,6 @@
 """One way through the selectors: local search, the box, more search, and the proof.
 
-    problem -> polish, sampler -> box -> relaxation -> exact search within its budget
+    problem -> polish -> tabu, sampler -> box -> relaxation -> exact search within its budget
 
 Every selector works on the same problem and hands on the best choice so far; what is returned is the best of
 all, with leaves that bound any choice.
@@ -10,21 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.cardinality import exact
+from cardboost.cardinality import exact, tabu
 from cardboost.cardinality.polish import Incumbent, polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.qubo import QuboResult, anneal, is_sampler
 from cardboost.cardinality.relaxation import Relaxation, pool_relaxation
+from cardboost.cardinality.tabu import TabuResult, tabu_search
 from cardboost.certificate.bounds import Leaf
 
 Array = NDArray[np.float64]
 
-METHODS = ("auto", "exact", "polish", "qubo")
+
+METHODS = ("auto", "exact", "tabu", "polish", "qubo")
 #: with "auto", nodes times the entries of the table that each of them reads
 _AUTO_WORK = 2e9
 _FILE = 4_000_000  # bytes that the leaves may take in a certificate
@@ -36,8 +38,9 @@ class SearchOptions:
 
     method: Any = "auto"
     max_nodes: int | None = 20_000
-    bits: int = 6
+    bits: int | Literal["auto"] = 6
     seed: int = 0
+    n_jobs: int | None = 1
 
 
 def check_method(name: str, method: Any) -> None:
@@ -64,6 +67,7 @@ class Selection:
     nodes: int
     notes: tuple[str, ...]
     sampling: QuboResult | None = None
+    tabu: TabuResult | None = None
 
 
 def with_default_box(problem: CardinalityProblem, found: Incumbent) -> CardinalityProblem:
@@ -89,16 +93,26 @@ def select(
     if method == "qubo" or not isinstance(method, str):
         sampling = anneal(
             problem, "tabu" if method == "qubo" else method, None if start is None else start.weights,
-            bits=options.bits, seed=options.seed, late=lambda: late(0.5),
+            bits=6 if options.bits == "auto" else options.bits, seed=options.seed, late=lambda: late(0.5),
         )  # fmt: skip
         found = sampling.incumbent
     else:
         found = start if start is not None else polish(problem, None, lambda: late(0.5))[0]
     if start is not None and start.objective < found.objective:
         found = start
+    notes: list[str] = []
+    walk = None
+    refused = tabu.accepts(problem)
+    if method == "tabu" and refused is not None:
+        raise ValueError(refused)
+    if method == "tabu" or (method == "auto" and refused is None and not late(0.5)):
+        walk = tabu_search(
+            problem, found.weights, bits=options.bits, seed=options.seed, n_jobs=options.n_jobs,
+            late=lambda: late(0.6),
+        )  # fmt: skip
+        found = min(found, walk.incumbent, key=lambda at: at.objective)
     if not boxed:
         problem = with_default_box(problem, found)
-    notes: list[str] = []
     root = pool_relaxation(problem, found.weights, lambda: late(0.65))
     leaves: tuple[Leaf, ...] = (root.leaf,)
     bound, status, nodes = root.leaf.bound, "feasible", 0
@@ -127,5 +141,5 @@ def select(
     if objective - bound <= exact.CLOSED * max(1.0, abs(objective)):
         status = "optimal"
     return Selection(
-        problem, found, root, leaves, min(bound, objective), status, nodes, tuple(notes), sampling
+        problem, found, root, leaves, min(bound, objective), status, nodes, tuple(notes), sampling, walk
     )

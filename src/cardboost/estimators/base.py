@@ -19,6 +19,7 @@ from cardboost.boosting.held_out import HeldOut
 from cardboost.boosting.path import BoostingPath, ModelFrame
 from cardboost.boosting.training import TrainingSettings
 from cardboost.cardinality.select import SearchOptions, check_method
+from cardboost.cardinality.tabu import check_bits
 from cardboost.data.binning import BinnedMatrix, apply_cuts, bin_table
 from cardboost.data.table import Table, check_rows, match_names, read_table
 from cardboost.data.weights import RowWeights
@@ -114,7 +115,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         if self.criterion not in ("gain", "edge"):
             raise ValueError(f"criterion must be 'gain' or 'edge'; got {self.criterion!r}.")
         nodes = whole("max_nodes", self.max_nodes, 1)
-        bits = whole("bits", self.bits, 1)
+        check_bits(self.bits)
 
         def optional(name: str, check: Callable[..., Any], *rest: Any, **options: Any) -> Any:
             value = getattr(self, name)
@@ -139,7 +140,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
             stopped=stopped,
             max_features=optional("max_features", whole, 1),
             feature_costs=feature_prices(self.feature_costs, table),
-            search=SearchOptions(self.selector, nodes, bits, search_seed(self.random_state)),
+            search=SearchOptions(self.selector, nodes, self.bits, search_seed(self.random_state)),
         )
 
     def _reporting(
