@@ -231,7 +231,7 @@ def find_label(rows: list[tuple[str, float]], label: str | None, own: Categories
             words["missing or unseen"] = points
             text = text.removesuffix(" (also missing or unseen)")
         if text.startswith("is "):
-            for name in text.removeprefix("is ").split(", "):
+            for name in text.removeprefix("is one of ").removeprefix("is ").split(", "):
                 (words if name.startswith("other (") else named)[name] = points
         else:
             words[text] = points
