@@ -37,7 +37,11 @@ def test_stumps_and_matrices_share_one_layout():
     first, second = stumps["bounds"][0], matrix["bounds"][0]
     assert list(first) == list(second)
     assert list(first["leaves"][0]) == list(second["leaves"][0])
-    own = [key for key in stumps["columns"] if key not in ("cut", "polarity", "missing_left", "category")]
+    own = [
+        key
+        for key in stumps["columns"]
+        if key not in ("cut", "polarity", "missing_left", "category", "first")
+    ]
     assert own == list(matrix["columns"])
 
 
@@ -88,7 +92,9 @@ def labelled(**more):
 
 def test_categories_directions_and_limits_are_laid_out():
     content, X, y = labelled(max_features=2, feature_costs=np.array([0.5, 0.25, 0.0]))
-    assert content["categories"] == [{"kept": ["a"], "rare": True}, {"kept": [1, 2], "rare": False}, None]
+    assert content["categories"] == [
+        {"kept": ["a"], "rare": True, "order": None}, {"kept": [1, 2], "rare": False, "order": None}, None,
+    ]  # fmt: skip
     assert content["columns"]["category"] == ["a", {"other": True}]
     assert content["dictionary"] == {"cuts": [[], [], [1.0]], "monotonic": [0, 0, -1]}
     assert content["problem"]["max_features"] == 2
@@ -105,7 +111,9 @@ def test_labels_that_no_column_looks_at_are_left_out_with_the_dictionary(monkeyp
     monkeypatch.setattr(writer, "MAX_BYTES", 100)
     content, X, y = labelled()
     assert content["dictionary"] is None
-    assert content["categories"] == [{"kept": ["a"], "rare": True}, {"kept": [], "rare": False}, None]
+    assert content["categories"] == [
+        {"kept": ["a"], "rare": True, "order": None}, {"kept": [], "rare": False, "order": None}, None,
+    ]  # fmt: skip
     assert checker.check(content, X, y) == []
 
 
