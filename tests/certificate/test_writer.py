@@ -125,6 +125,33 @@ def test_long_labels_count_towards_the_size(monkeypatch):
     assert labelled()[0]["dictionary"] is not None
 
 
+def test_orders_stay_where_columns_need_them_and_count_towards_the_size(monkeypatch):
+    rng = np.random.default_rng(0)
+    town, zone = rng.integers(0, 9, 400), rng.integers(0, 7, 400)
+    X = np.stack([town, zone, rng.normal(size=400)], axis=1)
+    y = np.isin(town, [1, 2, 5]) ^ (rng.random(400) < 0.05)
+    options = {"max_terms": 1, "max_iter": 2, "categorical_features": [0, 1]}
+    whole = fitted(X, y, **options)
+    assert [len(own["order"]) for own in whole.content["categories"][:2]] == [9, 7]
+    assert any(own is not None for own in whole.content["columns"]["first"])
+    stumps = 2 * (9 + 6 + 7 + 4) + 2 * len(whole.content["dictionary"]["cuts"][2])
+    assert any(f"all {stumps} stumps" in line for line in whole.lines())
+    monkeypatch.setattr(writer, "MAX_BYTES", 100)
+    n_cuts, labels = len(whole.content["dictionary"]["cuts"][2]), 16
+    monkeypatch.setattr(writer, "_CUTS_TO_WEIGH", n_cuts + labels + 2 * labels)
+    assert fitted(X, y, **options).content == whole.content
+    monkeypatch.setattr(writer, "_CUTS_TO_WEIGH", n_cuts + labels + 2 * labels - 1)
+    smaller = fitted(X, y, **options)
+    assert smaller.content["dictionary"] is None
+    used = set(smaller.content["columns"]["feature"])
+    for f, own in enumerate(smaller.content["categories"][:2]):
+        assert own == (
+            whole.content["categories"][f] if f in used else {"kept": [], "rare": False, "order": None}
+        )
+    assert smaller.faults(X, y) == []
+    assert whole.faults(X, y) == []
+
+
 def test_a_regression_is_laid_out_and_verified_with_its_targets():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 1)), rng.normal(3.0, 2.0, 30)
