@@ -3,7 +3,7 @@
     python benchmarks/adult.py --data DIR        # DIR holds adult.csv.gz
 
 Full models: cardboost without a limit on terms, EBM without interactions, one-hot logistic regression.
-Ten terms: cardboost's card, and LightGBM stopped after ten stumps (the better of two learning rates, chosen
+Ten terms: cardboost's card, and LightGBM stopped after ten stumps (the best of three learning rates, chosen
 on the test rows, which can only help it). Every contender gets the same rows; '?' is a missing value.
 """
 
@@ -54,7 +54,9 @@ def cardboost_full(X, y, text):
 def cardboost_ten(X, y, text):
     from cardboost import CardBoostClassifier
 
-    return CardBoostClassifier(max_terms=10).fit(X, y)
+    # l2 was chosen among 1e-2, 1e-3, 1e-4 on a held-out 30 % of the training rows: the mean log loss there,
+    # over three splits, was 0.3229, 0.3139, 0.3137
+    return CardBoostClassifier(max_terms=10, l2=1e-4).fit(X, y)
 
 
 def ebm(X, y, text):
@@ -90,6 +92,7 @@ CONTENDERS = {
     "one-hot logistic regression": one_hot_logistic,
     "cardboost, 10 terms": cardboost_ten,
     "LightGBM, 10 stumps, rate 0.1": lambda *data: lightgbm_ten(*data, 0.1),
+    "LightGBM, 10 stumps, rate 0.3": lambda *data: lightgbm_ten(*data, 0.3),
     "LightGBM, 10 stumps, rate 1.0": lambda *data: lightgbm_ten(*data, 1.0),
 }
 

@@ -171,6 +171,29 @@ def stump_column(
     return np.where(left, polarity, -polarity)
 
 
+def all_sets(order: list[int], has_missing: bool) -> list[tuple[int, int, int]]:
+    """(place of the last, missing side, polarity) of every set of two codes or more, not all of them."""
+    sides = (0, 1) if has_missing else (0,)
+    return [(last, side, p) for last in range(1, len(order) - 1) for side in sides for p in (1, -1)]
+
+
+def set_column(bins: np.ndarray, codes: list[int], side: int, polarity: int) -> np.ndarray:
+    left = np.where(bins == MISSING, bool(side), np.isin(bins, codes))
+    return np.where(left, polarity, -polarity)
+
+
+def label_order(codes: np.ndarray, n: int, weights: np.ndarray, values: np.ndarray) -> list[int]:
+    """The codes by their smoothed mean, in exact arithmetic; ties go to the first."""
+    w, v = [Fraction(float(x)) for x in weights], [Fraction(float(x)) for x in values]
+    mean = sum((a * b for a, b in zip(w, v, strict=True)), Fraction(0)) / sum(w)
+    found = []
+    for code in range(n):
+        own = np.flatnonzero(codes == code).tolist()
+        total = sum((w[i] * v[i] for i in own), Fraction(0)) + 10 * mean
+        found.append(total / (sum((w[i] for i in own), Fraction(0)) + 10))
+    return sorted(range(n), key=lambda code: (found[code], code))
+
+
 def stump_gain(
     edge: float, cross: float, curvature: float, total_edge: float, l1: float, l2: float, intercept: bool
 ) -> float:

@@ -36,22 +36,35 @@ def some_long(count, quick):
 # ---------------------------------------------------------------- a slow twin and producer
 
 
-NAMES = ("feature", "cut", "category", "polarity", "missing_left")
+NAMES = ("feature", "cut", "category", "first", "polarity", "missing_left")
 
 
-def stump(X, feature, cut, category, polarity, missing_left, labels=None):
+def stump(X, feature, cut, category, first, polarity, missing_left, labels=None):
     """Values of a stump; ``labels``: what the certificate says of a categorical feature."""
 
     def left(x):
         if x is None or x != x:
             return missing_left
-        if category is None:
+        if labels is None:
             return cut is None or x <= cut
+        if first is not None:
+            known = [*labels["kept"], {"other": True}]
+            asked = [known[k] for k in labels["order"][:first]]
+            if x in labels["kept"]:
+                return x in asked
+            return {"other": True} in asked if labels["rare"] else missing_left
         if x in labels["kept"]:
             return x == category
         return category == {"other": True} if labels["rare"] else missing_left
 
     return np.where([left(x) for x in X[:, feature]], polarity, -polarity).astype(float)
+
+
+def label_shapes(labels):
+    """(cut, category, first) of every label and every set of a categorical feature."""
+    known = [*labels["kept"], *[{"other": True}] * labels["rare"]]
+    sets = range(2, len(known)) if labels["order"] is not None else ()
+    return [*((None, own, None) for own in known), *((None, None, first) for first in sets)]
 
 
 def most_valuable(terms, max_terms, max_features, costs, paid):
@@ -102,11 +115,9 @@ class Slow:
         if certificate["dictionary"] is not None:
             seen = {(f * self.limited, *col) for f, col in zip(self.feature, self.A.T, strict=True)}
             for f, cuts in enumerate(certificate["dictionary"]["cuts"]):
-                shapes = [(cut, None) for cut in [*cuts, None]]
+                shapes = [(cut, None, None) for cut in [*cuts, None]]
                 if labels[f] is not None:
-                    shapes = [
-                        (None, own) for own in [*labels[f]["kept"], *[{"other": True}] * labels[f]["rare"]]
-                    ]
+                    shapes = label_shapes(labels[f])
                 for shape, polarity, left in itertools.product(shapes, (1, -1), (True, False)):
                     h = stump(X, f, *shape, polarity, left, labels[f])
                     key = (f * self.limited, *(self.y * h))
@@ -274,11 +285,12 @@ def cubes(rng, n, charged, k, depth, feature, f):
 def certificate_for(
     seed, *, kind="stumps", loss="logistic", scopes=("pool",), k=2, n=4, l0=0.05, box=2.0, l2=0.1, B=3.0,
     depth=2, rows=14, near=False, off=0.0, f=None, costs=None, labels=None, monotonic=None,
+    sets=False,
 ):  # fmt: skip
     """A true certificate for a random problem, with its data; `near`: leaves close to the solution.
 
     `off` moves the solution away from its optimum, where the objective is flat. `labels`: feature 1 is
-    categorical with these as its values, of which all but the last two are kept.
+    categorical with these as its values, of which all but the last two are kept; `sets`: in some order.
     """
     rng = np.random.default_rng(seed)
     y = np.where(rng.random(rows) < 0.6, 1.0, -1.0)
@@ -294,16 +306,17 @@ def certificate_for(
     if labels is not None:
         X, cuts[1] = X.astype(object), []
         X[:, 1] = rng.choice(np.array([*labels, None], dtype=object), rows)
-        categories = [None, {"kept": list(labels[:-2]), "rare": True}]
+        order = rng.permutation(len(labels) - 1).tolist() if sets else None
+        categories = [None, {"kept": list(labels[:-2]), "rare": True, "order": order}]
     target, limited = None, f is not None or costs is not None
     if loss == "squared":
         y = np.round(y + rng.normal(0, 0.4, rows), 3)
         target = {"mean": 0.3, "scale": 1.7}
     columns: dict[str, Any] = {"feature": list(range(n))}
     if kind == "stumps":
-        lists = [[(cut, None) for cut in [*own, None]] for own in cuts]
+        lists = [[(cut, None, None) for cut in [*own, None]] for own in cuts]
         if categories is not None:
-            lists[1] = [(None, own) for own in [*categories[1]["kept"], {"other": True}]]
+            lists[1] = label_shapes(categories[1])
         shapes = [
             (g, *shape, p, bool(m))
             for g in (0, 1)
@@ -327,7 +340,7 @@ def certificate_for(
     }
     whole = "dictionary" in scopes
     certificate: dict[str, Any] = {
-        "format": "cardboost-certificate", "version": 1, "kind": kind,
+        "format": "cardboost-certificate", "version": 2, "kind": kind,
         "problem": {"loss": loss, "max_terms": k, "max_features": f, "feature_costs": costs,
                     "intercept_box": B, "target": target,
                     "class_weight": [1.0, 1.25 if kind == "stumps" and target is None else 1.0]},
@@ -394,6 +407,7 @@ def test_accepts_true_certificates_whose_bound_is_below_the_enumerated_optimum(s
 
 
 TEXTS = ("a", "b", "c", "x", "z")
+MORE_TEXTS = ("a", "b", "c", "d", "e", "f", "x", "z")
 NUMBERS = (0, 1, 2.5, 7, 8)
 
 
@@ -432,6 +446,56 @@ def test_dictionary_bounds_of_wider_problems_hold_for_every_stump(seed):
     slow = Slow(certificate, X, y, weight)
     if case["k"] is not None:
         assert certificate["bounds"][0]["lower_bound"] <= slow.best("dictionary")[0] + 1e-7
+
+
+def set_case(seed):
+    """Sets of labels beside single ones, with everything else that there is."""
+    labels = [MORE_TEXTS, (False, True, 2, 2.5, 7, 8, 9)][seed % 2]
+    return wider_case(seed) | {"labels": labels, "sets": True, "monotonic": None, "rows": 16}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_accepts_true_certificates_with_sets(seed):
+    certificate, X, y, weight = certificate_for(7000 + seed, **set_case(seed))
+    assert checker.check(certificate, X, y, weight) == []
+    assert certificate["bounds"][0]["lower_bound"] <= Slow(certificate, X, y, weight).best("pool")[0] + 1e-7
+
+
+@pytest.mark.parametrize("seed", some_long(24, 8))
+def test_dictionary_bounds_hold_for_every_set_of_every_order(seed):
+    case = set_case(seed) | {"scopes": ("dictionary", "pool"), "n": 3, "depth": seed % 3}
+    case["k"] = [1, None][seed % 2] if case["l0"] == 0.0 else 1
+    certificate, X, y, weight = certificate_for(8000 + seed, **case)
+    assert checker.check(certificate, X, y, weight) == []
+    slow = Slow(certificate, X, y, weight)
+    if case["k"] is not None:
+        assert certificate["bounds"][0]["lower_bound"] <= slow.best("dictionary")[0] + 1e-7
+    stumps = checker.gather(certificate, X, y, weight).columns
+    rows = np.random.default_rng(seed).normal(size=len(stumps.y))
+    found = max(rows @ col for col, f in zip(slow.extra.T, slow.extra_feature, strict=True) if f == 1)
+    assert stumps.edges(rows)[1][1] == pytest.approx(found)
+
+
+def first_version(certificate):
+    """The file as it was written before there were sets."""
+    old = copy.deepcopy(certificate) | {"version": 1}
+    del old["columns"]["first"]
+    for own in old["categories"] or []:
+        if own is not None:
+            del own["order"]
+    return sealed(old)
+
+
+def test_files_of_the_first_version_are_checked_as_before():
+    certificate, X, y, weight = certificate_for(40, labels=TEXTS, scopes=("dictionary", "pool"))
+    old = first_version(certificate)
+    assert checker.check(old, X, y, weight) == []
+    old["solution"]["objective"] += 1e-6
+    assert checker.check(sealed(old), X, y, weight)
+    for broken in ({**old, "version": 2}, {**certificate, "version": 1}):
+        faults = checker.check(sealed(broken), X, y, weight)
+        assert any(fault.startswith("columns.first") for fault in faults)
+        assert any(fault.startswith("categories[1].order") for fault in faults)
 
 
 def test_a_regression_on_a_matrix():
@@ -650,6 +714,8 @@ CASES = {
     "categories": {"seed": 27, "off": 0.2, "labels": TEXTS, "scopes": ("dictionary", "pool"), "f": 2,
                    "monotonic": [1, 0]},
     "numbers as labels": {"seed": 28, "off": 0.2, "labels": NUMBERS, "costs": [0.0, 0.01]},
+    "sets": {"seed": 31, "off": 0.2, "labels": MORE_TEXTS, "sets": True, "scopes": ("dictionary", "pool"),
+             "rows": 20, "n": 5},
     "squared": {"seed": 29, "off": 0.2, "loss": "squared", "scopes": ("dictionary", "pool"),
                 "monotonic": [-1, 1]},
 }  # fmt: skip
@@ -657,11 +723,12 @@ CASES = {
 # A changed file that is sealed again is a new certificate, and some of those are true. What can remain, for
 # relative changes of 1e-6 in a file whose solution and leaves are away from their optima:
 TRUE_AFTER_A_CHANGE = re.compile(
-    r"tolerance"  # a threshold: no claim turns on its last digits
+    r"version"  # a matrix looks the same in all versions
+    r"|tolerance"  # a threshold: no claim turns on its last digits
     r"|bounds\[\d+\]\.columns"  # a bound that leaves out a column worth nothing in every leaf
     r"|problem\.max_(terms|features)"  # when another one would be worth nothing in every leaf
     r"|problem\.feature_costs\[\d+\]"  # of a feature that is worth nothing in every leaf
-    r"|columns\.(cut|feature|missing_left)\[\d+\]"  # when the column is the same on every row
+    r"|columns\.(cut|feature|first|missing_left)\[\d+\]"  # when the column is the same on every row
     r"|columns\.category\[\d+\](\.other)?"  # likewise
     r"|categories\[\d+\]\.(rare|kept\[\d+\])"  # a label that no column of the pool stands for
     r"|dictionary\.monotonic\[\d+\]"  # when the stumps let in or kept out are worth nothing in every leaf
@@ -813,10 +880,10 @@ def test_structure_faults_name_the_place():
         ),
         (("categories", 1, "kept"), ["a", "b", 3], "categories[1].kept: labels must be all text or all"),
         (("categories", 1, "kept"), ["a", "b", None], "categories[1].kept[2]: expected a string, true"),
-        (("categories", 1), None, f"columns.category[{text}]: must be given exactly where"),
+        (("categories", 1), None, f"columns.category[{text}]: a category or a set must be given"),
         (("columns", "category", text), "q", f"columns.category[{text}]: 'q' is not among"),
         (("columns", "category", text), {"other": 1}, f"columns.category[{text}]: expected a label or"),
-        (("columns", "category", number), "a", f"columns.category[{number}]: must be given exactly where"),
+        (("columns", "category", number), "a", f"columns.category[{number}]: a category or a set must"),
         (("columns", "cut", text), 0.5, f"columns.cut[{text}]: must be null for a category"),
         (("dictionary", "cuts", 1), [0.5], "dictionary.cuts[1]: must be empty"),
         (("dictionary", "monotonic"), [0], "dictionary.monotonic: 1 entries"),
@@ -831,6 +898,28 @@ def test_structure_faults_name_the_place():
         place[keys[-1]] = value
         faults = checker.check(sealed(broken), X_, y_, weight_)
         assert any(fault.startswith(path) for fault in faults), (path, faults)
+    sets, X_, y_, weight_ = certificate_for(31, labels=MORE_TEXTS, sets=True, rows=20, n=5)
+    at = next(j for j, own in enumerate(sets["columns"]["first"]) if own is not None)
+    for keys, value, path in [
+        (("categories", 1, "order"), list(range(6)), "categories[1].order: must hold the number"),
+        (("categories", 1, "order"), [0, 1, 2, 3, 4, 5, 5], "categories[1].order: must hold the number"),
+        (("categories", 1, "order"), "abc", "categories[1].order: expected a list"),
+        (("categories", 1, "order"), None, f"columns.first[{at}]: expected two or more"),
+        (("columns", "first", at), 1, f"columns.first[{at}]: expected two or more"),
+        (("columns", "first", at), 7, f"columns.first[{at}]: expected two or more"),
+        (("columns", "first", at), 2.0, f"columns.first[{at}]: expected an integer"),
+        (("columns", "first", at), None, f"columns.category[{at}]: a category or a set must be given"),
+        (("columns", "category", at), "a", f"columns.category[{at}]: must be null for a set"),
+        (("columns", "cut", at), 0.5, f"columns.cut[{at}]: must be null for a category"),
+    ]:
+        broken = copy.deepcopy(sets)
+        place = broken
+        for key in keys[:-1]:
+            place = place[key]
+        place[keys[-1]] = value
+        faults = checker.check(sealed(broken), X_, y_, weight_)
+        assert any(fault.startswith(path) for fault in faults), (path, faults)
+    X_, y_, weight_ = certificate_for(27, labels=TEXTS, **whole)[1:]
     no_rare = copy.deepcopy(certificate_)
     no_rare["columns"]["category"][text] = {"other": True}
     no_rare["categories"][1]["rare"] = False

@@ -37,7 +37,11 @@ def test_stumps_and_matrices_share_one_layout():
     first, second = stumps["bounds"][0], matrix["bounds"][0]
     assert list(first) == list(second)
     assert list(first["leaves"][0]) == list(second["leaves"][0])
-    own = [key for key in stumps["columns"] if key not in ("cut", "polarity", "missing_left", "category")]
+    own = [
+        key
+        for key in stumps["columns"]
+        if key not in ("cut", "polarity", "missing_left", "category", "first")
+    ]
     assert own == list(matrix["columns"])
 
 
@@ -88,7 +92,9 @@ def labelled(**more):
 
 def test_categories_directions_and_limits_are_laid_out():
     content, X, y = labelled(max_features=2, feature_costs=np.array([0.5, 0.25, 0.0]))
-    assert content["categories"] == [{"kept": ["a"], "rare": True}, {"kept": [1, 2], "rare": False}, None]
+    assert content["categories"] == [
+        {"kept": ["a"], "rare": True, "order": None}, {"kept": [1, 2], "rare": False, "order": None}, None,
+    ]  # fmt: skip
     assert content["columns"]["category"] == ["a", {"other": True}]
     assert content["dictionary"] == {"cuts": [[], [], [1.0]], "monotonic": [0, 0, -1]}
     assert content["problem"]["max_features"] == 2
@@ -105,7 +111,9 @@ def test_labels_that_no_column_looks_at_are_left_out_with_the_dictionary(monkeyp
     monkeypatch.setattr(writer, "MAX_BYTES", 100)
     content, X, y = labelled()
     assert content["dictionary"] is None
-    assert content["categories"] == [{"kept": ["a"], "rare": True}, {"kept": [], "rare": False}, None]
+    assert content["categories"] == [
+        {"kept": ["a"], "rare": True, "order": None}, {"kept": [], "rare": False, "order": None}, None,
+    ]  # fmt: skip
     assert checker.check(content, X, y) == []
 
 
@@ -115,6 +123,33 @@ def test_long_labels_count_towards_the_size(monkeypatch):
     assert labelled()[0]["dictionary"] is None
     monkeypatch.setattr(writer, "_CUTS_TO_WEIGH", 8)
     assert labelled()[0]["dictionary"] is not None
+
+
+def test_orders_stay_where_columns_need_them_and_count_towards_the_size(monkeypatch):
+    rng = np.random.default_rng(0)
+    town, zone = rng.integers(0, 9, 400), rng.integers(0, 7, 400)
+    X = np.stack([town, zone, rng.normal(size=400)], axis=1)
+    y = np.isin(town, [1, 2, 5]) ^ (rng.random(400) < 0.05)
+    options = {"max_terms": 1, "max_iter": 2, "categorical_features": [0, 1]}
+    whole = fitted(X, y, **options)
+    assert [len(own["order"]) for own in whole.content["categories"][:2]] == [9, 7]
+    assert any(own is not None for own in whole.content["columns"]["first"])
+    stumps = 2 * (9 + 6 + 7 + 4) + 2 * len(whole.content["dictionary"]["cuts"][2])
+    assert any(f"all {stumps} stumps" in line for line in whole.lines())
+    monkeypatch.setattr(writer, "MAX_BYTES", 100)
+    n_cuts, labels = len(whole.content["dictionary"]["cuts"][2]), 16
+    monkeypatch.setattr(writer, "_CUTS_TO_WEIGH", n_cuts + labels + 2 * labels)
+    assert fitted(X, y, **options).content == whole.content
+    monkeypatch.setattr(writer, "_CUTS_TO_WEIGH", n_cuts + labels + 2 * labels - 1)
+    smaller = fitted(X, y, **options)
+    assert smaller.content["dictionary"] is None
+    used = set(smaller.content["columns"]["feature"])
+    for f, own in enumerate(smaller.content["categories"][:2]):
+        assert own == (
+            whole.content["categories"][f] if f in used else {"kept": [], "rare": False, "order": None}
+        )
+    assert smaller.faults(X, y) == []
+    assert whole.faults(X, y) == []
 
 
 def test_a_regression_is_laid_out_and_verified_with_its_targets():

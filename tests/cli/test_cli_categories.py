@@ -173,3 +173,34 @@ def test_from_fit_to_certify(work, capsys):
     assert code == 0
     assert json.loads(out)["data"]["categories"] == {"region": 2, "zip": 3}
     assert run(capsys, "certify", "run/model.json", "shops.csv")[0] == 0
+
+
+def test_sets_from_fit_to_certify(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    town = rng.integers(0, 12, 400)
+    closed = np.isin(town, [1, 4, 6, 9]) ^ (rng.random(400) < 0.05)
+    lines = [
+        f"town {t},{x!r},{int(c)}"
+        for t, x, c in zip(town, rng.normal(size=400).tolist(), closed, strict=True)
+    ]
+    (tmp_path / "towns.csv").write_text("\n".join(["town,x,closed", *lines]) + "\n")
+    assert (
+        run(capsys, "fit", "towns.csv", "--target", "closed", "--max-terms", "1", "--hot-start", "8")[0] == 0
+    )
+    card = (tmp_path / "run" / "card.txt").read_text()
+    assert "is one of town 1, town 4, town 6, town 9" in " ".join(card.split())
+    assert run(capsys, "certify", "run/model.json", "towns.csv")[0] == 0
+    code, out, _ = run(capsys, "predict", "run/model.json", "towns.csv")
+    assert code == 0
+    right = [line.split(",")[2] for line in out.splitlines()[1:]]
+    assert np.mean(np.array(right).astype(float) == closed) > 0.9
+    document = json.loads((tmp_path / "run" / "model.json").read_text())
+    (term,) = document["ensemble"]["terms"]
+    dropped = term["one_of"].pop(0)
+    (tmp_path / "run" / "model.json").write_text(json.dumps(document))
+    code, out, _ = run(capsys, "certify", "run/model.json", "towns.csv")
+    assert code == 1
+    said = " ".join(out.split())
+    assert "ensemble.terms[0]: not among the certified terms (feature 0, split is one of" in said
+    assert repr(dropped) not in said

@@ -12,6 +12,7 @@ from cardboost.data.binning import BinnedMatrix, bin_table
 from cardboost.data.categories import Categories
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
+from cardboost.dictionary.orders import label_orders
 from cardboost.dictionary.stumps import CONSTANT, StumpDictionary, Stumps
 from cardboost.losses import LOSSES, SQUARED
 from cardboost.risk import EmpiricalRisk
@@ -33,11 +34,22 @@ class Everything:
                 if abs(h.sum()) < len(h) and tuple(h) not in seen:
                     seen.add(tuple(h))
                     self.columns.append(h)
-                    self.stumps.append((f, cut, side, polarity, equals))
+                    self.stumps.append((f, cut, side, polarity, equals, None))
+        for f, order in enumerate(dictionary.orders):
+            if order is None:
+                continue
+            for last, side, polarity in reference.all_sets(order.tolist(), bool(matrix.n_missing[f])):
+                codes = order[: last + 1]
+                h = reference.set_column(matrix.bins[f], codes, side, polarity)
+                if abs(h.sum()) < len(h) and tuple(h) not in seen:
+                    seen.add(tuple(h))
+                    self.columns.append(h)
+                    self.stumps.append((f, last, side, polarity, False, codes))
 
     def atoms(self, which) -> Stumps:
-        feature, cut, side, polarity, equals = ([self.stumps[j][k] for j in which] for k in range(5))
-        return Stumps.make(feature, cut, polarity, side, equals)
+        feature, cut, side, polarity, equals, codes = ([self.stumps[j][k] for j in which] for k in range(6))
+        sets = {j: own for j, own in enumerate(codes) if own is not None}
+        return Stumps.make(feature, cut, polarity, side, equals, sets)
 
 
 def make(
@@ -52,6 +64,7 @@ def make(
     threads=1,
     categorical=False,
     constrained=False,
+    sets=False,
 ):
     """A dictionary on a table with doubled and mirrored features, constants and missing values; its risk."""
     X = np.round(rng.normal(size=(rows, features)), 1)
@@ -62,7 +75,10 @@ def make(
     row_weights = RowWeights.make(rows, raw[weights or "none"])
     matrix = bin_table(read_table(X), row_weights, max_bins, threads)
     if categorical:
-        matrix = with_category(rng, matrix)
+        matrix = with_category(rng, matrix, 7 if sets else 5)
+    orders = ()
+    if categorical and sets:
+        orders = (*[None] * X.shape[1], rng.permutation(7).astype(np.uint8))
     monotonic = None
     if constrained:
         free = [0] if categorical else []
@@ -70,16 +86,16 @@ def make(
     if loss == "squared":
         target = rng.standard_t(2.0, rows)
         risk = EmpiricalRisk(SQUARED, row_weights, None, threads, target)
-        return StumpDictionary(matrix, None, threads, intercept, monotonic=monotonic), risk
+        return StumpDictionary(matrix, None, threads, intercept, monotonic=monotonic, orders=orders), risk
     risk = EmpiricalRisk(LOSSES[loss], row_weights, y, threads)
-    return StumpDictionary(matrix, y, threads, intercept, monotonic=monotonic), risk
+    return StumpDictionary(matrix, y, threads, intercept, monotonic=monotonic, orders=orders), risk
 
 
-def with_category(rng, matrix: BinnedMatrix) -> BinnedMatrix:
-    """One more feature: up to five categories, some of them perhaps absent, and missing ones."""
-    codes = rng.integers(0, 5, matrix.n_rows).astype(np.uint8)
+def with_category(rng, matrix: BinnedMatrix, n: int) -> BinnedMatrix:
+    """One more feature: up to n categories, some of them perhaps absent, and missing ones."""
+    codes = rng.integers(0, n, matrix.n_rows).astype(np.uint8)
     codes[rng.random(matrix.n_rows) < rng.choice([0.0, 0.2])] = 255
-    categories = (*[None] * matrix.n_features, Categories(tuple("abcde")))
+    categories = (*[None] * matrix.n_features, Categories(tuple("abcdefgh"[:n])))
     missing = np.append(matrix.n_missing, np.count_nonzero(codes == 255))
     return BinnedMatrix(np.vstack([matrix.bins, codes]), (*matrix.cuts, np.empty(0)), missing, categories)
 
@@ -102,6 +118,7 @@ def cases(draw):
         intercept=draw(st.booleans()),
         categorical=draw(st.booleans()),
         constrained=draw(st.booleans()),
+        sets=draw(st.booleans()),
     )
     return rng, dictionary, risk, risk.evaluate(rng.normal(size=dictionary.matrix.n_rows))
 
@@ -147,13 +164,14 @@ def test_best_column(case, criterion, prices, n_seen):
                 for e, c in zip(edges, cross, strict=True)
             ]
         )
-    chosen = reference.stump_column(
-        dictionary.matrix.bins[proposals.atoms.feature[0]],
-        proposals.atoms.cut[0],
-        proposals.atoms.missing_left[0],
-        proposals.atoms.polarity[0],
-        bool(dictionary.matrix.categorical[proposals.atoms.feature[0]]),
-    )
+    best = proposals.atoms
+    feature, cut, side, polarity = best.feature[0], best.cut[0], best.missing_left[0], best.polarity[0]
+    if best.one_of[0]:
+        codes = dictionary.orders[feature][: cut + 1]
+        chosen = reference.set_column(dictionary.matrix.bins[feature], codes, side, polarity)
+    else:
+        equals = bool(dictionary.matrix.categorical[feature])
+        chosen = reference.stump_column(dictionary.matrix.bins[feature], cut, side, polarity, equals)
     (at,) = np.flatnonzero((columns == chosen).all(axis=1))
     assert proposals.edges[0] == pytest.approx(edges[at], abs=1e-12 * size)
     assert scores[at] == pytest.approx(scores.max(), rel=1e-9, abs=1e-12 * size)
@@ -259,3 +277,113 @@ def test_stumps_as_arrays():
     assert signs[0, 255] == -1
     assert (signs[1] == -1).all()
     assert len(stumps + stumps[:1]) == 3
+
+
+@given(cases(), st.booleans())
+@settings(max_examples=40)
+def test_unseen_edges_are_those_of_features_with_their_sets(case, seen):
+    rng, dictionary, _, point = case
+    everything = Everything(dictionary)
+    pool = dictionary.pool()
+    if seen and everything.columns:
+        pool.append(everything.atoms(rng.permutation(len(everything.columns))[:3]))
+    known = {tuple(h) for h in (pool.dense()[:, pool.n_free :] * sign_of(dictionary)[:, None]).T}
+    u, _ = dual_weights(point)
+    found = dictionary.unseen_edges(point, pool)
+    assert len(found) == dictionary.matrix.n_features
+    best: dict[int, float] = {}
+    for (f, *_), h in zip(everything.stumps, everything.columns, strict=True):
+        if tuple(h) not in known:
+            best[f] = max(best.get(f, -np.inf), float(h @ (u * sign_of(dictionary))))
+    for f, edge in best.items():  # equal columns of several features are listed at the first of them
+        assert found[f] >= edge - 1e-12 * np.abs(u).sum()
+    if best:
+        assert found.max() == pytest.approx(max(best.values()), abs=1e-12 * np.abs(u).sum())
+
+
+def test_a_label_or_a_set_is_proposed_for_a_feature_not_both():
+    rng = np.random.default_rng(0)
+    dictionary, risk = make(rng, 200, 2, categorical=True, sets=True)
+    point = risk.evaluate(np.zeros(200))
+    proposals = dictionary.best_columns(point, 2, dictionary.pool(), "gain")
+    assert len(set(proposals.atoms.feature.tolist())) == 2
+
+
+def test_missing_values_of_a_set_go_to_the_side_of_most_rows():
+    codes = np.repeat(np.arange(6, dtype=np.uint8), [1, 1, 1, 5, 6, 7])
+    matrix = BinnedMatrix(codes[None], (np.empty(0),), np.zeros(1, np.int64), (Categories(tuple("abcdef")),))
+    y = np.where(codes < 3, 1, -1).astype(np.int8)
+    dictionary = StumpDictionary(matrix, y, orders=(np.arange(6, dtype=np.uint8)[::-1],))
+    pool = dictionary.pool()
+    pool.append(dictionary.stumps(np.array([1, 1, 0]), [2, 3, 1], [1, 1, 1], [False, False, False]))
+    pool.place_missing(np.ones(pool.n_columns))
+    assert pool.stumps.missing_left[2:].tolist() == [True, True, False]
+    assert pool.stumps.one_of[2:].tolist() == [True, True, False]
+
+
+# ------------------------------------------------------------------------------------ orders of labels
+
+
+def coded(codes, n):
+    missing = np.array([np.count_nonzero(codes == 255)])
+    return BinnedMatrix(codes[None].astype(np.uint8), (np.empty(0),), missing, (Categories(tuple(range(n))),))
+
+
+@given(st.integers(0, 2**32), st.sampled_from(["none", "counts", "halves"]), st.booleans())
+@settings(max_examples=60)
+def test_orders_are_those_of_exact_arithmetic(seed, kind, real):
+    rng = np.random.default_rng(seed)
+    rows, n = int(rng.integers(1, 60)), int(rng.integers(4, 12))
+    codes = np.where(rng.random(rows) < 0.1, 255, rng.integers(0, n, rows))
+    raw = {"none": np.ones(rows), "counts": rng.integers(1, 6, rows).astype(float)}
+    raw["halves"] = raw["counts"] / 2
+    values = rng.integers(-8, 9, rows) / 4 if real else rng.random(rows) < 0.4
+    weights = RowWeights.make(rows, None if kind == "none" else raw[kind])
+    (found,) = label_orders(coded(codes, n), weights, values, 2)
+    exact = reference.label_order(codes, n, raw[kind], values)
+    if found.tolist() != exact:  # only where means agree to the last digits
+        total = np.array([raw[kind][codes == c].sum() for c in range(n)])
+        held = np.array([(raw[kind] * values)[codes == c].sum() for c in range(n)])
+        mean = (held + 10 * np.average(values, weights=raw[kind])) / (total + 10)
+        np.testing.assert_allclose(mean[found], mean[exact], rtol=1e-12, atol=1e-12)
+
+
+@given(st.integers(0, 2**32), st.booleans())
+@settings(max_examples=40)
+def test_orders_take_weights_for_repetitions_in_any_order(seed, real):
+    rng = np.random.default_rng(seed)
+    rows, n = 80, 9
+    codes = np.where(rng.random(rows) < 0.1, 255, rng.integers(0, n, rows))
+    values = rng.standard_t(2.0, rows) if real else rng.random(rows) < 0.3
+    count = rng.integers(1, 4, rows)
+    at = rng.permutation(np.repeat(np.arange(rows), count))
+    (one,) = label_orders(coded(codes, n), RowWeights.make(rows, count.astype(float)), values, 1)
+    (two,) = label_orders(coded(codes[at], n), RowWeights.make(len(at), None), values[at], 3)
+    assert one.tolist() == two.tolist()
+
+
+def test_orders_with_few_labels_equal_means_and_extreme_weights():
+    values = np.array([True, False] * 6)
+    assert label_orders(coded(np.arange(12) % 3, 3), RowWeights.make(12, None), values, 1) == (None,)
+    (ties,) = label_orders(coded(np.repeat(np.arange(6), 2), 6), RowWeights.make(12, None), values, 1)
+    assert ties.tolist() == list(range(6))
+    codes, rising = np.repeat(np.arange(6), 2), np.repeat(np.arange(6), 2) < 3
+    for size in (5e-324, 1e-300, 1.0, 1e300):
+        (order,) = label_orders(coded(codes, 6), RowWeights.make(12, np.full(12, size)), rising, 1)
+        assert sorted(order.tolist()) == list(range(6))
+        if size >= 1.0:
+            assert order.tolist() == [3, 4, 5, 0, 1, 2]
+
+
+def test_the_unit_of_weights():
+    rng = np.random.default_rng(0)
+    for raw in (np.full(5, 3.0), np.arange(1.0, 6), np.arange(1.0, 6) / 7, rng.random(5) * 1e10):
+        for factor in (None, np.full(5, 0.3), rng.random(5)):
+            weights = RowWeights.make(5, raw, factor)
+            count = 1 if weights.count is None else weights.count
+            own = 1.0 if weights.factor is None else weights.factor
+            given = raw * (1.0 if factor is None else factor)
+            np.testing.assert_allclose(count * own * weights.unit * np.ones(5), given, rtol=1e-14)
+            some = weights.take(np.array([1, 3]))
+            held = (1 if some.count is None else some.count) * (1.0 if some.factor is None else some.factor)
+            np.testing.assert_allclose(held * some.unit * np.ones(2), given[[1, 3]], rtol=1e-14)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
-from cardboost import CardBoostClassifier, CardBoostRegressor
+from cardboost import CardBoostClassifier, CardBoostRegressor, load_model
+from cardboost.certificate import checker
+from cardboost.data.categories import OTHER
 
 COLOURS = np.array(["red", "green", "blue", "grey"])
 SIZES = np.array(["S", "M", "L", "XL"])
@@ -201,3 +205,180 @@ def test_every_order_of_categories_and_rows(loss):
         scores.append(make().fit(X, y).predict(X))
     for other in scores[1:]:
         np.testing.assert_array_equal(other, scores[0])
+
+
+# ------------------------------------------------------------------------------------ sets of labels
+
+TOWNS = np.array([f"town {k:02d}" for k in range(14)])
+GOOD = frozenset(TOWNS[[1, 3, 4, 8, 11]])
+
+
+def towns(seed=0, rows=600, missing=0.05):
+    """A number and a category of which five labels go together."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"town": TOWNS[rng.integers(0, 14, rows)], "age": rng.integers(18, 80, rows)})
+    score = frame["town"].isin(GOOD) * 2.5 + (frame["age"] > 50) - 1.8
+    y = (score + rng.normal(0, 0.6, rows) > 0).to_numpy().astype(int)
+    frame.loc[rng.random(rows) < missing, "town"] = None
+    return frame, y
+
+
+def sets_of(ensemble):
+    return [term for term in ensemble.terms if term.one_of is not None]
+
+
+def test_one_term_finds_the_labels_that_go_together():
+    frame, y = towns()
+    model = fitted(frame, y, max_terms=1)
+    (term,) = sets_of(model.ensemble_)
+    inside = set(term.one_of)
+    assert inside == GOOD or set(TOWNS) - inside == GOOD
+    assert model.certificate_.verify(frame, y)
+    assert "is one of town 01, town 03," in model.card()
+    content = model.certificate_.to_dict()
+    order = content["categories"][0]["order"]
+    share = [y[(frame["town"] == name).to_numpy()].sum() for name in TOWNS]
+    weight = [(frame["town"] == name).sum() for name in TOWNS]
+    mean = (np.array(share) + 10 * y.mean()) / (np.array(weight) + 10)
+    assert order == np.argsort(mean, kind="stable").tolist()
+
+
+def test_a_set_that_is_changed_is_refused():
+    frame, y = towns()
+    content = fitted(frame, y, max_terms=1).certificate_.to_dict()
+    ((column, _),) = content["solution"]["weights"]
+    first, order = content["columns"]["first"][column], content["categories"][0]["order"]
+    assert first == len(TOWNS) - len(GOOD)
+
+    def faults(change):
+        broken = json.loads(json.dumps(content))
+        change(broken)
+        broken["digest"] = checker.content_digest(broken)
+        return checker.check(broken, frame, y)
+
+    assert faults(lambda own: None) == []
+    for size in (first - 1, first + 1, None):
+        assert faults(lambda own, size=size: own["columns"]["first"].__setitem__(column, size))
+    other = order.copy()
+    other[first - 1], other[first] = other[first], other[first - 1]
+    assert faults(lambda own: own["categories"][0].update(order=other))
+    assert faults(lambda own: own["categories"][0]["kept"].__setitem__(0, "elsewhere"))
+    # another order of the labels on one side is another dictionary: the model costs what it did
+    other = [*order[:first][::-1], *order[first:]]
+    found = faults(lambda own: own["categories"][0].update(order=other))
+    assert not any(fault.startswith("solution") for fault in found)
+
+
+@pytest.mark.parametrize(
+    "parameters", [{}, {"max_terms": None}, {"max_features": 1}, {"feature_costs": {"town": 0.01}}]
+)
+def test_sets_are_the_same_for_weights_repetitions_orders_and_threads(parameters):
+    frame, y = towns(rows=400)
+    rng = np.random.default_rng(1)
+    count = rng.integers(0, 4, len(y))
+    weighted = fitted(frame, y, count.astype(float), **parameters)
+    assert sets_of(weighted.ensemble_)
+    at = rng.permutation(np.repeat(np.arange(len(y)), count))
+    other = fitted(frame.iloc[at], y[at], n_jobs=3, **parameters)
+    assert same_model(other, weighted)
+    assert weighted.certificate_.verify(frame, y, count)
+    assert other.certificate_.verify(frame.iloc[at], y[at])
+
+
+def test_sets_from_every_container(tmp_path):
+    frame, y = towns()
+    first = fitted(frame, y)
+    for other in (frame.astype({"town": "category"}), pl.from_pandas(frame), frame.to_numpy(dtype=object)):
+        again = fitted(other, y)
+        assert again.ensemble_.terms == first.ensemble_.terms
+        np.testing.assert_array_equal(again.predict_proba(other), first.predict_proba(frame))
+        assert again.certificate_.verify(other, y)
+    codes = frame.assign(town=frame["town"].map({name: k for k, name in enumerate(TOWNS)}))
+    numbered = fitted(codes, y, categorical_features=["town"])
+    np.testing.assert_array_equal(numbered.decision_function(codes), first.decision_function(frame))
+    first.save(tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    assert loaded.ensemble == first.ensemble_
+    np.testing.assert_array_equal(loaded.decision_function(frame), first.decision_function(frame))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_sets_and_labels_that_are_missing_or_unseen(missing):
+    frame, y = towns(missing=missing)
+    model = fitted(frame, y, max_terms=3)
+    assert sets_of(model.ensemble_)
+    unseen = model.decision_function(frame.assign(town="elsewhere"))
+    np.testing.assert_array_equal(unseen, model.decision_function(frame.assign(town=None)))
+    if not missing:  # most rows are in the other towns
+        np.testing.assert_array_equal(unseen, model.decision_function(frame.assign(town="town 00")))
+    rest = model.contributions(frame).sum(axis=1) + model.ensemble_.intercept
+    np.testing.assert_allclose(rest, model.decision_function(frame))
+    *_, last = model.staged_decision_function(frame)
+    np.testing.assert_array_equal(last, model.decision_function(frame))
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_rare_labels_are_in_a_set_together(flip):
+    rng = np.random.default_rng(0)
+    rows = 9000
+    label = np.array([f"v{k:03d}" for k in range(400)])[np.minimum(rng.geometric(0.01, rows) - 1, 399)]
+    good = np.char.endswith(label, "7") | (label > "v250")
+    y = (good ^ flip ^ (rng.random(rows) < 0.05)).astype(int)
+    X = pd.DataFrame({"label": label, "x": rng.normal(size=rows)})
+    model = fitted(X, y, max_terms=3)
+    assert model.certificate_.verify(X, y)
+    known = model.ensemble_.categories[0]
+    inside = {OTHER in own.one_of for own in sets_of(model.ensemble_)}
+    assert inside == {flip}
+    assert not flip or all(own.one_of[-1] is OTHER for own in sets_of(model.ensemble_))
+    scores = {model.decision_function(X.assign(label=one, x=0.0))[0] for one in known.rare}
+    assert len(scores) == 1
+
+
+def test_sets_for_numbers_and_for_every_class():
+    frame, _ = towns()
+    target = np.where(frame["town"].isin(GOOD), 10.0, 3.0) + 0.01 * frame["age"]
+    model = CardBoostRegressor(max_terms=2, max_iter=10, n_jobs=1).fit(frame, target)
+    assert sets_of(model.ensemble_)
+    assert model.certificate_.verify(frame, target)
+    kind = np.where(
+        frame["town"].isin(GOOD), "a", np.where(frame["town"].isin(TOWNS[[0, 2, 5, 6]]), "b", "c")
+    )
+    many = fitted(frame, kind, max_terms=3)
+    orders = set()
+    for k, own in enumerate(many.certificate_):
+        assert own.verify(frame, kind == many.classes_[k])
+        assert sets_of(many.ensemble_.ensembles[k])
+        orders.add(tuple(own.to_dict()["categories"][0]["order"]))
+        single = fitted(frame, kind == many.classes_[k], max_terms=3)
+        assert single.ensemble_.terms == many.ensemble_.ensembles[k].terms
+    assert len(orders) == 3
+    assert many.score(frame, kind) > 0.9
+    many.card()
+
+
+def test_warm_starts_take_sets_along():
+    frame, y = towns()
+    model = CardBoostClassifier(max_terms=None, max_iter=6, warm_start=True, n_jobs=1, tol=0.0).fit(frame, y)
+    before = len(sets_of(model.ensemble_))
+    assert before
+    model.set_params(max_iter=12).fit(frame, y)
+    straight = CardBoostClassifier(max_terms=None, max_iter=12, n_jobs=1, tol=0.0).fit(frame, y)
+    assert model.certificate_.objective == pytest.approx(straight.certificate_.objective, rel=0.05)
+    assert model.certificate_.verify(frame, y)
+    other, z = towns(seed=5, rows=150)
+    model.set_params(max_iter=20).fit(other, z)
+    assert model.certificate_.verify(other, z)
+    few = other[other["town"].isin(TOWNS[:3])]
+    model.set_params(max_iter=40).fit(few, z[other["town"].isin(TOWNS[:3])])
+
+
+def test_sets_beside_other_learners():
+    frame, y = towns(missing=0.0)
+    numbers = frame.assign(town=frame["town"].map({name: k for k, name in enumerate(TOWNS)}))
+    model = CardBoostClassifier(
+        dictionary=["stumps", DecisionTreeClassifier(max_depth=2)], max_terms=3, max_iter=8, n_jobs=1,
+        categorical_features=["town"],
+    ).fit(numbers, y)  # fmt: skip
+    assert model.certificate_.verify(numbers, y)
+    assert sets_of(model.ensemble_.stumps)

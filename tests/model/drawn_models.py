@@ -45,7 +45,7 @@ def left(term: Term, x: Any, categories: Categories | None) -> bool:
         return bool(x <= term.cut)
     if x not in categories.kept and x not in categories.rare:
         return term.missing_left
-    return x in categories.rare if isinstance(term.category, Other) else bool(x == term.category)
+    return any(x in categories.rare if isinstance(own, Other) else bool(x == own) for own in term.labels)
 
 
 def slow_feature(ensemble: Ensemble, feature: int, x: Any) -> float:
@@ -125,14 +125,23 @@ def drawn_ensembles(
     for _ in range(draw(st.integers(0, 12))):
         feature = draw(st.integers(0, 3))
         own = categories.get(feature)
-        side = {"polarity": draw(st.sampled_from([1, -1])), "missing_left": draw(st.booleans())}
+        side: dict[str, Any] = {
+            "polarity": draw(st.sampled_from([1, -1])),
+            "missing_left": draw(st.booleans()),
+        }
         weight = draw(st.floats(1e-6, 10))
         if own is None:
             cut = draw(st.sampled_from([math.inf, 0.0, 0.5, -1.5, 1e-300]))
             terms.append(Term(feature, cut, weight=weight, **side))
         else:
             choices = [*own.kept, *([OTHER] if own.rare else [])]
-            terms.append(Term(feature, None, weight=weight, category=draw(st.sampled_from(choices)), **side))
+            if len(choices) > 2 and draw(st.booleans()):
+                size = draw(st.integers(2, len(choices) - 1))
+                chosen = sorted(draw(st.permutations(range(len(choices))))[:size])
+                side["one_of"] = tuple(choices[k] for k in chosen)
+            else:
+                side["category"] = draw(st.sampled_from(choices))
+            terms.append(Term(feature, None, weight=weight, **side))
     loss = loss or draw(st.sampled_from(["logistic", "exponential", "squared"]))
     if loss != "squared" and classes is None:
         classes = draw(st.sampled_from([("no", "yes"), (0, 1), (False, True), (0.5, 1.5)]))

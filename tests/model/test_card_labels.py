@@ -231,7 +231,7 @@ def find_label(rows: list[tuple[str, float]], label: str | None, own: Categories
             words["missing or unseen"] = points
             text = text.removesuffix(" (also missing or unseen)")
         if text.startswith("is "):
-            for name in text.removeprefix("is ").split(", "):
+            for name in text.removeprefix("is one of ").removeprefix("is ").split(", "):
                 (words if name.startswith("other (") else named)[name] = points
         else:
             words[text] = points
@@ -416,3 +416,21 @@ def test_rows_of_a_table_add_up_on_the_card() -> None:
         an_ensemble().decision_function(table),
         [-1.2 + 0.3 + 0.16 + 0.35 - 0.25, -1.2 + 0.92 + 0.16 + 0.35 - 0.15],
     )
+
+
+def test_sets_read_well_and_never_cost_a_line() -> None:
+    jobs = Categories(
+        ("Adm", "Craft", "Exec-managerial", "Farming", "Prof-specialty", "Sales", "Tech-support")
+    )
+    few = Term(0, None, 1, False, 0.4, one_of=("Exec-managerial", "Prof-specialty"))
+    assert texts(rows_for(jobs, few)) == [
+        "is one of Exec-managerial, Prof-specialty", "any other label (also missing)",
+    ]  # fmt: skip
+    most = Term(0, None, -1, True, 0.4, one_of=("Adm", "Craft", "Farming", "Sales", "Tech-support"))
+    assert rows_for(jobs, most) == rows_for(jobs, few)
+    four = Term(0, None, 1, False, 0.4, one_of=("Craft", "Exec-managerial", "Prof-specialty", "Tech-support"))
+    assert texts(rows_for(jobs, four, width=120))[0].startswith("is one of Craft, Exec-managerial, Prof")
+    assert len(rows_for(jobs, four, width=60)) <= 5
+    long = Term(0, None, 1, False, 0.4, one_of=COUNTRY.kept[:120])
+    assert len(rows_for(COUNTRY, long)) <= 12
+    assert texts(rows_for(Categories(("a", "b", "one of b")), is_(0, "one of b", 1.0)))[0] == 'is "one of b"'

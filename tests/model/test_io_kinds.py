@@ -118,7 +118,32 @@ def test_there_is_a_line_per_term(ensemble: Any) -> None:
     assert '"kept": [false, 2, 2.5, 1152921504606846976], "rare": []' in text
 
 
+def test_sets_are_written_in_full_and_older_files_are_read() -> None:
+    labels = tuple(f"label {k:03d}" for k in range(200))
+    own = Categories(labels, ("rare",))
+    sets = (Term(0, None, 1, True, 1.0, one_of=(*labels[3:], OTHER)), Term(0, None, 1, True, 1.0, labels[0]))
+    ensemble = Ensemble("squared", 0.0, sets, None, 1, None, {0: own})
+    data = model_bytes(ensemble)
+    assert json.loads(data)["version"] == 2
+    assert json.loads(data)["ensemble"]["terms"][1]["one_of"] == [*labels[3:], {"other": True}]
+    assert read_model(data).ensemble == ensemble
+    old = labelled_document() | {"version": 1}
+    assert read_model(json.dumps(old).encode()).ensemble == LABELLED
+
+
 # ------------------------------------------------------------------------------------ refusals
+
+
+def _replace_by_set(value: Any) -> Any:
+    """Make the first term one on a set."""
+
+    def change(document: Any) -> None:
+        term = document["ensemble"]["terms"][0]
+        del term["category"]
+        term["one_of"] = value
+
+    return change
+
 
 LABEL_FAULTS = [
     (_drop("ensemble", "categories"), "ensemble.categories: expected a value, but it is missing"),
@@ -166,6 +191,24 @@ LABEL_FAULTS = [
      "ensemble.terms[2].category: expected a kept category: feature 1 has no rare ones, found other"),
     (_set("ensemble", "terms", 0, "cut", 1.0),
      "ensemble.terms[0].cut: unknown key, expected only feature, cat"),
+    *((_replace_by_set(value), f"ensemble.terms[0].one_of{message}") for value, message in [
+        ("ab", ": expected a list, found 'ab'"),
+        (None, ": expected a list, found null"),
+        ({"other": True}, ": expected a list, found an object"),
+        ([], ": expected two labels or more, found ()"),
+        (["blue"], ": expected two labels or more"),
+        (["größe", "blue"], "[1]: expected labels that ascend, one above 'größe', found 'blue'"),
+        (["blue", "blue"], "[1]: expected labels that ascend"),
+        (["blue", 3], "[1]: expected text as 'blue', found 3"),
+        (["blue", None], '[1]: expected a label or {"other": true}, found null'),
+        (["blue", ["größe"]], '[1]: expected a label or {"other": true}, found a list'),
+        (["blue", {"other": 1}], '[1]: expected a label or {"other": true}, found another object'),
+        (["blue", "pink"], "[1]: expected a kept category of feature 0, found 'pink'"),
+        ([{"other": True}, "blue"], "[1]: expected nothing behind the rare labels"),
+        (["blue", "größe", "\ud800", {"other": True}], ": expected not all the categories of feature 0"),
+    ]),
+    (_set("ensemble", "terms", 0, "one_of", ["blue", "größe"]), "ensemble.terms[0].one_of: unknown key"),
+    (_set("ensemble", "terms", 4, "one_of", ["blue", "größe"]), "ensemble.terms[4].cut: unknown key"),
     (_set("ensemble", "terms", 4, "category", "x"), "ensemble.terms[4].cut: unknown key"),
     (_set("ensemble", "terms", 4, "feature", 0), "ensemble.terms[4].cut: expected a category: feature 0 has"),
     (_drop("ensemble", "terms", 0, "category"), "ensemble.terms[0].cut: expected a value, but it is missing"),

@@ -250,7 +250,51 @@ BAD_TERMS = [
     ({"cut": 0.5}, "cut: expected none beside a category, found 0.5"),
     ({"cut": math.inf}, "cut: "),
     ({"category": None}, "cut: expected a number, found None"),
+    ({"one_of": ("a", "b")}, "category: expected none beside a set of categories, found 'a'"),
 ]
+BAD_SETS = [
+    ((), "one_of: expected two labels or more, found ()"),
+    (("a",), "one_of: expected two labels or more"),
+    ("ab", "one_of: expected two labels or more, found 'ab'"),
+    (("b", "a"), "one_of[1]: expected labels that ascend, one above 'b', found 'a'"),
+    (("a", "a"), "one_of[1]: "),
+    ((1, True), "one_of[1]: expected labels that ascend"),
+    (("a", 1), "one_of[1]: expected text as 'a', found 1"),
+    ((1, "a"), "one_of[1]: expected a number as 1, found 'a'"),
+    (("a", None), "one_of[1]: expected an integer, a number, a truth value or text, found None"),
+    ((math.nan, 1.0), "one_of[0]: expected a finite number"),
+    (("a", OTHER, "b"), "one_of[2]: expected nothing behind the rare labels, found 'b'"),
+    (("a", OTHER, OTHER), "one_of[2]: "),
+]
+
+
+@pytest.mark.parametrize(("labels", "message"), BAD_SETS)
+def test_bad_sets(labels: Any, message: str) -> None:
+    with pytest.raises(ValueError) as error:
+        Term(0, None, 1, True, 1.0, one_of=labels)
+    assert str(error.value).startswith(message)
+    with pytest.raises(ValueError, match=r"cut: expected none beside a set of categories, found 0\.5"):
+        Term(0, 0.5, 1, True, 1.0, one_of=("a", "b"))
+
+
+def test_sets_are_tuples_of_plain_labels() -> None:
+    term = Term(0, None, 1, True, 1.0, one_of=[np.int32(3), np.float64(4.5), OTHER])  # type: ignore[arg-type]
+    assert term.one_of == (3, 4.5, OTHER)
+    assert [type(own) for own in term.labels[:2]] == [int, float]
+    assert term.to_dict()["one_of"] == [3, 4.5, {"other": True}]
+    assert hash(term) == hash(Term(0, None, 1, True, 1.0, one_of=(3, 4.5, OTHER)))
+
+
+def test_terms_of_every_kind_stand_in_one_order() -> None:
+    own = Categories(("a", "b", "c", "d"), ("x",))
+    sets = [("a", "b"), ("a", "b", OTHER), ("a", "c"), ("b", OTHER), ("b", "c", "d")]
+    terms = [Term(0, None, 1, True, 1.0, label) for label in ("a", "d", OTHER)]
+    terms += [Term(0, None, 1, True, 1.0, one_of=labels) for labels in sets]
+    rng = np.random.default_rng(0)
+    first = Ensemble("squared", 0.0, tuple(terms), None, 1, None, {0: own})
+    for _ in range(10):
+        mixed = tuple(terms[k] for k in rng.permutation(len(terms)))
+        assert Ensemble("squared", 0.0, mixed, None, 1, None, {0: own}) == first
 
 
 @pytest.mark.parametrize(("change", "message"), BAD_TERMS)
@@ -282,6 +326,16 @@ BAD_ENSEMBLES = [
     ({"terms": (Term(0, None, 1, True, 1.0, 1),)}, "terms[0].category: expected a kept category"),
     ({"categories": {0: Categories(("red",))}, "terms": (RED, Term(0, None, 1, True, 1.0, OTHER))},
      "terms[1].category: expected a kept category: feature 0 has no rare ones, found other"),
+    ({"terms": (Term(1, None, 1, True, 1.0, one_of=("blue", "red")),)},
+     "terms[0].one_of: expected a cut: feature 1 has no categories, found ('blue', 'red')"),
+    ({"terms": (Term(0, None, 1, True, 1.0, one_of=("mauve", "red")),)},
+     "terms[0].one_of[0]: expected a kept category of feature 0, found 'mauve'"),
+    ({"categories": {0: Categories(("blue", "red"))},
+      "terms": (Term(0, None, 1, True, 1.0, one_of=("red", OTHER)),)},
+     "terms[0].one_of[1]: expected a kept category: feature 0 has no rare ones, found other"),
+    ({"categories": {0: Categories(("blue", "red"))},
+      "terms": (Term(0, None, 1, True, 1.0, one_of=("blue", "red")),)},
+     "terms[0].one_of: expected not all the categories of feature 0, found ('blue', 'red')"),
     ({"categories": None}, "categories: "),
     ({"categories": {"0": COLOURS}}, "categories: expected features by their index, found '0'"),
     ({"categories": {3: COLOURS}}, "categories: expected features by an index below n_features = 3, found 3"),

@@ -185,11 +185,10 @@ def train_learners(
     if count_rows(X) != len(sign):
         raise ValueError(f"X has {count_rows(X)} rows, but there are {len(sign)} labels.")
     rows = LearningRows(X, sign, classes, settings.fit_intercept, settings.threads)
-    source = bind_dictionary(parts, rows, matrix, seed)
     factor = None if class_weight == (1.0, 1.0) else np.where(sign > 0, class_weight[1], class_weight[0])
-    risk = EmpiricalRisk(
-        settings.loss, RowWeights.make(len(sign), sample_weight, factor), None, settings.threads
-    )
+    weights = RowWeights.make(len(sign), sample_weight, factor)
+    source = bind_dictionary(parts, rows, matrix, weights, seed)
+    risk = EmpiricalRisk(settings.loss, weights, None, settings.threads)
     rule, pool = price_rule(settings), source.pool()
     start = constant_weights(pool, replace(risk, sign=sign), rule)
     master = Master(pool, risk, lambda own: rule.prices(own.n_columns, own.n_free), start)

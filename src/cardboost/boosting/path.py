@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.certificate.writer import intercept_of
-from cardboost.data.binning import BinnedMatrix
-from cardboost.data.categories import Categories
-from cardboost.dictionary.stumps import CONSTANT, StumpPool, Stumps
+from cardboost.data.categories import Categories, Label, Other
+from cardboost.dictionary.stumps import CONSTANT, StumpDictionary, StumpPool, Stumps
 from cardboost.model.ensemble import Ensemble, Term
 
 Array = NDArray[np.float64]
@@ -37,18 +37,7 @@ class ModelFrame:
         for j in np.flatnonzero(weights):
             if j < n_free:
                 continue
-            feature, code = int(stumps.feature[j]), int(stumps.cut[j])
-            known = self.categories[feature]
-            terms.append(
-                Term(
-                    feature,
-                    None if known is not None else cut_value(self.cuts[feature], code),
-                    int(stumps.polarity[j]),
-                    bool(stumps.missing_left[j]),
-                    float(weights[j]) * self.scale,
-                    None if known is None else known.label(code),
-                )
-            )
+            terms.append(self._term(stumps, int(j), float(weights[j])))
         used = {term.feature: self.categories[term.feature] for term in terms}
         return Ensemble(
             loss=self.loss,
@@ -59,6 +48,20 @@ class ModelFrame:
             classes=self.classes,
             categories={f: own for f, own in used.items() if own is not None},
         )
+
+    def _term(self, stumps: Stumps, j: int, weight: float) -> Term:
+        """One of these stumps with a weight."""
+        feature, cut = int(stumps.feature[j]), int(stumps.cut[j])
+        known = self.categories[feature]
+        where: dict[str, Any] = {"cut": None}
+        if known is None:
+            where["cut"] = cut_value(self.cuts[feature], cut)
+        elif stumps.one_of[j]:
+            where["one_of"] = tuple(known.label(code) for code in np.flatnonzero(stumps.left[j]).tolist())
+        else:
+            where["category"] = known.label(cut)
+        where |= {"polarity": int(stumps.polarity[j]), "missing_left": bool(stumps.missing_left[j])}
+        return Term(feature, weight=weight * self.scale, **where)
 
 
 def cut_value(cuts: Array, cut: int) -> float:
@@ -85,43 +88,56 @@ class BoostingPath:
     def restart(self, pool: StumpPool) -> Array:
         """Put the columns of the last stage into an empty pool over other rows; returns their weights there.
 
-        A cut that the new table does not have goes to its nearest one; what no longer exists is left out.
+        A cut that the new table does not have goes to its nearest one, and a set of labels to the one that
+        differs from it in the fewest; what no longer exists is left out.
         """
         weights = self.stages[-1]
-        matrix, closed = pool.dictionary.matrix, pool.dictionary.closed
+        dictionary = pool.dictionary
         kept: dict[tuple[int, int, int, bool], float] = {}
         for j in range(self.n_free, len(weights)):
-            one = self._at_home(j, matrix)
-            if one is None:
+            place = self._at_home(j, dictionary)
+            if place is None:
                 continue
-            feature, cut, polarity, missing_left = one
-            if closed[feature, cut] & (1 << (2 * int(missing_left) + (polarity < 0))):
+            polarity, missing_left = int(self.stumps.polarity[j]), bool(self.stumps.missing_left[j])
+            if dictionary.closed[place] & (1 << (2 * int(missing_left) + (polarity < 0))):
                 continue
+            one = (*place, polarity, missing_left)
             kept[one] = kept.get(one, 0.0) + float(weights[j])
         if kept:
-            parts = [np.array(part) for part in zip(*kept, strict=True)]
-            equals = matrix.categorical[parts[0]]
-            pool.append(Stumps.make(parts[0], parts[1], parts[2], parts[3], equals))
+            pool.append(dictionary.stumps(*(np.array(part) for part in zip(*kept, strict=True))))
         free = weights[: self.n_free] if pool.n_free == self.n_free else np.zeros(pool.n_free)
         return np.concatenate([free, list(kept.values())])
 
-    def _at_home(self, j: int, matrix: BinnedMatrix) -> tuple[int, int, int, bool] | None:
-        """Column j as (feature, cut, polarity, missing left) of another binned table."""
+    def _at_home(self, j: int, dictionary: StumpDictionary) -> tuple[int, int] | None:
+        """Column j as line and cut of another dictionary."""
         feature, cut = int(self.stumps.feature[j]), int(self.stumps.cut[j])
-        rest = (int(self.stumps.polarity[j]), bool(self.stumps.missing_left[j]))
         if feature == CONSTANT:
             return None
+        matrix = dictionary.matrix
         old, new = self.frame.categories[feature], matrix.categories[feature]
-        if old is not None or new is not None:
-            if old is None or new is None:
-                return None
-            try:
-                return feature, new.code(old.label(cut)), *rest
-            except ValueError:  # the new table does not have this label
-                return None
-        at, cuts = cut_value(self.frame.cuts[feature], cut), matrix.cuts[feature]
-        if np.isinf(at):
-            return feature, len(cuts), *rest
-        if len(cuts) == 0:
+        if old is None and new is None:
+            at, cuts = cut_value(self.frame.cuts[feature], cut), matrix.cuts[feature]
+            if np.isinf(at):
+                return feature, len(cuts)
+            return (feature, int(np.argmin(np.abs(cuts - at)))) if len(cuts) else None
+        if old is None or new is None:
             return None
-        return feature, int(np.argmin(np.abs(cuts - at))), *rest
+        if self.stumps.one_of[j]:
+            codes = _codes(new, [old.label(code) for code in np.flatnonzero(self.stumps.left[j]).tolist()])
+            order = dictionary.orders[feature] if dictionary.orders else None
+            if order is None or not codes:
+                return None
+            # the set of the first k + 1 differs in those of them that are not in it, and those left over
+            outside = np.cumsum(np.where(np.isin(order, codes), -1, 1))
+            return int(dictionary.set_line[feature]), 1 + int(np.argmin(outside[1:-2]))
+        codes = _codes(new, [old.label(cut)])
+        return (feature, codes[0]) if codes else None
+
+
+def _codes(categories: Categories, labels: Iterable[Label | Other]) -> list[int]:
+    """The codes of those labels that are known."""
+    found = []
+    for label in labels:
+        with contextlib.suppress(ValueError):
+            found.append(categories.code(label))
+    return found

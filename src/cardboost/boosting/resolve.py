@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from cardboost.data.binning import BinnedMatrix
+from cardboost.data.weights import RowWeights
 from cardboost.dictionary.estimators import (
     EstimatorDictionary,
     FittedDictionary,
@@ -20,6 +21,7 @@ from cardboost.dictionary.estimators import (
     UnionDictionary,
     check_estimator,
 )
+from cardboost.dictionary.orders import label_orders
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.outputs import METHODS, method_of, name_of
 
@@ -125,7 +127,7 @@ def _is_fitted(item: Any) -> bool:
 
 
 def bind_dictionary(
-    parts: tuple[Part, ...], rows: LearningRows, matrix: BinnedMatrix | None, seed: int
+    parts: tuple[Part, ...], rows: LearningRows, matrix: BinnedMatrix | None, weights: RowWeights, seed: int
 ) -> LearnerDictionary:
     """The dictionary of these parts on these rows."""
     bound: list[LearnerDictionary] = []
@@ -137,5 +139,7 @@ def bind_dictionary(
         else:
             if matrix is None:
                 raise ValueError("dictionary: 'stumps' need a table of numbers or categories to stand on.")
-            bound.append(StumpColumns(StumpDictionary(matrix, rows.sign, rows.threads, rows.intercept), rows))
+            orders = label_orders(matrix, weights, rows.sign > 0, rows.threads)
+            stumps = StumpDictionary(matrix, rows.sign, rows.threads, rows.intercept, orders=orders)
+            bound.append(StumpColumns(stumps, rows))
     return bound[0] if len(bound) == 1 else UnionDictionary(bound, rows)

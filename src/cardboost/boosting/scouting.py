@@ -44,6 +44,7 @@ class Scout:
             weights,
             dictionary.monotonic,
             dictionary.by_feature,
+            dictionary.orders,
         )
         self.pool = self.dictionary.pool()
         self.rule, self.pace = rule, replace(pace, final_tol=None)

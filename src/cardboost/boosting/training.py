@@ -223,10 +223,11 @@ def _null_model(pool: StumpPool, risk: EmpiricalRisk, start: Array) -> tuple[flo
 
 def _netted(pool: StumpPool, weights: Array) -> Array:
     """Without opposite stumps that cancel: the scores are the same and no price is higher."""
-    place: dict[tuple[int, int, bool, int], int] = {}
+    place: dict[tuple[int, bool, int, bool, int], int] = {}
     out, stumps = weights.copy(), pool.stumps
     for j in np.flatnonzero(weights):
-        cut = (int(stumps.feature[j]), int(stumps.cut[j]), bool(stumps.missing_left[j]))
+        question = (int(stumps.feature[j]), bool(stumps.one_of[j]), int(stumps.cut[j]))
+        cut = (*question, bool(stumps.missing_left[j]))
         other = place.get((*cut, -int(stumps.polarity[j])))
         if other is None:
             place[(*cut, int(stumps.polarity[j]))] = int(j)
@@ -343,16 +344,17 @@ class _Proof:
     ) -> dict[str, Any]:
         free, matrix, monotonic = pool.n_free, self.dictionary.matrix, self.dictionary.monotonic
         stumps, limits = pool.stumps[free:], self.settings.limits
-        pairs = list(zip(stumps.feature.tolist(), stumps.cut.tolist(), strict=True))
         kinds = matrix.categories
+        asked = list(zip(stumps.feature.tolist(), stumps.cut.tolist(), stumps.one_of.tolist(), strict=True))
         problem = CertifiedProblem(
             kind="stumps",
             loss=self.settings.loss.name,
             max_terms=self.settings.max_terms,
             columns={
                 "feature": stumps.feature.tolist(),
-                "cut": [None if kinds[f] else _cut_in_file(matrix.cuts[f], c) for f, c in pairs],
-                "category": [own.label(c) if (own := kinds[f]) else None for f, c in pairs],
+                "cut": [None if kinds[f] else _cut_in_file(matrix.cuts[f], c) for f, c, _ in asked],
+                "category": [own.label(c) if (own := kinds[f]) and not s else None for f, c, s in asked],
+                "first": [c + 1 if s else None for _, c, s in asked],
                 "polarity": stumps.polarity.tolist(),
                 "missing_left": stumps.missing_left.tolist(),
             },
@@ -370,6 +372,7 @@ class _Proof:
             target=self.facts.target,
             categories=kinds,
             monotonic=() if monotonic is None else monotonic.tolist(),
+            orders=self.dictionary.orders,
         )
         return write_certificate(problem, weights, objective, self.null, bounds)
 

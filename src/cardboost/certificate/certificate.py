@@ -136,7 +136,11 @@ class Certificate:
     def _stumps_in_words(self) -> str:
         cuts, monotonic = (self.content["dictionary"][key] for key in ("cuts", "monotonic"))
         n = sum((2 if not monotonic or not monotonic[f] else 1) * len(own) for f, own in enumerate(cuts))
-        n += sum(2 * (len(own["kept"]) + own["rare"]) for own in self.content["categories"] or [] if own)
+        for own in self.content["categories"] or []:
+            if own is not None:
+                labels = len(own["kept"]) + own["rare"]
+                # sets of one label, and of all but one, are the stumps on that label
+                n += 2 * labels + (2 * (labels - 3) if own.get("order") else 0)
         return f"all {n:,} stumps"
 
     def __repr__(self) -> str:

@@ -211,12 +211,15 @@ class Matrix:
 class Bins:
     """A feature in bins, the last one for missing values.
 
-    A numeric feature has in bin k the values in (cut k-1, cut k], a categorical one those of category k.
+    A numeric feature has in bin k the values in (cut k-1, cut k], a categorical one those of category k. For
+    the sets of a categorical feature bin k has the category at place k of the order: the first k of them are
+    on the left as the values below a cut are, and only sets of two or more, but not all, count.
     """
 
     codes: npt.NDArray[np.intp]
     n: int
     categorical: bool
+    sets: bool = False
 
     def left(self, k: int, missing_left: int) -> npt.NDArray[np.bool_]:
         """Which bins are on the left of a stump."""
@@ -230,39 +233,48 @@ class Bins:
         values = histogram[:-1] if self.categorical else np.cumsum(histogram[:-1])
         return np.stack([values, values + histogram[-1]], axis=1)
 
+    def open(self) -> npt.NDArray[np.bool_]:
+        """Which of these stumps there are: [k, missing values on the left]."""
+        size = np.arange(1, self.n)
+        there = (size >= 2) & (size < self.n - 1) if self.sets else np.ones(self.n - 1, dtype=bool)
+        return np.stack([there, there], axis=1)
+
+
+Question = tuple[int, bool]  # a feature, and whether its sets are meant
+
 
 @dataclass(frozen=True)
 class Stumps:
     """Stumps over binned features. ``y``: what the stumps are multiplied with, 1 for a regression."""
 
     y: Floats
-    bins: dict[int, Bins]
+    bins: dict[Question, Bins]
     pool: list[
-        tuple[int, int, int, int]
+        tuple[Question, int, int, int]
     ]  # feature, bin (the last) on the left, polarity, missing on the left
-    unseen: dict[int, npt.NDArray[np.bool_]]  # per feature: [polarity +/-, k, missing side]
+    unseen: dict[Question, npt.NDArray[np.bool_]]  # per feature: [polarity +/-, k, missing side]
     features: int
 
     def margins(self, intercept: float, weights: list[Any]) -> Floats:
-        tables: dict[int, Floats] = {}
+        tables: dict[Question, Floats] = {}
         for j, w in weights:
-            feature, k, polarity, missing_left = self.pool[j]
-            table = tables.setdefault(feature, np.zeros(self.bins[feature].n))
-            table += w * polarity * np.where(self.bins[feature].left(k, missing_left), 1.0, -1.0)
+            asked, k, polarity, missing_left = self.pool[j]
+            table = tables.setdefault(asked, np.zeros(self.bins[asked].n))
+            table += w * polarity * np.where(self.bins[asked].left(k, missing_left), 1.0, -1.0)
         score = np.full(len(self.y), float(intercept))
-        for feature, table in tables.items():
-            score += table[self.bins[feature].codes]
+        for asked, table in tables.items():
+            score += table[self.bins[asked].codes]
         return self.y * score
 
     def edges(self, u: Floats) -> tuple[Floats, Floats]:
         """The edges of the pool, and for every feature the largest edge of its stumps that are not in it."""
         uy, unseen, above = u * self.y, np.full(self.features, -math.inf), {}
-        for feature, own in self.bins.items():
+        for asked, own in self.bins.items():
             histogram = np.bincount(own.codes, weights=uy, minlength=own.n)
-            above[feature] = edge = 2.0 * own.left_sums(histogram) - histogram.sum()
-            if feature in self.unseen:
+            above[asked] = edge = 2.0 * own.left_sums(histogram) - histogram.sum()
+            if asked in self.unseen:
                 both = np.stack([edge, -edge])
-                unseen[feature] = np.max(both, where=self.unseen[feature], initial=-math.inf)
+                unseen[asked[0]] = np.max(both, where=self.unseen[asked], initial=unseen[asked[0]])
         return np.array([p * above[f][k, side] for f, k, p, side in self.pool], dtype=np.float64), unseen
 
 
@@ -275,23 +287,30 @@ def bin_stumps(certificate: dict[str, Any], table: Table, keep: npt.NDArray[np.i
     for feature, cut in zip(columns["feature"], columns["cut"], strict=True):
         cuts.setdefault(feature, set()).update([] if cut is None else [cut])
     edges = {feature: np.array(sorted(values), dtype=np.float64) for feature, values in cuts.items()}
-    bins = {}
+    bins: dict[Question, Bins] = {}
     for feature, edge in edges.items():
         if categories[feature] is not None:
-            bins[feature] = _bin_labels(table, feature, categories[feature], keep)
+            bins[feature, False] = own = _bin_labels(table, feature, categories[feature], keep)
+            order = categories[feature].get("order")
+            if order is not None:
+                place = np.append(np.argsort(order), len(order))
+                bins[feature, True] = Bins(place[own.codes], own.n, False, True)
             continue
         values = table.column(feature)[keep]
         codes = np.where(np.isnan(values), len(edge) + 1, np.searchsorted(edge, values, side="left"))
-        bins[feature] = Bins(codes, len(edge) + 2, False)
+        bins[feature, False] = Bins(codes, len(edge) + 2, False)
     fields = (columns[key] for key in ("feature", "cut", "category", "polarity", "missing_left"))
+    sets = columns.get("first", [None] * len(columns["feature"]))
     pool = []
-    for f, cut, category, p, side in zip(*fields, strict=True):
-        if category is None:
+    for f, cut, category, p, side, first in zip(*fields, sets, strict=True):
+        if first is not None:
+            k = first - 1
+        elif category is None:
             k = len(edges[f]) if cut is None else int(np.searchsorted(edges[f], cut))
         else:
             kept = categories[f]["kept"]
             k = len(kept) if isinstance(category, dict) else kept.index(category)
-        pool.append((f, k, p, int(side)))
+        pool.append(((f, first is not None), k, p, int(side)))
     y = np.ones(len(keep)) if table.target is not None else np.where(table.positive[keep], 1.0, -1.0)
     stumps = Stumps(y, bins, pool, {}, table.features)
     if dictionary is not None:
@@ -300,7 +319,7 @@ def bin_stumps(certificate: dict[str, Any], table: Table, keep: npt.NDArray[np.i
         stumps.unseen.update(_unseen(stumps, by_feature))
         for feature, direction in enumerate(dictionary["monotonic"] or []):
             if direction:  # only stumps that rise (polarity -1) or only those that fall
-                stumps.unseen[feature][0 if direction > 0 else 1] = False
+                stumps.unseen[feature, False][0 if direction > 0 else 1] = False
     return stumps
 
 
@@ -314,7 +333,7 @@ def _bin_labels(table: Table, feature: int, own: dict[str, Any], keep: npt.NDArr
     return Bins(into[codes[keep]], n + 1, True)
 
 
-def _unseen(stumps: Stumps, by_feature: bool) -> dict[int, npt.NDArray[np.bool_]]:
+def _unseen(stumps: Stumps, by_feature: bool) -> dict[Question, npt.NDArray[np.bool_]]:
     """Which stumps of the dictionary are neither constant nor equal, row by row, to a column of the pool.
 
     A set of rows is known by the wrapping sum of a random word per row, from histograms as for the edges.
@@ -323,16 +342,16 @@ def _unseen(stumps: Stumps, by_feature: bool) -> dict[int, npt.NDArray[np.bool_]
     """
     m = len(stumps.y)
     word = np.random.default_rng().integers(2**64, size=m, dtype=np.uint64)
-    total, name, constant = word.sum(), {}, {}
-    for feature, own in stumps.bins.items():
+    total, name, there = word.sum(), {}, {}
+    for asked, own in stumps.bins.items():
         sums = np.zeros(own.n, dtype=np.uint64)
         np.add.at(sums, own.codes, word)
         left, count = own.left_sums(sums), own.left_sums(np.bincount(own.codes, minlength=own.n))
-        name[feature] = np.stack([left, np.full_like(left, total) - left])  # the rows where the stump says +1
-        constant[feature] = (count == 0) | (count == m)
-    home = np.array([f for f, _, _, _ in stumps.pool])
+        name[asked] = np.stack([left, np.full_like(left, total) - left])  # the rows where the stump says +1
+        there[asked] = (count > 0) & (count < m) & own.open()
+    home = np.array([f for (f, _), _, _, _ in stumps.pool])
     seen = np.array([name[f][(1 - p) // 2, k, side] for f, k, p, side in stumps.pool], dtype=np.uint64)
     return {
-        feature: ~constant[feature] & ~np.isin(name[feature], seen[home == feature] if by_feature else seen)
-        for feature in name
+        asked: there[asked] & ~np.isin(own, seen[home == asked[0]] if by_feature else seen)
+        for asked, own in name.items()
     }

@@ -21,19 +21,20 @@ _COLUMNS: dict[str, Any] = {"feature": ("list", "count"), "charged": ("list", "f
 _COLUMNS |= {k: ("list", v) for k, v in PRICES.items()}
 _STUMPS = {"cut": ("list", ("maybe", "number")), "missing_left": ("list", "flag"),
            "polarity": ("list", (1, -1)), "category": ("list", ("maybe", "category"))}
+_SETS = {"first": ("list", ("maybe", "count"))}
 _MODEL = {"intercept": "number", "weights": ("list", ("pair", "count", "number"))}
 _LEAF = {"intercept": "number", "weights": "leaf weights", "forced_in": ("list", "count"),
          "forced_out": ("list", "count"), "theta": "number", "bound": "number"}
 _BOUND = {"scope": ("pool", "dictionary"), "columns": "count", "lower_bound": "number",
           "gap": "number", "relative_gap": "number", "guarantee": "number", "leaves": ("list", _LEAF)}
 _CERTIFICATE: dict[str, Any] = {
-    "format": ("cardboost-certificate",), "version": (1,), "kind": ("stumps", "matrix"),
+    "format": ("cardboost-certificate",), "version": (1, 2), "kind": ("stumps", "matrix"),
     "problem": {"loss": ("logistic", "exponential", "squared"), "max_terms": ("maybe", "count"),
                 "max_features": ("maybe", "count"), "feature_costs": ("maybe", ("list", "amount")),
                 "intercept_box": ("maybe", "amount"), "class_weight": ("pair", "positive", "positive"),
                 "target": ("maybe", {"mean": "number", "scale": "positive"})},
     "columns": _COLUMNS,  # stumps have more
-    "categories": ("maybe", ("list", ("maybe", {"kept": ("list", "label"), "rare": "flag"}))),
+    "categories": ("maybe", ("list", ("maybe", {}))),  # see _LABELS
     "unseen": ("maybe", PRICES),
     "dictionary": ("maybe", {"cuts": ("list", ("list", "number")),
                              "monotonic": ("maybe", ("list", (0, 1, -1)))}),
@@ -41,6 +42,8 @@ _CERTIFICATE: dict[str, Any] = {
     "bounds": ("list", _BOUND), "status": ("optimal", "feasible"), "tolerance": "amount",
     "data": {"rows": "count", "features": "count", "digest": "text"}, "digest": "text",
 }
+_LABELS = {"kept": ("list", "label"), "rare": "flag"}
+_ORDER = {"order": ("maybe", ("list", "count"))}
 # fmt: on
 
 
@@ -167,7 +170,8 @@ def _problem_faults(certificate: dict[str, Any]) -> Iterator[str]:
 
 
 def _category_faults(certificate: dict[str, Any]) -> Iterator[str]:
-    """Labels of a feature are of one kind and ascending; columns on categories name one of them."""
+    """Labels of a feature are of one kind and ascending, and an order has each of them once; columns on
+    categories name a label, or how many of the order."""
     columns, features = certificate["columns"], certificate["data"]["features"]
     categories = certificate["categories"] or [None] * features
     if len(categories) != features:
@@ -181,14 +185,25 @@ def _category_faults(certificate: dict[str, Any]) -> Iterator[str]:
             yield f"categories[{f}].kept: labels must be all text or all numbers"
         elif any(b <= a for a, b in pairwise(kept)):
             yield f"categories[{f}].kept: labels must be strictly increasing"
-    for j, (feature, category) in enumerate(zip(columns["feature"], columns["category"], strict=True)):
+        order = None if own is None else own.get("order")
+        if order is not None and sorted(order) != list(range(len(kept) + own["rare"])):
+            yield f"categories[{f}].order: must hold the number of every category once"
+    sets = columns.get("first", [None] * len(columns["feature"]))
+    asked = zip(columns["feature"], columns["category"], sets, strict=True)
+    for j, (feature, category, first) in enumerate(asked):
         own, path = categories[feature], f"columns.category[{j}]"
-        if (own is None) != (category is None):
-            yield f"{path}: must be given exactly where the feature is categorical"
+        if (own is None) != (category is None and first is None):
+            yield f"{path}: a category or a set must be given exactly where the feature is categorical"
         elif own is None:
             continue
         elif columns["cut"][j] is not None:
             yield f"columns.cut[{j}]: must be null for a category"
+        elif first is not None:
+            order = own.get("order")
+            if category is not None:
+                yield f"{path}: must be null for a set"
+            elif order is None or not 2 <= first < len(order):
+                yield f"columns.first[{j}]: expected two or more of the categories in an order, not all"
         elif _is_other(category):
             if not own["rare"]:
                 yield f"{path}: feature {feature} has no rare labels"
@@ -258,8 +273,11 @@ def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
 def structure_faults(certificate: Any) -> list[str]:
     """Faults of form, each starting with a JSON path; nothing else can be checked while there are any."""
     kind = certificate.get("kind") if isinstance(certificate, dict) else None
-    columns = _COLUMNS if kind == "matrix" else _COLUMNS | _STUMPS
-    faults = list(_shape_faults(certificate, {**_CERTIFICATE, "columns": columns}, ""))
+    # the first version has no sets
+    sets = not isinstance(certificate, dict) or certificate.get("version") != 1
+    columns = _COLUMNS if kind == "matrix" else _COLUMNS | _STUMPS | (_SETS if sets else {})
+    labels = ("maybe", ("list", ("maybe", _LABELS | (_ORDER if sets else {}))))
+    faults = list(_shape_faults(certificate, {**_CERTIFICATE, "columns": columns, "categories": labels}, ""))
     if faults:
         return sorted(faults)
     unusable = [*_pool_faults(certificate), *_problem_faults(certificate)]

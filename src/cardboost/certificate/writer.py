@@ -23,7 +23,7 @@ from cardboost.master.problem import Prices
 Array = NDArray[np.float64]
 
 FORMAT = "cardboost-certificate"
-VERSION = 1
+VERSION = 2
 MAX_BYTES = 5_000_000
 _OPTIMAL = 1e-4
 _CUTS_TO_WEIGH = 100_000  # at most some 25 characters each: fewer cannot pass the limit of a file
@@ -46,7 +46,9 @@ class CertifiedProblem:
     ``unseen`` (one entry), ``cuts`` and ``monotonic``: prices, cuts and directions (1 rising, -1 falling, 0
     any) of the whole dictionary, where there is one. ``categories``: the labels of every feature, None for a
     numeric one; none at all where all are numeric. ``columns["category"]`` then holds for each column None, a
-    label, or anything else for the rare labels. ``target``: mean and scale of a regression's target.
+    label, or anything else for the rare labels. ``orders``: for every feature the codes of its labels in the
+    order that makes its sets, or None; ``columns["first"]`` holds for a column on a set how many of these are
+    in it, else None. ``target``: mean and scale of a regression's target.
     """
 
     kind: str
@@ -67,6 +69,7 @@ class CertifiedProblem:
     target: tuple[float, float] | None = None
     categories: Sequence[Labels | None] = ()
     monotonic: Sequence[int] = ()
+    orders: Sequence[NDArray[Any] | None] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,28 +146,35 @@ def _scaling(target: tuple[float, float]) -> dict[str, float]:
 
 
 def _category_column(problem: CertifiedProblem) -> dict[str, list[Any]]:
-    """Stumps have a category each, null for numeric ones; by default all are numeric."""
+    """Stumps have a category or a set each, null for numeric ones; by default all are numeric."""
     if problem.kind != "stumps":
         return {}
     none = [None] * len(problem.columns["feature"])
     given = problem.columns.get("category", none)
     plain = (str, bool, int, float, type(None))
-    return {"category": [own if isinstance(own, plain) else {"other": True} for own in given]}
+    return {
+        "category": [own if isinstance(own, plain) else {"other": True} for own in given],
+        "first": problem.columns.get("first", none),
+    }
 
 
 def _categories(problem: CertifiedProblem, whole: bool) -> list[Any] | None:
-    """The labels of every feature; without the dictionary only of those that columns look at."""
+    """The labels of every feature, and their order where there are sets; without the dictionary only of those
+    that columns look at."""
     if not any(own is not None for own in problem.categories):
         return None
     used = set(problem.columns["feature"])
-    return [
-        None
-        if own is None
-        else {"kept": list(own.kept), "rare": bool(own.rare)}
-        if whole or f in used
-        else {"kept": [], "rare": False}
-        for f, own in enumerate(problem.categories)
-    ]
+    orders = problem.orders or [None] * len(problem.categories)
+    found: list[Any] = []
+    for f, (own, order) in enumerate(zip(problem.categories, orders, strict=True)):
+        if own is None:
+            found.append(None)
+        elif whole or f in used:
+            places = None if order is None else order.tolist()
+            found.append({"kept": list(own.kept), "rare": bool(own.rare), "order": places})
+        else:
+            found.append({"kept": [], "rare": False, "order": None})
+    return found
 
 
 def _dictionary(problem: CertifiedProblem) -> dict[str, Any]:
@@ -219,6 +229,8 @@ def _bound(proven: ProvenScope, n_free: int, objective: float, null: float) -> d
 
 
 def _too_large(content: Mapping[str, Any]) -> bool:
+    categories = [own for own in content["categories"] or [] if own]
     n_cuts = sum(len(own) for own in content["dictionary"]["cuts"])
-    labels = sum(len(str(label)) + 1 for own in content["categories"] or [] if own for label in own["kept"])
+    n_cuts += sum(len(own["order"] or []) for own in categories)
+    labels = sum(len(str(label)) + 1 for own in categories for label in own["kept"])
     return n_cuts + labels > _CUTS_TO_WEIGH and len(json.dumps(content)) > MAX_BYTES

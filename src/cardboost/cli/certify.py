@@ -152,31 +152,45 @@ def model_faults(ensemble: Ensemble, certificate: dict[str, Any]) -> list[str]:
     certified = [
         (
             columns["feature"][j],
-            _split(columns["cut"][j], columns["category"][j]),
+            _split(columns["cut"][j], columns["category"][j], _set(certificate, j)),
             columns["polarity"][j],
             columns["missing_left"][j],
             weight,
         )
         for j, weight in solution["weights"]
     ]
-    own = [
-        (t.feature, _split(t.cut, t.to_dict().get("category")), t.polarity, t.missing_left, t.weight)
-        for t in ensemble.terms
-    ]
+    own = []
+    for term in ensemble.terms:
+        said = term.to_dict()
+        split = _split(term.cut, said.get("category"), said.get("one_of"))
+        own.append((term.feature, split, term.polarity, term.missing_left, term.weight))
     if len(own) != len(certified):
         faults.append(f"ensemble.terms: {len(own)} terms, certified are {len(certified)}")
         return faults
     left = Counter(certified)
-    for k, term in enumerate(own):
-        left[term] -= 1
-        if left[term] < 0:
-            said = ", ".join(f"{key} {value}" for key, value in zip((*keys, "weight"), term, strict=True))
-            faults.append(f"ensemble.terms[{k}]: not among the certified terms ({said})")
+    for k, one in enumerate(own):
+        left[one] -= 1
+        if left[one] < 0:
+            text = ", ".join(f"{key} {value}" for key, value in zip((*keys, "weight"), one, strict=True))
+            faults.append(f"ensemble.terms[{k}]: not among the certified terms ({text})")
     return faults
 
 
-def _split(cut: float | None, category: Any) -> str:
+def _set(certificate: dict[str, Any], j: int) -> list[Any] | None:
+    """The labels of a column on a set, as a model file has them."""
+    sets = certificate["columns"].get("first")  # version 1 has none
+    first = None if sets is None else sets[j]
+    if first is None:
+        return None
+    own = certificate["categories"][certificate["columns"]["feature"][j]]
+    labels = [*own["kept"], {"other": True}]
+    return [labels[k] for k in sorted(own["order"][:first])]
+
+
+def _split(cut: float | None, category: Any, labels: list[Any] | None) -> str:
     """What a term asks of its feature, in words."""
+    if labels is not None:
+        return f"is one of {', '.join('other' if isinstance(own, dict) else repr(own) for own in labels)}"
     if category is None:
         return f"<= {math.inf if cut is None else cut!r}"
     return "is other" if isinstance(category, dict) else f"is {category!r}"

@@ -7,7 +7,7 @@ carry everything that is not a whole number. Totals are independent of the order
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,10 @@ _COUNT_LIMIT = 2.0**53
 
 @dataclass(frozen=True)
 class RowWeights:
-    """Positive weights of the rows that take part; ``None`` stands for all ones."""
+    """Positive weights of the rows that take part; ``None`` stands for all ones.
+
+    Weights are kept up to a common factor; ``unit`` is what a weight of 1 here weighs in the user's terms.
+    """
 
     n_rows: int
     count: NDArray[np.int64] | None
@@ -27,6 +30,7 @@ class RowWeights:
     total_count: float
     total: float
     largest_factor: float
+    unit: float = 1.0
 
     @classmethod
     def make(
@@ -36,16 +40,22 @@ class RowWeights:
         factor: NDArray[np.float64] | None = None,
     ) -> RowWeights:
         """From positive raw ``weights`` and an optional further ``factor`` per row (class weights)."""
-        count = None
+        count, unit = None, 1.0
         if weights is not None:
-            count = _as_counts(weights)
+            count, unit = _as_counts(weights)
             if count is None:
-                factor = _near_one(weights) if factor is None else _near_one(weights) * _near_one(factor)
+                own, unit = _near_one(weights)
+                if factor is not None:
+                    factor, size = _near_one(factor)
+                    unit *= size
+                factor = own if factor is None else own * factor
             elif (count == 1).all():
                 count = None
         if factor is not None:
-            factor = _near_one(factor)
+            factor, size = _near_one(factor)
+            unit *= size
             if (factor == factor[0]).all():
+                unit *= float(factor[0])
                 factor = None
         total_count = float(n_rows) if count is None else float(count.sum())
         if factor is None:
@@ -53,13 +63,14 @@ class RowWeights:
         else:
             largest = float(factor.max())
             total = _fixed_sum(factor, count, largest * total_count, total_count)
-        return cls(n_rows, count, factor, total_count, total, largest)
+        return cls(n_rows, count, factor, total_count, total, largest, unit)
 
     def take(self, rows: NDArray[np.intp]) -> RowWeights:
         """The weights of some of the rows, at least one."""
         count = None if self.count is None else self.count[rows].astype(np.float64)
         factor = None if self.factor is None else self.factor[rows]
-        return RowWeights.make(len(rows), count, factor)
+        own = RowWeights.make(len(rows), count, factor)
+        return replace(own, unit=own.unit * self.unit)
 
     @property
     def totals(self) -> tuple[float, float, float]:
@@ -100,8 +111,21 @@ class RowWeights:
         self, values: NDArray[np.float64], group: NDArray[np.intp] | None, n: int
     ) -> tuple[NDArray[np.float64], int]:
         """Sums in units of a power of two, and its exponent."""
+        units, scale, exponent = self.fixed(values)
+        out = np.zeros(n, dtype=np.int64)
+        if group is None:
+            out[0] = units.sum()
+        else:
+            np.add.at(out, group, units)
+        return out / scale, exponent
+
+    def fixed(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], float, int]:
+        """Weight times value of every row as whole numbers, whose sums do not depend on the order of rows.
+
+        Returned with scale and exponent: a sum stands for sum / scale * 2**exponent.
+        """
         if not values.any():
-            return np.zeros(n), 0
+            return np.zeros(len(values), dtype=np.int64), 1.0, 0
         # a first sum of the sizes sets the scale: an outlier must not cost the other rows their digits
         exponent = int(np.frexp(np.abs(values).max())[1])
         parts = (
@@ -110,13 +134,7 @@ class RowWeights:
         largest = float(np.abs(parts).max())
         units, scale = self._units(np.abs(parts), largest * self.total_count)
         total = (float(units.sum()) + 0.5 * self.total_count + 1.0) / scale
-        units, scale = self._units(parts, min(total, largest * self.total_count))
-        out = np.zeros(n, dtype=np.int64)
-        if group is None:
-            out[0] = units.sum()
-        else:
-            np.add.at(out, group, units)
-        return out / scale, exponent
+        return *self._units(parts, min(total, largest * self.total_count)), exponent
 
     def _units(self, parts: NDArray[np.float64], bound: float) -> tuple[NDArray[np.int64], float]:
         """count * round(part * scale), whose sizes add up to at most ``bound * scale``, and the scale."""
@@ -133,9 +151,10 @@ class RowWeights:
         return weights / self.total
 
 
-def _near_one(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scaled by a power of two, which leaves the bits of every weight alone and keeps 1e300 harmless."""
-    return np.ldexp(weights, -int(np.frexp(weights.max())[1]))
+def _near_one(weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """Divided by a power of two, which leaves the bits of every weight alone and keeps 1e300 harmless."""
+    exponent = int(np.frexp(weights.max())[1])
+    return np.ldexp(weights, -exponent), 2.0 ** min(exponent, 1023)
 
 
 def _fixed_sum(
@@ -147,8 +166,8 @@ def _fixed_sum(
     return float((units if count is None else units * count).sum()) / scale
 
 
-def _as_counts(weights: NDArray[np.float64]) -> NDArray[np.int64] | None:
-    """Whole multiples of the smallest weight, when all are."""
+def _as_counts(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64] | None, float]:
+    """Whole multiples of 1, or else of the smallest weight, when all are; and what the multiples are of."""
     for unit in (1.0, float(weights.min())):
         with np.errstate(over="ignore"):
             ratio = weights / unit
@@ -158,5 +177,5 @@ def _as_counts(weights: NDArray[np.float64]) -> NDArray[np.int64] | None:
         with np.errstate(over="ignore"):
             whole = (rounded * unit == weights).all()
         if whole and (rounded >= 1).all() and math.fsum(rounded) < _COUNT_LIMIT:
-            return rounded.astype(np.int64)
-    return None
+            return rounded.astype(np.int64), unit
+    return None, 1.0

@@ -1,6 +1,8 @@
 """All decision stumps on a binned table: feature, cut, polarity and a side for missing values.
 
-On a categorical feature the "cut" is a category, and the stump asks whether the value is that one.
+On a categorical feature the "cut" is a category, and the stump asks whether the value is that one; or it is
+a place in an order of the categories, and the stump asks whether the value is one of those up to there. Such
+sets are searched like cuts, in the histogram of the feature with its bins put into that order.
 
 The matrix of all stumps is never built. Stumps on a feature share its column of bins, so their margins add
 up to one lookup table per feature, and the edges of all of them are prefix sums of one histogram.
@@ -8,8 +10,9 @@ up to one lookup table per feature, and the edges of all of them are prefix sums
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,7 @@ from cardboost import _kernels
 from cardboost.data.binning import MISSING, BinnedMatrix
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary, Proposals
+from cardboost.dictionary.orders import Orders
 from cardboost.dictionary.sketch import RowSketch
 from cardboost.risk import RiskPoint
 
@@ -30,7 +34,9 @@ CONSTANT = -1  # the "feature" of the intercept's two columns
 class Stumps:
     """Stumps as arrays: +polarity on the left, -polarity on the right.
 
-    Left is where the bin is at most ``cut``, or equal to it if ``equals``; missing if ``missing_left``.
+    Left is where the bin is at most ``cut``, or equal to it if ``equals``, or in a set if ``one_of`` (``cut``
+    is then the place of its last bin in the dictionary's order); missing if ``missing_left``. ``left`` has a
+    mark for the bins on the left, that of missing values aside.
     """
 
     feature: NDArray[np.int32]
@@ -38,27 +44,18 @@ class Stumps:
     polarity: NDArray[np.int8]
     missing_left: NDArray[np.bool_]
     equals: NDArray[np.bool_]
+    one_of: NDArray[np.bool_]
+    left: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.feature)
 
     def __getitem__(self, which: slice | NDArray[Any]) -> Stumps:
-        return Stumps(
-            self.feature[which],
-            self.cut[which],
-            self.polarity[which],
-            self.missing_left[which],
-            self.equals[which],
-        )
+        return Stumps(**{own.name: getattr(self, own.name)[which] for own in fields(self)})
 
     def __add__(self, other: Stumps) -> Stumps:
-        return Stumps(
-            np.concatenate([self.feature, other.feature]),
-            np.concatenate([self.cut, other.cut]),
-            np.concatenate([self.polarity, other.polarity]),
-            np.concatenate([self.missing_left, other.missing_left]),
-            np.concatenate([self.equals, other.equals]),
-        )
+        parts = {own.name: (getattr(self, own.name), getattr(other, own.name)) for own in fields(self)}
+        return Stumps(**{name: np.concatenate(pair) for name, pair in parts.items()})
 
     @classmethod
     def make(
@@ -68,20 +65,24 @@ class Stumps:
         polarity: ArrayLike,
         missing_left: ArrayLike,
         equals: ArrayLike | None = None,
+        sets: Mapping[int, ArrayLike] | None = None,
     ) -> Stumps:
-        feature = np.asarray(feature, dtype=np.int32)
-        return cls(
-            feature,
-            np.asarray(cut, dtype=np.int32),
-            np.asarray(polarity, dtype=np.int8),
-            np.asarray(missing_left, dtype=bool),
-            np.zeros(len(feature), dtype=bool) if equals is None else np.asarray(equals, dtype=bool),
-        )
+        """``sets``: the bins of those stumps (by position) that ask for one of several."""
+        feature, cut = np.asarray(feature, dtype=np.int32), np.asarray(cut, dtype=np.int32)
+        equal = np.zeros(len(feature), dtype=bool) if equals is None else np.asarray(equals, dtype=bool)
+        one_of = np.zeros(len(feature), dtype=bool)
+        bins = np.arange(256)[None, :]
+        left = np.where(equal[:, None], bins == cut[:, None], bins <= cut[:, None])
+        for j, own in (sets or {}).items():
+            one_of[j] = True
+            left[j] = False
+            left[j, np.asarray(own, dtype=np.intp)] = True
+        sides = np.asarray(polarity, dtype=np.int8), np.asarray(missing_left, dtype=bool)
+        return cls(feature, cut, *sides, equal, one_of, left)
 
     def signs(self) -> NDArray[np.int8]:
         """Value of every stump in every bin: shape (stumps, 256)."""
-        bins = np.arange(256)[None, :]
-        left = np.where(self.equals[:, None], bins == self.cut[:, None], bins <= self.cut[:, None])
+        left = self.left.copy()
         left[:, MISSING] = self.missing_left
         left |= (self.feature == CONSTANT)[:, None]
         return np.where(left, self.polarity[:, None], -self.polarity[:, None]).astype(np.int8)
@@ -92,6 +93,9 @@ class Stumps:
         left = np.cumsum(hist[:, :MISSING], axis=1)[slot, cut]
         if self.equals.any():
             left[self.equals] = hist[slot[self.equals], cut[self.equals]]
+        if self.one_of.any():
+            held = self.left[self.one_of, :MISSING].astype(hist.dtype)
+            left[self.one_of] = np.einsum("jb,jb...->j...", held, hist[slot[self.one_of], :MISSING])
         left[self.missing_left] += hist[slot[self.missing_left], MISSING]
         return left
 
@@ -110,12 +114,17 @@ class StumpDictionary(Dictionary):
         weights: RowWeights | None = None,
         monotonic: NDArray[np.int8] | None = None,
         by_feature: bool = False,
+        orders: Orders = (),
     ) -> None:
         """``sign``: y, which is multiplied into the columns; None (regression): the columns are the stumps.
 
         ``weights``: given, Hessians on large tables are estimated from a sketch of the rows.
         ``monotonic``: per feature 1 (the score may only rise with it), -1 (only fall) or 0.
         ``by_feature``: equal columns of different features count as different, for limits on features.
+        ``orders``: for every feature the codes of its labels in the order that makes its sets, or None; none
+        at all: there are no sets.
+
+        The search runs over *lines*: one for every feature, then one for the sets of each that has an order.
         """
         self.matrix = matrix
         self.sign = sign
@@ -124,55 +133,110 @@ class StumpDictionary(Dictionary):
         self.categorical = matrix.categorical
         self.monotonic = monotonic
         self.counts = None if weights is None else weights.count
-        self.kind = (matrix.n_missing > 0).astype(np.uint8) | np.where(self.categorical, 2, 0).astype(
-            np.uint8
-        )
         self.by_feature = by_feature
-        self.n_bins = matrix.n_bins
         self.features = np.arange(matrix.n_features, dtype=np.int32)
-        self.plus_digest, self.closed = self._digests()
-        if monotonic is not None:
-            self._close_against(monotonic)
+        self._words = self._word_sums()
+        self._arrange(orders)
         self.sketch = None if weights is None else RowSketch.make(matrix, weights, threads)
         # histograms of the latest points, known by their margins so that nothing else of a point is kept
         self._recent: tuple[Array, NDArray[np.int64]] | None = None
         self._partial: tuple[Array, NDArray[np.int32], NDArray[np.int64]] | None = None
         self._last_scores: Array | None = None
 
+    def _arrange(self, orders: Orders) -> None:
+        """Lay out the lines: what they look like to the search, and which stumps are equal or constant."""
+        matrix = self.matrix
+        self.orders = orders
+        ordered = [j for j, own in enumerate(orders) if own is not None]
+        self.home = np.concatenate([self.features, np.array(ordered, dtype=np.int32)])
+        self.set_line = np.full(matrix.n_features, -1, dtype=np.intp)
+        self.set_line[ordered] = matrix.n_features + np.arange(len(ordered))
+        self.n_bins = matrix.n_bins[self.home]
+        self.kind = (matrix.n_missing[self.home] > 0).astype(np.uint8)
+        self.kind[: matrix.n_features] |= np.where(self.categorical, 2, 0).astype(np.uint8)
+        self.plus_digest, self.closed = self._digests()
+        if self.monotonic is not None:
+            self._close_against(self.monotonic)
+
+    def _word_sums(self) -> NDArray[np.uint64]:
+        """Rows get random integers; their sums (modulo 2^64) in every bin of every feature."""
+        m = self.matrix.n_rows
+        words = np.random.default_rng(20_26).integers(-(2**62), 2**62, size=(m, 1), dtype=np.int64)
+        hist = _kernels.histograms(self.matrix.bins, self.features, words, self.threads)
+        return hist[..., 0].view(np.uint64)
+
     def _digests(self) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
         """For every stump a number that is equal for equal columns, and which stumps are constant.
 
-        Rows get random integers; a stump's number is the sum over the rows where it is +1 (modulo 2^64).
-        Shape (features, 256, 4); the last axis is missing right/left times polarity +/-.
+        A stump's number is the sum of the words of the rows where it is +1 (modulo 2^64). Shape (lines, 256,
+        4); the last axis is missing right/left times polarity +/-. Sets of one label, and of all but one, are
+        left out as if they were constant: the stump on that label is the same column.
         """
-        m = self.matrix.n_rows
-        words = np.random.default_rng(20_26).integers(-(2**62), 2**62, size=(m, 1), dtype=np.int64)
-        hist = _kernels.histograms(self.matrix.bins, self.features, words, self.threads)[..., 0].view(
-            np.uint64
-        )
+        hist = self._in_lines(self._words, self.features)
         left = np.cumsum(hist, axis=1, dtype=np.uint64)
         total, missing = left[:, -1:].copy(), hist[:, MISSING:]
-        left[self.categorical] = hist[self.categorical]
+        single = np.flatnonzero(self.categorical)
+        left[single] = hist[single]
         sides = np.stack([left, total - left, left + missing, total - left - missing], axis=2)
         constant = (sides == 0) | (sides == total[:, :, None])
         mask = (np.packbits(constant[..., ::-1], axis=2)[..., 0] >> 4).astype(np.uint8)
         mask[:, MISSING] = 15
+        size, n = np.arange(1, 257), self.n_bins[self.matrix.n_features :, None]
+        mask[self.matrix.n_features :][(size < 2) | (size > n - 2)] = 15
         if self.by_feature:
-            names = np.random.default_rng(20_27).integers(2**64, size=len(sides), dtype=np.uint64)
-            sides = sides + names[:, None, None]
+            names = np.random.default_rng(20_27).integers(2**64, size=len(self.features), dtype=np.uint64)
+            sides = sides + names[self.home, None, None]
         return sides.astype(np.uint64, copy=False), mask
 
     def _close_against(self, monotonic: NDArray[np.int8]) -> None:
         """Leave out stumps that go the wrong way; the one that only tells missing from present may stay."""
         cuts = np.arange(256)[None, :] < self.n_bins[:, None] - 1
         for direction, wrong in ((1, 0b0101), (-1, 0b1010)):
-            self.closed[(monotonic == direction)[:, None] & cuts] |= np.uint8(wrong)
+            self.closed[(monotonic[self.home] == direction)[:, None] & cuts] |= np.uint8(wrong)
 
-    def relabelled(self, sign: NDArray[np.int8]) -> StumpDictionary:
-        """The same stumps of the same rows for other labels; what does not depend on labels is shared."""
+    def _in_lines(self, hist: NDArray[Any], features: NDArray[np.int32]) -> NDArray[Any]:
+        """The histograms of these features, and behind them those of the lines of their sets."""
+        own = np.flatnonzero(self.set_line[features] >= 0)
+        if len(own) == 0:
+            return hist
+        bins = np.tile(np.arange(256), (len(own), 1))
+        for row, feature in zip(bins, features[own].tolist(), strict=True):
+            order = self.orders[feature]
+            assert order is not None
+            row[: len(order)] = order
+        return np.concatenate([hist, hist[own[:, None], bins]])
+
+    def _lines(self, features: NDArray[np.int32]) -> NDArray[np.intp]:
+        """The lines of :meth:`_in_lines`."""
+        sets = self.set_line[features]
+        return np.concatenate([features, sets[sets >= 0]]).astype(np.intp)
+
+    def stumps(
+        self, line: NDArray[np.intp], cut: ArrayLike, polarity: ArrayLike, missing_left: ArrayLike
+    ) -> Stumps:
+        """Stumps at these places of these lines."""
+        feature, cut = self.home[line], np.asarray(cut, dtype=np.int32)
+        sets = {}
+        for j in np.flatnonzero(line >= len(self.features)).tolist():
+            order = self.orders[feature[j]]
+            assert order is not None
+            sets[j] = order[: cut[j] + 1]
+        equals = self.categorical[feature] & (line < len(self.features))
+        return Stumps.make(feature, cut, polarity, missing_left, equals, sets)
+
+    def line_of(self, stumps: Stumps) -> NDArray[np.intp]:
+        return np.where(stumps.one_of, self.set_line[stumps.feature], stumps.feature)
+
+    def relabelled(self, sign: NDArray[np.int8], orders: Orders) -> StumpDictionary:
+        """The stumps of the same rows for other labels, with the orders that these make.
+
+        What does not depend on labels is shared.
+        """
         other = copy(self)
         other.sign = sign
         other._recent = other._partial = other._last_scores = None
+        if len(self.home) > len(self.features) or any(own is not None for own in orders):
+            other._arrange(orders)
         return other
 
     def pool(self) -> StumpPool:
@@ -212,17 +276,19 @@ class StumpDictionary(Dictionary):
         """
         assert isinstance(exclude, StumpPool)
         hist = self.histogram(point)
-        proposals, scores = self._search(hist, self.features, point, k, exclude.mask, criterion, l1, l2)
+        proposals, scores = self._search(hist, self.features, point, k, exclude, criterion, l1, l2)
         self._last_scores = scores
         return proposals
 
     def unseen_edges(self, point: RiskPoint, exclude: ColumnPool) -> Array:
         """For every feature the largest edge of its stumps that are not in ``exclude``; -inf without any."""
         assert isinstance(exclude, StumpPool)
-        return _kernels.search(
-            self.histogram(point), self.n_bins, self.kind, np.ascontiguousarray(exclude.mask),
+        hist = self._in_lines(self.histogram(point), self.features)
+        edges = _kernels.search(
+            hist, self.n_bins, self.kind, np.ascontiguousarray(exclude.mask),
             point.fixed.edge_unit, point.fixed.curvature_unit, 0.0, 0.0, False, self.intercept,
         )[0]  # fmt: skip
+        return self._per_feature(edges, self.features)
 
     def columns_of(
         self, features: NDArray[np.int32], point: RiskPoint, k: int, exclude: StumpPool, criterion: Criterion,
@@ -230,7 +296,7 @@ class StumpDictionary(Dictionary):
     ) -> Proposals:  # fmt: skip
         """The best stumps on these features (ascending), spread over them as in :meth:`best_columns`."""
         hist = self.partial_histogram(point, features)
-        return self._search(hist, features, point, k, exclude.mask[features], criterion, l1, l2)[0]
+        return self._search(hist, features, point, k, exclude, criterion, l1, l2)[0]
 
     def partial_histogram(self, point: RiskPoint, features: NDArray[np.int32]) -> NDArray[np.int64]:
         """Histograms of some features (ascending), from an earlier pass where there was one."""
@@ -261,14 +327,15 @@ class StumpDictionary(Dictionary):
         features: NDArray[np.int32],
         point: RiskPoint,
         k: int,
-        forbidden: NDArray[np.uint8],
+        exclude: StumpPool,
         criterion: Criterion,
         l1: float,
         l2: float,
     ) -> tuple[Proposals, Array]:
-        """Search the given histograms; returns the proposals and the best score of every feature."""
-        mask = np.ascontiguousarray(forbidden)
-        n_bins, kind = self.n_bins[features], self.kind[features]
+        """Search the histograms of these features; returns the proposals and the best score of each."""
+        lines = self._lines(features)
+        hist, mask = self._in_lines(hist, features), np.ascontiguousarray(exclude.mask[lines])
+        n_bins, kind = self.n_bins[lines], self.kind[lines]
         found: list[Stumps] = []
         edges: list[Array] = []
         bound, left, scores = -np.inf, k, np.empty(0)
@@ -278,29 +345,37 @@ class StumpDictionary(Dictionary):
                 l1, l2, criterion == "gain", self.intercept,
             )  # fmt: skip
             if not found:
-                bound, scores = largest, score
+                bound, scores = largest, self._per_feature(score, features)
             order = np.argsort(-score, kind="stable")
-            order = order[np.isfinite(score[order])][:left]
+            order = order[np.isfinite(score[order])]
+            if len(lines) > len(features):  # a label or a set, the better of a feature's two
+                order = order[np.sort(np.unique(self.home[lines[order]], return_index=True)[1])]
+            order = order[:left]
             if len(order) == 0:
                 break
-            own = features[order]
-            chosen = Stumps.make(own, cut[order], polarity[order], missing_left[order], self.categorical[own])
+            chosen = self.stumps(lines[order], cut[order], polarity[order], missing_left[order])
             chosen, order = self._distinct(chosen, order)
             found.append(chosen)
             edges.append(edge[order])
             left -= len(order)
             if left > 0:
-                whole = np.zeros((len(self.features), 256), dtype=np.uint8)
+                whole = np.zeros((len(self.home), 256), dtype=np.uint8)
                 self.forbid(chosen, whole)
-                mask = mask | whole[features]
+                mask = mask | whole[lines]
         atoms = found[0] if found else Stumps.make([], [], [], [])
         for more in found[1:]:
             atoms = atoms + more
         return Proposals(atoms, np.concatenate(edges) if edges else np.empty(0), float(bound)), scores
 
+    def _per_feature(self, scores: Array, features: NDArray[np.int32]) -> Array:
+        """The best of the lines of these features, given for all their lines."""
+        best = scores[: len(features)].copy()
+        np.maximum.at(best, np.flatnonzero(self.set_line[features] >= 0), scores[len(features) :])
+        return best
+
     def digest_of(self, stumps: Stumps) -> NDArray[np.uint64]:
         side = 2 * stumps.missing_left.astype(np.intp) + (stumps.polarity < 0)
-        return self.plus_digest[stumps.feature, stumps.cut, side]
+        return self.plus_digest[self.line_of(stumps), stumps.cut, side]
 
     def forbid(self, stumps: Stumps, mask: NDArray[np.uint8]) -> None:
         """Mark every stump that is the same column as one of these."""
@@ -353,10 +428,12 @@ class StumpPool(ColumnPool):
     def place_missing(self, weights: Array) -> None:
         """Where no value was missing in training, put missing values on the side of most rows.
 
-        Only columns in use are touched. On the rows of this table they stay as they are.
+        Where a stump asks for one label they stay with the other labels. Only columns in use are touched. On
+        the rows of this table they stay as they are.
         """
         d, stumps = self.dictionary, self.stumps
-        open_side = (d.kind[np.maximum(stumps.feature, 0)] == 0) & (stumps.feature != CONSTANT)
+        open_side = (d.matrix.n_missing[np.maximum(stumps.feature, 0)] == 0) & (stumps.feature != CONSTANT)
+        open_side &= ~stumps.equals
         which = np.flatnonzero(open_side & (weights > 0))
         if len(which) == 0:
             return

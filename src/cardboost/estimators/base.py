@@ -23,6 +23,7 @@ from cardboost.cardinality.tabu import check_bits
 from cardboost.data.binning import BinnedMatrix, apply_cuts, bin_table
 from cardboost.data.table import Table, check_rows, match_names, read_table
 from cardboost.data.weights import RowWeights
+from cardboost.dictionary.orders import label_orders
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.estimators.callbacks import CallbackSupportMixin, Rounds
 from cardboost.estimators.features import feature_prices, monotonic_directions
@@ -163,13 +164,22 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         return replace(settings, callback=after)
 
     def _dictionary(
-        self, table: Table, sign: NDArray[np.int8] | None, weights: RowWeights, settings: TrainingSettings
+        self,
+        table: Table,
+        sign: NDArray[np.int8] | None,
+        weights: RowWeights,
+        settings: TrainingSettings,
+        target: Array | None = None,
     ) -> StumpDictionary:
+        """All stumps on the table; ``sign`` or ``target`` is what sets of labels are made for."""
         matrix = bin_table(table, weights, self.max_bins, settings.threads)
         monotonic = monotonic_directions(self.monotonic_cst, table)
+        values = target if sign is None else sign > 0
+        assert values is not None
         return StumpDictionary(
             matrix, sign, settings.threads, settings.fit_intercept, weights, monotonic,
             by_feature=settings.limits is not None,
+            orders=label_orders(matrix, weights, values, settings.threads),
         )  # fmt: skip
 
     def _frame(

@@ -25,6 +25,7 @@ from cardboost.boosting.training import (
 from cardboost.data.binning import bin_table
 from cardboost.data.table import Table
 from cardboost.data.weights import RowWeights
+from cardboost.dictionary.orders import label_orders
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.estimators.base import BoostedCards, Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
@@ -310,7 +311,8 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
             if dictionary is None:
                 dictionary = self._dictionary(rows.table, sign, weights, settings)
             else:
-                dictionary = dictionary.relabelled(sign)
+                orders = label_orders(dictionary.matrix, weights, sign > 0, settings.threads)
+                dictionary = dictionary.relabelled(sign, orders)
             pair = (_plain(classes[0]), _plain(classes[1])) if binary else (False, True)
             facts = rows.facts(target, binary, settings.threads)
             risk = EmpiricalRisk(settings.loss, weights, sign, settings.threads)

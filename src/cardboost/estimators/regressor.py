@@ -158,7 +158,7 @@ class CardBoostRegressor(RegressorMixin, BoostedCards):
         # one term that isolates an outlier needs an intercept of half its size
         box = max(30.0, 10.0 * float(np.abs(standard).max()))
         settings = replace(settings, intercept_box=box)
-        dictionary = self._dictionary(table, None, weights, settings)
+        dictionary = self._dictionary(table, None, weights, settings, standard)
         risk = EmpiricalRisk(settings.loss, weights, None, settings.threads, target=standard)
         held_out = None
         if aside is not None:

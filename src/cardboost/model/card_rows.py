@@ -86,12 +86,12 @@ class _Group:
 
     def listed(self, room: int, limit: int) -> Row | None:
         """All labels by name, or the rare ones by their number; None if that takes too many lines."""
-        row = self._row(_names([*self.kept, *self.rare]), room)
+        row = self._row([*self.kept, *self.rare], room)
         if self.size <= _FEW:
             return row
         if len(row.lines) > limit and self.rare:
             rare = f"other ({len(self.rare)} rare labels)"
-            row = self._row(_names([*self.kept, rare]) if self.kept else [rare], room, OTHERS)
+            row = self._row([*self.kept, rare], room, OTHERS)
         return row if len(row.lines) <= limit else None
 
     def cut_off(self, room: int, limit: int) -> Row:
@@ -100,7 +100,7 @@ class _Group:
         shown = min(len(names), limit * room // 2)
         while True:
             shown -= 1
-            row = self._row([*_names(names[:shown]), f"and {len(names) - shown} more"], room, MORE)
+            row = self._row(names[:shown], room, MORE, more=len(names) - shown)
             if len(row.lines) <= limit or shown == 1:
                 return row
 
@@ -112,10 +112,12 @@ class _Group:
         text = [f"any other known label ({self.size})"]
         return Row("", "", self.level, tuple(pack(text, 3, room)), frozenset({KNOWN}))
 
-    def _row(self, words: list[str], room: int, *explained: str) -> Row:
+    def _row(self, names: list[str], room: int, *explained: str, more: int = 0) -> Row:
         note = ["(also missing", "or unseen)"] if self.missing else []
         found = frozenset(explained) | ({UNSEEN} if self.missing else set())
-        return Row("", "", self.level, tuple(pack([*words, *note], 3, room)), found)
+        bare = not self.kept and OTHERS in explained  # "other (5 rare labels)"
+        lines = tuple(pack([*names, *note], 3, room)) if bare else _packed(names, more, note, room)
+        return Row("", "", self.level, lines, found)
 
 
 def label_rows(step: StepFunction, categories: Categories, points: Points, room: int) -> list[Row]:
@@ -162,7 +164,10 @@ def _groups(step: StepFunction, categories: Categories, points: Points) -> list[
     return list(groups.values())
 
 
-def _names(names: Sequence[str]) -> list[str]:
-    """The words of "is a, b, c"."""
+def _packed(names: Sequence[str], more: int, note: Sequence[str], room: int) -> tuple[str, ...]:
+    """The lines of "is a" or "is one of a, b, c"; "is a, b, c" if that takes fewer."""
     words = [f"{name}," for name in names[:-1]] + list(names[-1:])
-    return [f"is {words[0]}", *words[1:]]
+    words += [f"and {more} more"] if more else []
+    forms = [pack([f"{start} {words[0]}", *words[1:], *note], 3, room) for start in ("is one of", "is")]
+    long = len(words) > 1 and len(forms[0]) <= len(forms[1])
+    return tuple(forms[0] if long else forms[1])

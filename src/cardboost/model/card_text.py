@@ -66,6 +66,7 @@ def number_label(label: object) -> str:
 
 def _bare(label: str) -> str:
     plain = label.strip() == label and label.isprintable() and not set(label) & set(',"()')
+    plain = plain and not label.lower().startswith("one of ")
     return label if plain and label.lower() not in _RESERVED else quoted(label)
 
 

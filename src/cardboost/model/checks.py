@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cardboost.data.categories import Label
+from cardboost.data.categories import Label, Other
 
 MAX_FEATURES = 2**31 - 1  # the kernels count features in 32 bits
 LABEL_BITS = 200  # of an integer that is a category: identifiers can be long, and a file must hold them
@@ -103,6 +103,27 @@ def check_labels(kept: Sequence[Any], rare: Sequence[Any]) -> None:
     most = MAX_CODES - bool(rare)
     if len(kept) > most:
         raise ValueError(f"kept: expected at most {most} labels, found {len(kept)}")
+
+
+def label_set(field: str, labels: Any) -> tuple[Label | Other, ...]:
+    """Labels that a term asks for together: two or more of one kind, ascending, the rare ones last."""
+    if not isinstance(labels, tuple | list) or len(labels) < 2:
+        raise fault(field, "two labels or more", labels)
+    found: list[Label | Other] = []
+    for k, given in enumerate(labels):
+        place = f"{field}[{k}]"
+        own = given if isinstance(given, Other) else label(place, given, LABEL_BITS)
+        before = found[-1] if found else None
+        if isinstance(before, Other):
+            raise fault(place, "nothing behind the rare labels", given)
+        if before is not None and not isinstance(own, Other):
+            if isinstance(own, str) is not isinstance(before, str):
+                kind = "text" if isinstance(before, str) else "a number"
+                raise fault(place, f"{kind} as {before!r}", own)
+            if not before < own:  # type: ignore[operator]
+                raise fault(place, f"labels that ascend, one above {before!r}", own)
+        found.append(own)
+    return tuple(found)
 
 
 def feature_names(names: Any, n_features: int) -> tuple[str, ...] | None:

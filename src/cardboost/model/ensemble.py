@@ -251,19 +251,21 @@ def _check_terms(
         feature = term.feature
         if feature >= n_features:
             raise fault(f"terms[{k}].feature", f"an index below n_features = {n_features}", feature)
-        if term.category is None:
+        if not term.labels:
             if feature in known:
                 raise fault(f"terms[{k}].cut", f"a category: feature {feature} has categories", term.cut)
         elif feature not in known:
-            expected = f"a cut: feature {feature} has no categories"
-            raise fault(f"terms[{k}].category", expected, term.category)
-        elif isinstance(term.category, Other):
-            if not categories[feature].rare:
-                expected = f"a kept category: feature {feature} has no rare ones"
-                raise fault(f"terms[{k}].category", expected, term.category)
-        elif term.category not in known[feature]:
-            expected = f"a kept category of feature {feature}"
-            raise fault(f"terms[{k}].category", expected, term.category)
+            field, found = ("category", term.category) if term.one_of is None else ("one_of", term.one_of)
+            raise fault(f"terms[{k}].{field}", f"a cut: feature {feature} has no categories", found)
+        for i, own in enumerate(term.labels):
+            place = f"terms[{k}].category" if term.one_of is None else f"terms[{k}].one_of[{i}]"
+            if isinstance(own, Other):
+                if not categories[feature].rare:
+                    raise fault(place, f"a kept category: feature {feature} has no rare ones", own)
+            elif own not in known[feature]:
+                raise fault(place, f"a kept category of feature {feature}", own)
+        if term.one_of is not None and len(term.one_of) >= categories[feature].n_codes:
+            raise fault(f"terms[{k}].one_of", f"not all the categories of feature {feature}", term.one_of)
         total += term.weight
         if math.isinf(total):  # some score would not be finite
             raise fault(f"terms[{k}].weight", "weights with a finite sum", term.weight)

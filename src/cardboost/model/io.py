@@ -1,6 +1,6 @@
 """Model files: versioned JSON, written atomically, and refused when anything is wrong with them.
 
-    {"format": "cardboost-model", "version": 1,
+    {"format": "cardboost-model", "version": 2,
      "ensemble": {...}, "certificate": {...} or null, "training": {...} or null}
 
 The ensemble is that of a binary classifier or a regressor,
@@ -10,7 +10,8 @@ The ensemble is that of a binary classifier or a regressor,
 with ``classes`` null for a regressor. For more classes it is {"classes", "ensembles"}, and ``certificate``
 is a list, both with one entry per class. ``categories`` has an entry {"feature", "kept", "rare"} for every
 feature that has labels in place of numbers. A term is {"feature", "cut", "polarity", "missing_left",
-"weight"}, or has in place of "cut" a "category": a kept label, or {"other": true} for all the rare ones.
+"weight"}, or has in place of "cut" a "category": a kept label, or {"other": true} for all the rare ones; or
+"one_of": a list of these, at least two in ascending order, {"other": true} last.
 
 Numbers round-trip exactly: floats are written with the shortest decimals that give the same bits back. NaN
 and infinity do not occur (a cut at infinity is null). What a certificate claims is left to its checker: here
@@ -40,10 +41,11 @@ from cardboost.model.strict_json import fields, kind, parse, under
 from cardboost.model.terms import Term
 
 FORMAT = "cardboost-model"
-VERSION = 1
+VERSION = 2  # version 1 has no terms with "one_of"
 MAX_BYTES = 50_000_000
 _TERM_KEYS = ("feature", "cut", "polarity", "missing_left", "weight")
 _CATEGORY_TERM_KEYS = ("feature", "category", "polarity", "missing_left", "weight")
+_SET_TERM_KEYS = ("feature", "one_of", "polarity", "missing_left", "weight")
 _CATEGORIES_KEYS = ("feature", "kept", "rare")
 _ENSEMBLE_KEYS = ("loss", "intercept", "n_features", "feature_names", "classes", "categories", "terms")
 _MULTICLASS_KEYS = ("classes", "ensembles")
@@ -140,7 +142,7 @@ def _ensemble(document: Any) -> Ensemble:
     for k, entry in enumerate(_list(given, "terms")):
         with under(f"terms[{k}]"):
             terms.append(_term(entry))
-    categorical = {term.feature for term in terms if term.category is not None}
+    categorical = {term.feature for term in terms if term.labels}
     categories: dict[int, Categories] = {}
     for k, entry in enumerate(_list(given, "categories")):
         with under(f"categories[{k}]"):
@@ -158,19 +160,23 @@ def _term(entry: Any) -> Term:
     if isinstance(entry, dict) and "category" in entry:
         given = fields(entry, _CATEGORY_TERM_KEYS, "")
         return Term(**(given | {"cut": None, "category": _category(given["category"])}))
+    if isinstance(entry, dict) and "one_of" in entry:
+        given = fields(entry, _SET_TERM_KEYS, "")
+        labels = [_category(own, f"one_of[{k}]") for k, own in enumerate(_list(given, "one_of"))]
+        return Term(**(given | {"cut": None, "one_of": tuple(labels)}))
     given = fields(entry, _TERM_KEYS, "")
     if given["cut"] is None:
         given["cut"] = float("inf")
     return Term(**given)
 
 
-def _category(value: Any) -> Label | Other:
+def _category(value: Any, field: str = "category") -> Label | Other:
     if isinstance(value, dict):
         if len(value) == 1 and value.get("other") is True:
             return OTHER
-        raise ValueError('category: expected a label or {"other": true}, found another object')
+        raise ValueError(f'{field}: expected a label or {{"other": true}}, found another object')
     if value is None or isinstance(value, list):
-        raise ValueError(f'category: expected a label or {{"other": true}}, found {kind(value)}')
+        raise ValueError(f'{field}: expected a label or {{"other": true}}, found {kind(value)}')
     return value
 
 

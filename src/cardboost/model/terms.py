@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.data.categories import Categories, Label, Other
-from cardboost.model.checks import LABEL_BITS, fault, integer, label, number
+from cardboost.model.checks import LABEL_BITS, fault, integer, label, label_set, number
 
 Array = NDArray[np.float64]
 
@@ -21,8 +21,9 @@ class Term:
     """A weighted stump: +polarity * weight on its left, -polarity * weight on its right.
 
     On numbers, left is x <= cut; a cut at infinity has every number on the left, so that such a term tells
-    missing from not missing. On labels (``cut`` None), left is "x is ``category``"; OTHER stands for all
-    rare labels. Missing values are on the left if ``missing_left``, and so are labels not seen in training.
+    missing from not missing. On labels (``cut`` None), left is "x is ``category``", or "x is one of
+    ``one_of``", at least two labels in ascending order; OTHER, which comes last, stands for all rare labels.
+    Missing values are on the left if ``missing_left``, and so are labels not seen in training.
     """
 
     feature: int
@@ -31,13 +32,19 @@ class Term:
     missing_left: bool
     weight: float
     category: Label | Other | None = None
+    one_of: tuple[Label | Other, ...] | None = None
 
     def __post_init__(self) -> None:
         feature = integer("feature", self.feature, "the index of a feature")
         if feature < 0:
             raise fault("feature", "the index of a feature", self.feature)
-        cut, category = None, self.category
-        if category is None:
+        cut, category, one_of = None, self.category, None
+        if self.one_of is not None:
+            one_of = label_set("one_of", self.one_of)
+            for name, value in (("cut", self.cut), ("category", category)):
+                if value is not None:
+                    raise fault(name, "none beside a set of categories", value)
+        elif category is None:
             cut = number("cut", self.cut, "a number")
             if cut == -math.inf:
                 raise fault("cut", "a number above minus infinity", self.cut)
@@ -53,33 +60,49 @@ class Term:
         weight = number("weight", self.weight, "a positive finite number")
         if not 0.0 < weight < math.inf:
             raise fault("weight", "a positive finite number", self.weight)
-        for name, value in (
+        plain: tuple[tuple[str, Any], ...] = (
             ("feature", feature),
             ("cut", cut),
             ("polarity", polarity),
             ("missing_left", bool(self.missing_left)),
             ("weight", weight),
             ("category", category),
-        ):
+            ("one_of", one_of),
+        )
+        for name, value in plain:
             object.__setattr__(self, name, value)
+
+    @property
+    def labels(self) -> tuple[Label | Other, ...]:
+        """The labels on the left; none for a term on numbers."""
+        if self.one_of is not None:
+            return self.one_of
+        return () if self.category is None else (self.category,)
 
     @property
     def order(self) -> tuple[Any, ...]:
         """Terms of an ensemble stand in this order, whatever the order they were given in."""
-        kind, value = 0, self.cut
-        if isinstance(self.category, Other):
+        kind: int = 0
+        value: Any = self.cut
+        if self.one_of is not None:
+            named = tuple(own for own in self.one_of if not isinstance(own, Other))
+            kind, value = 4, (named, len(named) < len(self.one_of))
+        elif isinstance(self.category, Other):
             kind, value = 3, 0.0
         elif self.category is not None:
-            kind, value = (2 if isinstance(self.category, str) else 1), self.category  # type: ignore[assignment]
+            kind, value = (2 if isinstance(self.category, str) else 1), self.category
         return (self.feature, kind, value, self.missing_left, self.polarity, self.weight)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: a cut at infinity is None, the rare labels are {"other": True}."""
+        plain = [{"other": True} if isinstance(own, Other) else own for own in self.labels]
         where: dict[str, Any]
-        if self.category is None:
-            where = {"cut": None if self.cut == math.inf else self.cut}
+        if self.one_of is not None:
+            where = {"one_of": plain}
+        elif self.category is not None:
+            where = {"category": plain[0]}
         else:
-            where = {"category": {"other": True} if isinstance(self.category, Other) else self.category}
+            where = {"cut": None if self.cut == math.inf else self.cut}
         return {
             "feature": self.feature,
             **where,
@@ -135,8 +158,8 @@ def add_up(terms: Sequence[Term], name: str, categories: Categories | None) -> S
         change = np.full(len(levels), -value)
         if term.cut is not None:
             change[: position.get(term.cut, len(cuts)) + 1] = value
-        elif categories is not None and term.category is not None:
-            change[categories.code(term.category)] = value
+        elif categories is not None:
+            change[[categories.code(own) for own in term.labels]] = value
         levels += change
         missing += value if term.missing_left else -value
     return StepFunction(terms[0].feature, name, tuple(cuts), tuple(levels.tolist()), missing, known)
