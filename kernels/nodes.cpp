@@ -16,7 +16,8 @@ constexpr double kEnough = 0.05;    // a step is the last when it leaves less th
 constexpr double kConverged = 1e-13;  // share of the value that is lost in its rounding
 constexpr double kTight = 1e-11;      // share of the value that a gap may keep where nothing is left to branch on
 constexpr int kSweeps = 40;         // of the quadratic model, at most
-constexpr int kMultipliers = 30;    // tried per quadratic model, at most
+constexpr int kMultipliers = 20;    // tried per quadratic model, at most
+constexpr double kLeastMultiplier = 1e-7;
 
 // sums over eight signs, indexed by their byte
 void fill_signs(const double* w, int size, double* table) {
@@ -97,8 +98,8 @@ public:
         bool fresh = false;
         int finishing = 0;
         // where nothing is left to branch on, the relaxation is the problem itself and is solved to the end
-        const bool decided = std::none_of(active_.begin(), active_.end(), [&](int j) { return is_open(j); });
-        const double enough = decided ? 0.0 : kEnough;
+        decided_ = std::none_of(active_.begin(), active_.end(), [&](int j) { return is_open(j); });
+        const double enough = decided_ ? 0.0 : kEnough;
         for (int step = 0; step < max_steps && best_ < cutoff; ++step) {
             if (!fresh) hessian();
             fresh = false;
@@ -324,15 +325,22 @@ private:
         }
     }
 
+    // the eight columns of a byte among themselves
     void whole_byte(int g, const double* h) {
-        double copy[256], within[256], out[8];
+        double copy[256], half[2][16] = {};
+        for (int b = 0; b < 256; ++b) {
+            half[0][b & 15] += h[b];
+            half[1][b >> 4] += h[b];
+        }
+        for (int q = 0; q < 2; ++q)
+            for (int j = 0; j < 4; ++j)
+                for (int k = 0; k <= j; ++k) {
+                    double sum = 0.0;
+                    for (int b = 0; b < 16; ++b) sum += ((b >> j ^ b >> k) & 1) ? -half[q][b] : half[q][b];
+                    put(8 * g + 4 * q + j, 8 * g + 4 * q + k, sum);
+                }
         std::copy_n(h, 256, copy);
         nibble_pair(8 * g + 4, 8 * g, copy);
-        for (int j = 0; j < 8; ++j) {
-            for (int b = 0; b < 256; ++b) within[b] = (b >> j & 1) ? -h[b] : h[b];
-            fold_signs<8>(within, out);
-            for (int k = 0; k <= j; ++k) put(8 * g + j, 8 * g + k, out[k]);
-        }
     }
 
     // --- the bound ---
@@ -413,26 +421,30 @@ private:
         for (int j : active_) target_[j] = w_[j];
         descend();
         if (!limited_) return;
-        // the shares in use fall as the multiplier grows
-        double low = 0.0, high = -1.0, at = tau_;
-        double used = shares();
-        if (at == 0.0 && used <= slots_) return;
+        // the shares in use fall as the multiplier grows; a multiplier near the best one will do
+        const double near = 1e-3 * (1 + slots_);
+        double low = 0.0, high = -1.0, above = 0.0, below = 0.0, used = shares();
         for (int round = 0; round < kMultipliers; ++round) {
-            if (std::fabs(used - slots_) <= 1e-6 * (1 + slots_)) break;
-            if (used > slots_)
-                low = at;
-            else
-                high = at;
-            if (high == 0.0) break;
-            double next = high < 0.0 ? std::max(4.0 * at, 1e-6) : 0.5 * (low + high);
-            if (high > 0.0 && high - low <= 1e-9 * high) break;
-            if (used > 0.0 && slots_ > 0) {
-                const double ratio = used / slots_;
-                const double guess = at * std::min(std::max(ratio * ratio, 0.1), 10.0);
-                if (guess > low * 1.0001 && (high < 0.0 || guess < high * 0.9999) && round % 3 != 2) next = guess;
+            const double excess = used - slots_;
+            if (std::fabs(excess) <= near || (excess < 0.0 && tau_ == 0.0)) break;
+            if (excess > 0.0) {
+                low = tau_;
+                above = excess;
+            } else {
+                high = tau_;
+                below = -excess;
             }
-            if (high > 0.0 && low == 0.0 && round > 12) next = 0.0;
-            at = tau_ = next;
+            double next;
+            if (high < 0.0) {
+                next = std::max(tau_ * std::min(std::max(used / std::max(slots_, 1), 1.2), 4.0), kLeastMultiplier);
+            } else if (low == 0.0 && above == 0.0) {
+                next = high > kLeastMultiplier ? 0.25 * high : 0.0;
+            } else {
+                const double share = std::min(std::max(above / (above + below), 0.1), 0.9);
+                next = low + share * (high - low);
+                if (high - low <= 1e-6 * high) break;
+            }
+            tau_ = next;
             set_prices();
             descend();
             used = shares();
@@ -448,6 +460,7 @@ private:
 
     // coordinate descent; r_ = gradient of the smooth part at target_
     void descend() {
+        const double tolerance = decided_ ? 1e-13 : 1e-8;
         const int n = p_.n;
         for (int j : active_) {
             double slope = -c_[j];
@@ -457,7 +470,7 @@ private:
         }
         for (int round = 0; round < kSweeps; ++round) {
             const double largest = sweep();
-            if (largest < 1e-10) break;
+            if (largest < tolerance) break;
             if (round >= 1) leap();
         }
     }
@@ -628,7 +641,7 @@ private:
     const ChoiceProblem& p_;
     const int groups_;
     const int8_t* state_ = nullptr;
-    bool limited_ = false;
+    bool limited_ = false, decided_ = false;
     int slots_ = 0;
     double tau_ = 0.0, risk_ = 0.0, best_ = 0.0, threshold_ = 0.0, next_ = 0.0;
     std::vector<int> active_, used_, seen_;

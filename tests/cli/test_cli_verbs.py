@@ -222,7 +222,7 @@ def test_certify_finds_what_was_changed(data, work, capsys):
         changed["ensemble"]["terms"][1] = changed["ensemble"]["terms"][0]
 
     def bolder(changed):
-        changed["certificate"]["bounds"][0]["guarantee"] = 1.0
+        changed["certificate"]["bounds"][0]["guarantee"] = 0.999
 
     def broken(changed):
         changed["certificate"] = {"digest": 7}

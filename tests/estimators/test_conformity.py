@@ -58,7 +58,7 @@ def test_clones_share_the_sampler(kind):
     assert other.feature_costs == model.feature_costs
     assert other.feature_costs is not model.feature_costs
     assert other.get_metadata_routing()._serialize() == model.get_metadata_routing()._serialize()
-    with pytest.raises(ValueError, match="selector"):
+    with pytest.warns(UserWarning, match="built-in search"):
         other.set_params(feature_costs=None).fit(np.eye(4), [0, 1, 0, 1])
 
 

@@ -7,6 +7,7 @@ to choose: the convex solution is the model, and its gap over the whole dictiona
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -273,6 +274,10 @@ def choose(
         problem = with_default_box(problem, found)
         rule = replace(rule, max_weight=float(np.max(problem.prices.max_weight[pool.n_free :], initial=0.0)))
     chosen = select(problem, found, settings.search, lambda share: settings.late(0.75 + 0.17 * share))
+    if chosen.sampling is not None and chosen.sampling.fallback is not None:
+        warnings.warn(
+            f"The columns are those of the built-in search. {chosen.sampling.fallback}", stacklevel=2
+        )
     weights = chosen.incumbent.weights
     objective = problem.objective(risk.evaluate(pool.margins(weights)).value, weights)
     return Choice(rule, problem, weights, objective, chosen)

@@ -86,7 +86,7 @@ def exact_search(
     search = _Search(merge_rows(problem), incumbent, late)
     limit = np.inf if max_nodes is None else max_nodes
     if most_work is not None:
-        limit = min(limit, max(1.0, most_work // search.problem.pool.dense().size))
+        limit = min(limit, max(1.0, most_work // max(1, search.problem.pool.dense().size)))
     search.begin()
     status = "optimal"
     while len(search.open):
@@ -294,15 +294,20 @@ class _Search:
         return int(np.count_nonzero(shown & ~inner)) + int(fixed)
 
     def _fixings(self, node: int) -> NDArray[np.int8]:
-        """One leaf for every column that the node's bound fixes: the other way, earlier ones as fixed."""
+        """One leaf for every column that the node's bound fixes: the other way, earlier ones as fixed.
+
+        Where a size limit leaves no choice with it, there is none.
+        """
         state, fixed = self.tree.state[node].copy(), self.tree.fixed[node]
+        charged, k = self.problem.prices.charged, self.problem.max_terms
         found = []
         for j in np.flatnonzero(fixed != FREE):
             other = state.copy()
             other[j] = OUT if fixed[j] == IN else IN
-            found.append(other)
+            if k is None or np.count_nonzero((other == IN) & charged) <= k:
+                found.append(other)
             state[j] = fixed[j]
-        return np.array(found)
+        return np.array(found, dtype=np.int8).reshape(-1, len(state))
 
     def _proven(self, state: NDArray[np.int8], weights: Array, expected: Array) -> tuple[Leaf, ...]:
         """Leaves with the bounds that their weights prove as kept; those that fall short are solved anew."""

@@ -29,6 +29,7 @@ Array = NDArray[np.float64]
 METHODS = ("auto", "exact", "tabu", "polish", "qubo")
 #: with "auto", nodes times the entries of the table that each of them reads
 _AUTO_WORK = 2e9
+_WORTH = 1e-8  # share of the objective
 _FILE = 4_000_000  # bytes that the leaves may take in a certificate
 
 
@@ -133,8 +134,8 @@ def select(
             most_leaves=max(1, int(_FILE / (130 + 6 * n))),
         )
         found, status, nodes = proven.incumbent, proven.status, proven.nodes
-        # of a search too large for the file, the relaxation of the root may prove more than the leaves
-        if min(leaf.bound for leaf in proven.leaves) > bound:
+        # leaves that prove hardly more than the relaxation of the root are not worth their room
+        if min(leaf.bound for leaf in proven.leaves) > bound + _WORTH * max(1.0, abs(found.objective)):
             leaves = proven.leaves
         bound = max(bound, proven.lower_bound)
     objective = found.objective

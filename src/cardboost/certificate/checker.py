@@ -35,6 +35,8 @@ __all__ = ["check", "content_digest", "data_digest", "evaluate_bound", "gather",
 TOLERANCE = 1e-9  # for numbers that are sums over rows
 ARITHMETIC = 1e-14  # for numbers derived from other numbers of the file
 UNSEEN_SLACK = 1e-12  # an unseen column worth no more than this counts as worthless
+MANY = 16  # leaves, from which on the columns of the pool are kept as a matrix
+MOST_ENTRIES = 50_000_000  # of that matrix
 COVER_STEPS = 1_000_000  # cubes looked at before the cover of the search space counts as unproved
 
 
@@ -137,7 +139,7 @@ def evaluate_bound(
     with np.errstate(over="ignore", invalid="ignore"):
         margins = columns.margins(leaf["intercept"], leaf_weights(leaf, bound["columns"]))
         u, value = _row_weights(problem["loss"], margins, data, leaf["theta"])
-        edges, unseen_edges = columns.edges(u)
+        edges, unseen_edges = columns.edges(u, bound["scope"] == "dictionary")
         n = bound["columns"]
         worth, charged = _worth(edges, data.prices)[:n], data.charged[:n]
         if problem["intercept_box"] is not None and isinstance(columns, Stumps):
@@ -313,6 +315,10 @@ def _bound_faults(certificate: dict[str, Any], number: int, evidence: Evidence) 
     """One scope: every leaf's bound, the cover, and the numbers derived from the smallest bound."""
     bound, path = certificate["bounds"][number], f"bounds[{number}]"
     problem, objective = certificate["problem"], certificate["solution"]["objective"]
+    columns = evidence.columns
+    many = bound["scope"] == "pool" and len(bound["leaves"]) > MANY
+    if many and isinstance(columns, Stumps) and len(evidence.share) * len(columns.pool) <= MOST_ENTRIES:
+        _ = columns.pool_matrix  # from now on products with it replace lookups
     for i, leaf in enumerate(bound["leaves"]):
         if crowded := _crowded(problem, leaf["forced_in"], evidence):
             yield f"{path}.leaves[{i}].forced_in: {crowded}"

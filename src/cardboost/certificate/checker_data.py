@@ -25,6 +25,7 @@ import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -203,7 +204,7 @@ class Matrix:
         index = [j for j, _ in weights]
         return self.a[:, index] @ np.array([w for _, w in weights], dtype=np.float64)
 
-    def edges(self, u: Floats) -> tuple[Floats, Floats]:
+    def edges(self, u: Floats, unseen: bool = False) -> tuple[Floats, Floats]:
         return u @ self.a, np.empty(0)
 
 
@@ -255,7 +256,20 @@ class Stumps:
     unseen: dict[Question, npt.NDArray[np.bool_]]  # per feature: [polarity +/-, k, missing side]
     features: int
 
+    @cached_property
+    def pool_matrix(self) -> Floats:
+        """The columns of the pool, the label multiplied in: for many leaves over few columns."""
+        columns = [
+            self.y * polarity * np.where(self.bins[asked].left(k, side), 1.0, -1.0)[self.bins[asked].codes]
+            for asked, k, polarity, side in self.pool
+        ]
+        return np.stack(columns, axis=1) if columns else np.empty((len(self.y), 0))
+
     def margins(self, intercept: float, weights: list[Any]) -> Floats:
+        if "pool_matrix" in vars(self):
+            index = [j for j, _ in weights]
+            score = self.pool_matrix[:, index] @ np.array([w for _, w in weights], dtype=np.float64)
+            return score + intercept * self.y
         tables: dict[Question, Floats] = {}
         for j, w in weights:
             asked, k, polarity, missing_left = self.pool[j]
@@ -266,16 +280,21 @@ class Stumps:
             score += table[self.bins[asked].codes]
         return self.y * score
 
-    def edges(self, u: Floats) -> tuple[Floats, Floats]:
-        """The edges of the pool, and for every feature the largest edge of its stumps that are not in it."""
-        uy, unseen, above = u * self.y, np.full(self.features, -math.inf), {}
+    def edges(self, u: Floats, unseen: bool = True) -> tuple[Floats, Floats]:
+        """The edges of the pool, and for every feature the largest edge of its stumps that are not in it.
+
+        Without ``unseen`` the latter are left out.
+        """
+        if not unseen and "pool_matrix" in vars(self):
+            return u @ self.pool_matrix, np.empty(0)
+        uy, most, above = u * self.y, np.full(self.features, -math.inf), {}
         for asked, own in self.bins.items():
             histogram = np.bincount(own.codes, weights=uy, minlength=own.n)
             above[asked] = edge = 2.0 * own.left_sums(histogram) - histogram.sum()
             if asked in self.unseen:
                 both = np.stack([edge, -edge])
-                unseen[asked[0]] = np.max(both, where=self.unseen[asked], initial=unseen[asked[0]])
-        return np.array([p * above[f][k, side] for f, k, p, side in self.pool], dtype=np.float64), unseen
+                most[asked[0]] = np.max(both, where=self.unseen[asked], initial=most[asked[0]])
+        return np.array([p * above[f][k, side] for f, k, p, side in self.pool], dtype=np.float64), most
 
 
 def bin_stumps(certificate: dict[str, Any], table: Table, keep: npt.NDArray[np.intp]) -> Stumps:
