@@ -32,11 +32,11 @@ demo: $(VENV)/run.stamp ## Install and run `cardboost demo`
 	@$(VENV)/bin/cardboost demo
 
 test: $(VENV)/test.stamp ## Run the quick tests (under five minutes)
-	$(VENV)/bin/python -m pytest -m "not long" $(ARGS)
+	$(VENV)/bin/python -m pytest -n 2 -m "not long" $(ARGS)
 
 # pytest exits with 5 when it selects no test, which is no failure here: a misspelt marker already is one.
 test-all: test ## Run the quick tests, then the long ones
-	$(VENV)/bin/python -m pytest -m long $(ARGS) || [ $$? -eq 5 ]
+	$(VENV)/bin/python -m pytest -n 2 -m long $(ARGS) || [ $$? -eq 5 ]
 
 lint: $(VENV)/dev.stamp ## Check style (ruff) and types (mypy)
 	$(VENV)/bin/ruff check .

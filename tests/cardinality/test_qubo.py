@@ -498,7 +498,11 @@ def test_without_the_extra(module, monkeypatch):
 # ---------------------------------------------------------------- on a matrix
 
 
-@pytest.mark.parametrize("method", ["qubo", Fake, Fake(), Sampler("annealing", num_reads=5)], ids=str)
+@pytest.mark.parametrize(
+    "method",
+    ["qubo", Fake, Fake(), Sampler("annealing", num_reads=5)],
+    ids=["name", "class", "object", "wrapped"],
+)
 def test_select_columns(method):
     A = random_problem(30, n=8).pool.dense().astype(float)
     found = select_columns(A, max_terms=3, l0=0.005, method=method, bits=4)

@@ -135,9 +135,11 @@ def select(
         )
         found, status, nodes = proven.incumbent, proven.status, proven.nodes
         # leaves that prove hardly more than the relaxation of the root are not worth their room
-        if min(leaf.bound for leaf in proven.leaves) > bound + _WORTH * max(1.0, abs(found.objective)):
+        more = bound + _WORTH * max(1.0, abs(found.objective))
+        if min(leaf.bound for leaf in proven.leaves) > more:
             leaves = proven.leaves
-        bound = max(bound, proven.lower_bound)
+        if proven.lower_bound > more:
+            bound = proven.lower_bound
     objective = found.objective
     if objective - bound <= exact.CLOSED * max(1.0, abs(objective)):
         status = "optimal"

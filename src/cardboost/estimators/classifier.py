@@ -64,8 +64,13 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
     loss : {"logistic", "exponential"}
     criterion : {"gain", "edge"}
         How the next column is chosen: by the drop of the quadratic model, or by the edge as in AdaBoost.
-    selector : {"auto", "polish"}
-        How columns are selected: local search with convex refits.
+    selector : {"auto", "exact", "tabu", "polish", "qubo"} or a sampler
+        How columns are selected. "polish" is local search with convex refits; "tabu" goes on from there
+        (exponential loss); "exact" is branch and bound, which proves the choice optimal unless ``max_nodes``
+        or ``time_limit`` end it; "auto" is all of these, with exact search for some seconds at most; "qubo"
+        or a dimod sampler lets an annealer choose, with ``bits`` bits per weight.
+    max_nodes : int
+        Nodes of the exact search at most.
     hot_start : int
         Columns generated before selecting.
     max_iter : int
