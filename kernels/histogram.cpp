@@ -13,13 +13,14 @@ namespace {
 
 constexpr int64_t kRows = 512;
 
+// Sums are modulo 2^64: random words that stand for rows may pass the range of int64.
 template <int W>
 struct Lane {
-    typedef int64_t type __attribute__((vector_size(8 * W)));
+    typedef uint64_t type __attribute__((vector_size(8 * W)));
 };
 template <>
 struct Lane<1> {
-    typedef int64_t type;
+    typedef uint64_t type;
 };
 
 template <int W>
@@ -110,7 +111,8 @@ void histograms(const uint8_t* bins, int64_t rows, const int32_t* features, int 
             for (int t = 0; t < threads; ++t)
                 accumulate_any(bins, rows, split(rows, t, threads), features, {0, n_features}, q, width, own);
 #pragma omp critical
-            for (int64_t i = 0; i < size; ++i) out[i] += own[i];
+            for (int64_t i = 0; i < size; ++i)
+                out[i] = static_cast<int64_t>(static_cast<uint64_t>(out[i]) + static_cast<uint64_t>(own[i]));
         }
         return;
     }
