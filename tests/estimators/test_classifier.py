@@ -502,7 +502,7 @@ def test_real_values_in_any_order_of_rows():
 
 
 LARGE = {
-    "select": {"max_terms": 5, "hot_start": 30},
+    "select": {"max_terms": 5, "hot_start": 30, "max_nodes": 100},
     "convex": {"max_terms": None, "max_iter": 40},
     "exponential": {"max_terms": None, "max_iter": 30, "loss": "exponential"},
 }

@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 METHODS = ("auto", "exact", "tabu", "polish", "qubo")
 #: with "auto", nodes times the entries of the table that each of them reads
-_AUTO_WORK = 2e9
+_AUTO_WORK = 1e9
 _WORTH = 1e-8  # share of the objective
 _FILE = 4_000_000  # bytes that the leaves may take in a certificate
 
