@@ -79,7 +79,8 @@ public:
         : p_(problem), groups_((problem.n + 7) / 8), F_(problem.m), u_(problem.m), curvature_(problem.m),
           w_(problem.n), target_(problem.n), c_(problem.n), worth_(problem.n), terms_(problem.n), r_(problem.n),
           knee_(problem.n), slope_(problem.n), H_(static_cast<size_t>(problem.n) * problem.n),
-          factor_(static_cast<size_t>(problem.n) * problem.n), scratch_(problem.n), step_(problem.n) {
+          factor_(static_cast<size_t>(problem.n) * problem.n), scratch_(problem.n), step_(problem.n),
+          best_worth_(problem.n) {
         active_.reserve(problem.n);
         used_.reserve(problem.n);
         seen_.reserve(problem.n);
@@ -93,6 +94,13 @@ public:
         tau_ = limited_ ? tau : 0.0;
         set_prices();
         evaluate(w_.data());
+        if (!std::isfinite(risk_) && max_steps > 0) {  // an exponential beyond all numbers
+            std::fill(w_.begin(), w_.end(), 0.0);
+            evaluate(w_.data());
+        }
+        std::copy(w_.begin(), w_.end(), weights);
+        std::fill(best_worth_.begin(), best_worth_.end(), 0.0);
+        threshold_ = next_ = 0.0;
         note(weights);
         double value = risk_ + price(w_.data());
         bool fresh = false;
@@ -142,6 +150,7 @@ public:
             // a model that foretold the drop well serves once more
             fresh = share == 1.0 && std::fabs(before - value - promised) < 0.05 * promised;
         }
+        best_ = std::max(best_, 0.0);  // no loss is negative
         *bound = best_;
         *tau_out = tau_;
         *value_out = value;
@@ -383,7 +392,7 @@ private:
         if (bound > best_) {
             best_ = bound;
             std::copy(w_.begin(), w_.end(), weights);
-            best_worth_.assign(worth_.begin(), worth_.end());
+            std::copy(worth_.begin(), worth_.end(), best_worth_.begin());
             threshold_ = threshold;
             next_ = next;
         }
@@ -645,8 +654,9 @@ private:
     int slots_ = 0;
     double tau_ = 0.0, risk_ = 0.0, best_ = 0.0, threshold_ = 0.0, next_ = 0.0;
     std::vector<int> active_, used_, seen_;
-    std::vector<double> F_, u_, curvature_, w_, target_, c_, worth_, terms_, r_, knee_, slope_, H_, factor_, scratch_, step_;
-    std::vector<double> best_worth_, dense_scratch_, inverse_column_, diagonal_;
+    std::vector<double> F_, u_, curvature_, w_, target_, c_, worth_, terms_, r_, knee_, slope_, H_, factor_, scratch_, step_,
+        best_worth_;
+    std::vector<double> dense_scratch_, inverse_column_, diagonal_;
 };
 
 }  // namespace

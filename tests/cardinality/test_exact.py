@@ -56,7 +56,8 @@ def test_the_bound_at_given_weights_is_that_of_the_twin(seed):
         **columns, state=state, start=start, tau=np.zeros(6), cutoff=np.inf, max_steps=0, threads=1
     )[0]
     for k in range(6):
-        assert bound[k] == pytest.approx(node_bound(A, columns, state[k], start[k]), abs=1e-11)
+        expected = max(0.0, node_bound(A, columns, state[k], start[k]))  # no loss is negative
+        assert bound[k] == pytest.approx(expected, abs=1e-11)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -85,6 +86,34 @@ def test_a_nodes_bound_is_below_its_optimum_and_fixings_lose_nothing(seed):
         assert least_in_node(enumeration_of(problem), decided, k) <= best + 1e-7
     if branch[0] >= 0:
         assert state[0, branch[0]] == exact.FREE
+
+
+@pytest.mark.parametrize("steps", [0, 60])
+@pytest.mark.parametrize("loss", [0, 1])
+def test_weights_beyond_all_exponentials_do_no_harm(loss, steps):
+    columns, A, rng = node_problem(3)
+    columns |= {"loss": loss, "upper": np.full(A.shape[1], 2e3), "l2": np.zeros(A.shape[1])}
+    state = random_states(rng, 4, A.shape[1], columns["charged"])
+    bound, weights, tau, value, _, _ = _kernels.bound_nodes(
+        **columns, state=state, start=np.full(state.shape, 2e3), tau=np.zeros(4), cutoff=0.5,
+        max_steps=steps, threads=1,
+    )  # fmt: skip
+    assert (bound >= 0.0).all()
+    assert np.isfinite(bound).all()
+    assert np.isfinite(weights).all()
+    assert np.isfinite(tau).all()
+    if steps:
+        assert np.isfinite(value).all()
+
+
+def test_a_search_in_a_wide_box_over_separable_rows():
+    rng = np.random.default_rng(5)
+    A = np.where(rng.random((60, 12)) < 0.9, 1.0, -1.0)
+    A[:, 0] = 1.0
+    for width in (1.0, 50.0, 1e3):
+        found = select_columns(A, l0=1e-3, l1=1e-6, max_weight=width, max_nodes=500)
+        assert 0.0 <= found.lower_bound <= found.objective <= 1.0
+        assert found.certificate.faults(A) == []
 
 
 def least_in_node(enumeration, state, k):
