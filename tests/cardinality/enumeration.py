@@ -101,3 +101,16 @@ def all_stumps(X, sign, by_feature=False):
                     columns.setdefault((j if by_feature else -1, *own), (own, j))
     A = np.array([own for own, _ in columns.values()]).T * sign[:, None]
     return A, np.array([j for _, j in columns.values()], dtype=np.int32)
+
+
+def tangled(rng, A):
+    """With equal, opposite and nearly equal columns, and equal rows, now and then."""
+    m = len(A)
+    if rng.random() < 0.5:
+        A[:, 1], A[:, 2] = A[:, 0], -A[:, 0]
+    if rng.random() < 0.5:
+        A[:, 3] = A[:, 4]
+        A[0, 3] = -A[0, 3]
+    if rng.random() < 0.3:
+        A[m // 2 :] = A[: m - m // 2]
+    return A

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from enumeration import Enumeration, all_stumps
+from enumeration import Enumeration, all_stumps, tangled
 from threadpoolctl import threadpool_limits
 
 from cardboost import CardBoostClassifier
@@ -58,14 +58,7 @@ def random_matrix(rng, most=8):
         A = rng.normal(0.2, 1.0, (m, n))
     else:
         A = np.where(rng.random((m, n)) < rng.uniform(0.45, 0.75, n), 1.0, -1.0)
-    if rng.random() < 0.5:
-        A[:, 1], A[:, 2] = A[:, 0], -A[:, 0]
-    if rng.random() < 0.5:
-        A[:, 3] = A[:, 4]
-        A[0, 3] = -A[0, 3]
-    if rng.random() < 0.3:
-        A[m // 2 :] = A[: m - m // 2]
-    return A
+    return tangled(rng, A)
 
 
 def random_case(seed, most=8):

@@ -9,7 +9,7 @@ from dataclasses import replace
 import joblib
 import numpy as np
 import pytest
-from enumeration import Enumeration
+from enumeration import Enumeration, tangled
 from threadpoolctl import threadpool_limits
 
 from cardboost.cardinality import tabu
@@ -48,14 +48,7 @@ def random_problem(seed, most=8):
     """Equal and opposite columns, ties, row weights, free columns, prices and boxes of their own."""
     rng = np.random.default_rng(seed)
     m, n = int(rng.integers(10, 40)), int(rng.integers(5, most + 1))
-    A = np.where(rng.random((m, n)) < rng.uniform(0.45, 0.75, n), 1.0, -1.0)
-    if rng.random() < 0.5:
-        A[:, 1], A[:, 2] = A[:, 0], -A[:, 0]
-    if rng.random() < 0.5:
-        A[:, 3] = A[:, 4]
-        A[0, 3] = -A[0, 3]
-    if rng.random() < 0.3:
-        A[m // 2 :] = A[: m - m // 2]
+    A = tangled(rng, np.where(rng.random((m, n)) < rng.uniform(0.45, 0.75, n), 1.0, -1.0))
     weight = [None, rng.integers(1, 4, m).astype(float), rng.random(m) + 0.1][seed % 3]
     charged = np.ones(n, dtype=bool)
     kind = rng.integers(3)

@@ -198,7 +198,6 @@ class _Search:
         bound, weights, tau, value, fixed, branch = self._bounds(state, start, tau)
         if len(bound) < len(state):  # no time: the split is undone
             return False
-        bound = np.maximum(bound, 0.0)  # no loss is negative
         own = self.tree.add(
             state=state, weights=weights, bound=bound, tau=tau, fixed=fixed, branch=branch,
             made_at=np.full(len(state), self.batches),
@@ -329,7 +328,7 @@ class _Search:
             Leaf(
                 w,
                 1.0 if b > 0.0 else 0.0,
-                float(max(b, 0.0)),
+                float(b),
                 tuple(np.flatnonzero((s == IN) & charged).tolist()),
                 tuple(np.flatnonzero((s == OUT) & charged).tolist()),
             )

@@ -55,8 +55,7 @@ def check_method(name: str, method: Any) -> None:
 class Selection:
     """The choice, the problem with its box, the relaxation of the root and the leaves of the proof.
 
-    ``status``: "optimal", or why the search ended before that ("feasible" where there was none). ``notes``
-    say in sentences what was not done and why.
+    ``status``: "optimal", or why the search ended before that ("feasible" where there was none).
     """
 
     problem: CardinalityProblem
@@ -66,7 +65,6 @@ class Selection:
     lower_bound: float
     status: str
     nodes: int
-    notes: tuple[str, ...]
     sampling: QuboResult | None = None
     tabu: TabuResult | None = None
 
@@ -101,7 +99,6 @@ def select(
         found = start if start is not None else polish(problem, None, lambda: late(0.5))[0]
     if start is not None and start.objective < found.objective:
         found = start
-    notes: list[str] = []
     walk = None
     refused = tabu.accepts(problem)
     if method == "tabu" and refused is not None:
@@ -121,8 +118,6 @@ def select(
     refused = exact.accepts(problem) if wanted else None
     if refused is not None and method == "exact":
         raise ValueError(refused)
-    if refused is not None:
-        notes.append(refused)
     if wanted and refused is None:
         n = problem.pool.n_columns
         proven = exact.exact_search(
@@ -143,6 +138,4 @@ def select(
     objective = found.objective
     if objective - bound <= exact.CLOSED * max(1.0, abs(objective)):
         status = "optimal"
-    return Selection(
-        problem, found, root, leaves, min(bound, objective), status, nodes, tuple(notes), sampling, walk
-    )
+    return Selection(problem, found, root, leaves, min(bound, objective), status, nodes, sampling, walk)
