@@ -552,7 +552,8 @@ auto py_score_supports(In<double, 2> q, In<double, 1> gradient, In<double, 1> x0
 
 auto py_bound_nodes(int loss, Maybe<uint8_t, 2> packed, Maybe<double, 2> dense, In<double, 1> share, In<double, 1> l1,
                     In<double, 1> l2, In<double, 1> l0, In<double, 1> upper, In<uint8_t, 1> charged, int max_terms,
-                    In<int8_t, 2> state, In<double, 2> start, In<double, 1> tau, double cutoff, int max_steps,
+                    Maybe<double, 1> caps, In<int8_t, 2> state, In<double, 2> start, In<double, 1> tau,
+                    Maybe<double, 2> centre, Maybe<double, 2> curve, double cutoff, double objective, int max_steps,
                     int threads) {
     const size_t n = l1.shape(0), m = share.shape(0), nodes = state.shape(0);
     require(loss == 0 || loss == 1, "bound_nodes: exponential or logistic loss only");
@@ -571,19 +572,34 @@ auto py_bound_nodes(int loss, Maybe<uint8_t, 2> packed, Maybe<double, 2> dense, 
         require(state.data()[k] >= 0 && state.data()[k] <= 2 && std::isfinite(start.data()[k]),
                 "bound_nodes: states must be 0, 1 or 2 and weights finite");
     for (size_t k = 0; k < nodes; ++k) require(tau.data()[k] >= 0, "bound_nodes: tau must be at least 0");
+    require(!caps || (loss == 0 && caps->shape(0) == m), "bound_nodes: caps are for rows and exponential loss");
+    require(!caps || std::isfinite(objective), "bound_nodes: caps need an objective");
+    require(!curve || max_steps > 0 || (caps && centre), "bound_nodes: a curve needs caps and a centre");
+    for (const auto* own : {&centre, &curve}) {
+        if (!*own) continue;
+        require((*own)->shape(0) == nodes && (*own)->shape(1) == n, "bound_nodes: nodes differ in size");
+        for (size_t k = 0; k < nodes * n; ++k)
+            require(std::isfinite((*own)->data()[k]), "bound_nodes: centres and curves must be finite");
+    }
     ChoiceProblem problem{static_cast<LossKind>(loss), static_cast<int>(n), static_cast<int64_t>(m),
                           packed ? packed->data() : nullptr, dense ? dense->data() : nullptr, share.data(), l1.data(),
-                          l2.data(), l0.data(), upper.data(), charged.data(), max_terms};
+                          l2.data(), l0.data(), upper.data(), charged.data(), max_terms,
+                          caps ? caps->data() : nullptr};
     auto bound = make<double>({nodes}), weights = make<double>({nodes, n}), tau_out = make<double>({nodes}),
          value = make<double>({nodes});
     auto fixed = make<int8_t>({nodes, n});
     auto branch = make<int32_t>({nodes});
+    auto centre_out = make<double>({nodes, n}), curve_out = make<double>({nodes, n});
     {
         nb::gil_scoped_release release;
-        bound_nodes(problem, static_cast<int64_t>(nodes), state.data(), start.data(), tau.data(), cutoff, max_steps,
-                    threads, {bound.data(), weights.data(), tau_out.data(), value.data(), fixed.data(), branch.data()});
+        bound_nodes(problem, static_cast<int64_t>(nodes),
+                    {state.data(), start.data(), tau.data(), centre ? centre->data() : nullptr,
+                     curve ? curve->data() : nullptr, cutoff, objective, max_steps},
+                    threads,
+                    {bound.data(), weights.data(), tau_out.data(), value.data(), fixed.data(), branch.data(),
+                     centre_out.data(), curve_out.data()});
     }
-    return std::make_tuple(bound, weights, tau_out, value, fixed, branch);
+    return std::make_tuple(bound, weights, tau_out, value, fixed, branch, centre_out, curve_out);
 }
 
 LevelProblem level_problem(const In<uint8_t, 2>& packed, const In<double, 1>& s, const In<double, 1>& l1,
@@ -716,8 +732,8 @@ NB_MODULE(_kernels, m) {
     m.def("score_supports", &py_score_supports, "q"_a, "gradient"_a, "x0"_a, "slope"_a, "curve"_a, "upper"_a,
           "members"_a, "offsets"_a, "tolerance"_a, "threads"_a);
     m.def("bound_nodes", &py_bound_nodes, "loss"_a, "packed"_a.none(), "dense"_a.none(), "share"_a, "l1"_a, "l2"_a,
-          "l0"_a, "upper"_a, "charged"_a, "max_terms"_a, "state"_a, "start"_a, "tau"_a, "cutoff"_a, "max_steps"_a,
-          "threads"_a);
+          "l0"_a, "upper"_a, "charged"_a, "max_terms"_a, "caps"_a.none(), "state"_a, "start"_a, "tau"_a,
+          "centre"_a.none(), "curve"_a.none(), "cutoff"_a, "objective"_a, "max_steps"_a, "threads"_a);
     m.def("price_levels", &py_price_levels, "packed"_a, "s"_a, "l1"_a, "l2"_a, "l0"_a, "step"_a, "top"_a, "levels"_a);
     m.def("tabu_moves", &py_tabu_moves, "packed"_a, "s"_a, "l1"_a, "l2"_a, "l0"_a, "step"_a, "top"_a, "counted"_a,
           "max_terms"_a, "tenure"_a, "moves"_a, "tolerance"_a, "levels"_a.noconvert(), "until"_a.noconvert(),

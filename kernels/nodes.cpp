@@ -18,13 +18,17 @@ constexpr double kTight = 1e-11;      // share of the value that a gap may keep 
 constexpr int kSweeps = 40;         // of the quadratic model, at most
 constexpr int kMultipliers = 20;    // tried per quadratic model, at most
 constexpr double kLeastMultiplier = 1e-7;
+constexpr double kRoom = 1e-9;      // for rounding, where margins are capped
+constexpr double kRidge = 1e-10;    // share of the mean curvature of a column
+constexpr double kBarrier = 0.02;
+constexpr int kAsideRounds = 12;
 
-// sums over eight signs, indexed by their byte
-void fill_signs(const double* w, int size, double* table) {
+// sums over eight signs, or as many bits, indexed by them
+void fill_signs(const double* w, int size, int bits, double* table) {
     double total = 0.0;
     for (int k = 0; k < size; ++k) total += w[k];
     table[0] = total;
-    for (int k = 0; k < 8; ++k) {
+    for (int k = 0; k < bits; ++k) {
         const double twice = k < size ? 2.0 * w[k] : 0.0;
         for (int b = 0; b < (1 << k); ++b) table[(1 << k) + b] = table[b] - twice;
     }
@@ -72,26 +76,84 @@ double row_pass(LossKind loss, int64_t m, const double* F, const double* share, 
     return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
+// curvature = u q(cap - F), q(x) = 2 (exp(-x) - 1 + x) / x^2: the exponential stays above its tangent at F plus
+// this much curvature on all margins up to the cap
+CARDBOOST_CLONES
+void cut_curvature(int64_t m, const double* F, const double* caps, const double* u, double* curvature) {
+    for (int64_t i = 0; i < m; ++i) {
+        const double x = caps[i] - F[i];
+        const bool near = x < 0.05 && x > -0.05;
+        const double y = near ? 1.0 : x;
+        const double far = 2.0 * (exp_poly(-y) - 1.0 + y) / (y * y);
+        const double series = 1.0 - x * (1.0 / 3.0 - x * (1.0 / 12.0 - x * (1.0 / 60.0 - x * (1.0 / 360.0 - x / 2520.0))));
+        curvature[i] = u[i] * (near ? series : far) * (1.0 - 1e-9);
+    }
+}
+
+// One node, as NodeInputs describes them.
+struct NodeQuestion {
+    const int8_t* state;
+    const double *start, *centre, *curve;
+    double tau, cutoff, objective;
+    int max_steps;
+};
+
 // Everything a thread needs for a node, allocated once.
 class NodeSolver {
 public:
+    static size_t square(const ChoiceProblem& problem) {
+        return problem.caps ? static_cast<size_t>(problem.n) * problem.n : 0;
+    }
+
     explicit NodeSolver(const ChoiceProblem& problem)
         : p_(problem), groups_((problem.n + 7) / 8), F_(problem.m), u_(problem.m), curvature_(problem.m),
           w_(problem.n), target_(problem.n), c_(problem.n), worth_(problem.n), terms_(problem.n), r_(problem.n),
           knee_(problem.n), slope_(problem.n), H_(static_cast<size_t>(problem.n) * problem.n),
           factor_(static_cast<size_t>(problem.n) * problem.n), scratch_(problem.n), step_(problem.n),
-          best_worth_(problem.n) {
+          best_worth_(problem.n), plain_worth_(problem.n), mu_(problem.n), d_(problem.n), aside_(problem.n),
+          step_weights_(problem.n), caps_(problem.caps ? problem.m : 0), S_(square(problem)), P_(square(problem)),
+          inverse_(square(problem)) {
         active_.reserve(problem.n);
         used_.reserve(problem.n);
         seen_.reserve(problem.n);
+        span_.reserve(problem.n);
     }
 
-    void solve(const int8_t* state, const double* start, double tau, double cutoff, int max_steps, double* bound,
-               double* weights, double* tau_out, double* value_out, int8_t* fixed, int32_t* branch) {
-        state_ = state;
-        open(start, max_steps == 0);
+    void solve(const NodeQuestion& q, double* bound, double* weights, double* tau_out, double* value_out,
+               int8_t* fixed, int32_t* branch, double* centre, double* curve) {
+        state_ = q.state;
+        open(q.start, q.max_steps == 0);
+        tau_ = limited_ ? q.tau : 0.0;
+        std::copy(p_.l2, p_.l2 + p_.n, mu_.begin());
+        std::fill(d_.begin(), d_.end(), 0.0);
+        // where nothing is left to branch on, the relaxation is the problem itself and is solved to the end
+        decided_ = std::none_of(active_.begin(), active_.end(), [&](int j) { return is_open(j); });
+        double value = 0.0;
+        std::fill(curve, curve + p_.n, 0.0);
+        if (q.max_steps == 0 && q.curve && std::any_of(q.curve, q.curve + p_.n, [](double x) { return x > 0.0; })) {
+            recheck(q, weights, centre, curve);
+        } else {
+            value = newton(q.cutoff, q.max_steps, weights);
+            std::copy(weights, weights + p_.n, centre);
+            if (q.max_steps > 0 && p_.caps && !decided_ && best_ < q.cutoff) curved(q, weights, centre, curve, &value);
+        }
+        best_ = std::max(best_, 0.0);  // no loss is negative
+        *bound = best_;
+        *tau_out = tau_;
+        *value_out = value;
+        if (q.max_steps > 0) {
+            fix(q.cutoff, fixed);
+            *branch = best_ < q.cutoff ? choose(weights) : -1;
+        } else {
+            std::fill(fixed, fixed + p_.n, int8_t(kFree));
+            *branch = -1;
+        }
+    }
+
+private:
+    // Newton steps on the relaxation from w_; `weights` takes those of the best bound, the last value is returned
+    double newton(double cutoff, int max_steps, double* weights) {
         best_ = -std::numeric_limits<double>::infinity();
-        tau_ = limited_ ? tau : 0.0;
         set_prices();
         evaluate(w_.data());
         if (!std::isfinite(risk_) && max_steps > 0) {  // an exponential beyond all numbers
@@ -105,11 +167,9 @@ public:
         double value = risk_ + price(w_.data());
         bool fresh = false;
         int finishing = 0;
-        // where nothing is left to branch on, the relaxation is the problem itself and is solved to the end
-        decided_ = std::none_of(active_.begin(), active_.end(), [&](int j) { return is_open(j); });
         const double enough = decided_ ? 0.0 : kEnough;
         for (int step = 0; step < max_steps && best_ < cutoff; ++step) {
-            if (!fresh) hessian();
+            if (!fresh) model();
             fresh = false;
             minimise_model();
             const double before = risk_ + price(w_.data());  // at the new multiplier
@@ -150,20 +210,354 @@ public:
             // a model that foretold the drop well serves once more
             fresh = share == 1.0 && std::fabs(before - value - promised) < 0.05 * promised;
         }
-        best_ = std::max(best_, 0.0);  // no loss is negative
-        *bound = best_;
-        *tau_out = tau_;
-        *value_out = value;
-        if (max_steps > 0) {
-            fix(cutoff, fixed);
-            *branch = best_ < cutoff ? choose(weights) : -1;
+        return value;
+    }
+
+    // --- curvature that every better choice leaves in the loss ---
+
+    // A second bound: part of the curvature is set aside as d_j w_j^2 / 2 for the open columns, where their price
+    // makes it count like l2. It holds if the rest stays convex wherever a better choice could be.
+    void curved(const NodeQuestion& q, double* weights, double* centre, double* curve, double* value) {
+        const double plain = best_, plain_threshold = threshold_, plain_next = next_;
+        std::copy(best_worth_.begin(), best_worth_.end(), plain_worth_.begin());
+        const double plain_value = *value, plain_tau = tau_;
+        if (!narrow(q.objective, centre)) return;
+        curvature_left();
+        hessian();
+        if (!set_aside(q.curve)) return;
+        for (int j : active_) mu_[j] = p_.l2[j] + d_[j];
+        std::copy(centre, centre + p_.n, w_.begin());
+        *value = newton(q.cutoff, q.max_steps, step_weights_.data());
+        if (hold(step_weights_.data(), 6) && best_ > plain) {
+            std::copy(step_weights_.begin(), step_weights_.end(), weights);
+            std::copy(d_.begin(), d_.end(), curve);
+            return;
+        }
+        best_ = plain;
+        threshold_ = plain_threshold;
+        next_ = plain_next;
+        tau_ = plain_tau;
+        *value = plain_value;
+        std::copy(plain_worth_.begin(), plain_worth_.end(), best_worth_.begin());
+        std::copy(p_.l2, p_.l2 + p_.n, mu_.begin());
+        std::fill(d_.begin(), d_.end(), 0.0);
+        set_prices();
+    }
+
+    // the bound of given weights and curvature, or that of the centre where it does not hold
+    void recheck(const NodeQuestion& q, double* weights, double* centre, double* curve) {
+        std::copy(q.start, q.start + p_.n, weights);
+        std::copy(q.centre, q.centre + p_.n, centre);
+        std::copy(centre, centre + p_.n, w_.begin());
+        newton(q.cutoff, 0, step_weights_.data());
+        const double plain = best_;
+        span_.clear();
+        for (int j = 0; j < p_.n; ++j)
+            if (state_[j] != kOut || weights[j] != 0.0 || centre[j] != 0.0) span_.push_back(j);
+        if (narrow(q.objective, centre)) {
+            for (int j : span_)
+                if (p_.charged[j]) d_[j] = std::max(0.0, q.curve[j]);
+            if (hold(weights, 1) && best_ > plain) {
+                std::copy(d_.begin(), d_.end(), curve);
+                return;
+            }
+        }
+        best_ = plain;
+        std::copy(centre, centre + p_.n, weights);
+    }
+
+    // caps_: margins that no better choice exceeds, from the ellipsoid around the centre that the gap leaves
+    bool narrow(double objective, const double* centre) {
+        const double room = objective - best_ + kRoom * (1.0 + std::fabs(objective));
+        if (!(room > 0.0) || !std::isfinite(room)) return false;
+        std::copy(centre, centre + p_.n, w_.begin());
+        margins(w_.data());
+        row_pass(p_.loss, p_.m, F_.data(), p_.share, u_.data(), curvature_.data());
+        std::copy(p_.caps, p_.caps + p_.m, caps_.begin());
+        curvature_left();
+        hessian();
+        // a little is added to directions without curvature; boxes say how much it can come to
+        double trace = 0.0, boxes = 0.0;
+        const int size = static_cast<int>(span_.size());
+        for (int j : span_) {
+            trace += H_[static_cast<size_t>(j) * p_.n + j];
+            const double most = std::max(p_.upper[j], std::fabs(centre[j]));
+            boxes += most * most;
+        }
+        const double ridge = kRidge * trace / size;
+        used_ = span_;
+        load_factor(ridge);
+        if (!factorise_strictly(size)) return false;
+        full_inverse(size);
+        add_spans(2.0 * room + ridge * boxes);
+        return true;
+    }
+
+    // caps_ = min(caps_, F + sqrt(scale * a' P a)), P_ over span_
+    void add_spans(double scale) {
+        if (p_.packed) {
+            spans_.assign(p_.m, 0.0);
+            const int nibbles = (p_.n + 3) / 4;
+            for (int g = 0; g < nibbles; ++g)
+                for (int o = 0; o <= g; ++o) {
+                    double table[256];
+                    pair_table(4 * g, 4 * o, g == o ? 1.0 : 2.0, table);
+                    const uint8_t* a = p_.packed + static_cast<int64_t>(g >> 1) * p_.m;
+                    const uint8_t* b = p_.packed + static_cast<int64_t>(o >> 1) * p_.m;
+                    const int sa = 4 * (g & 1), sb = 4 * (o & 1);
+                    for (int64_t i = 0; i < p_.m; ++i)
+                        spans_[i] += table[(a[i] >> sa & 15) << 4 | (b[i] >> sb & 15)];
+                }
         } else {
-            std::fill(fixed, fixed + p_.n, int8_t(kFree));
-            *branch = -1;
+            spans_.assign(p_.m, 0.0);
+            for (int j : span_)
+                for (int k : span_) {
+                    const double x = P_[static_cast<size_t>(j) * p_.n + k];
+                    const double *a = p_.dense + static_cast<int64_t>(j) * p_.m, *b = p_.dense + static_cast<int64_t>(k) * p_.m;
+                    for (int64_t i = 0; i < p_.m; ++i) spans_[i] += x * a[i] * b[i];
+                }
+        }
+        for (int64_t i = 0; i < p_.m; ++i)
+            caps_[i] = std::min(caps_[i], F_[i] + std::sqrt(std::max(0.0, spans_[i]) * scale) * (1.0 + kRoom));
+    }
+
+    // sums of P over signs of four columns from `high` against four from `low`, by the eight signs
+    void pair_table(int high, int low, double factor, double* table) const {
+        for (int x = 0; x < 16; ++x) {
+            double row[4];
+            for (int k = 0; k < 4; ++k) {
+                double sum = 0.0;
+                if (low + k < p_.n)
+                    for (int j = 0; j < 4 && high + j < p_.n; ++j) {
+                        const double own = P_[static_cast<size_t>(high + j) * p_.n + low + k];
+                        sum += (x >> j & 1) ? -own : own;
+                    }
+                row[k] = factor * sum;
+            }
+            fill_signs(row, 4, 4, table + 16 * x);
         }
     }
 
-private:
+    // curvature_: what is left of every row's curvature on the way from F to its cap
+    void curvature_left() {
+        cut_curvature(p_.m, F_.data(), caps_.data(), u_.data(), curvature_.data());
+    }
+
+    // d_: as large as can be with H_ - diag(d_) still positive definite; the sum of its logarithms counts
+    bool set_aside(const double* start) {
+        // decided columns first: the rest of the factor is that of the open ones' Schur complement
+        used_.clear();
+        for (int j : active_)
+            if (!is_open(j)) used_.push_back(j);
+        const int first = static_cast<int>(used_.size());
+        for (int j : active_)
+            if (is_open(j)) used_.push_back(j);
+        const int size = static_cast<int>(used_.size()), open = size - first, n = p_.n;
+        double trace = 0.0;
+        for (int j : used_) trace += H_[static_cast<size_t>(j) * n + j];
+        load_factor(-2.0 * kRidge * trace / size);
+        if (!factorise_strictly(size)) return false;
+        for (int a = 0; a < open; ++a)
+            for (int b = 0; b <= a; ++b) {
+                double sum = 0.0;
+                const double *x = factor_.data() + static_cast<size_t>(first + a) * n + first,
+                             *y = factor_.data() + static_cast<size_t>(first + b) * n + first;
+                for (int k = 0; k <= b; ++k) sum += x[k] * y[k];
+                S_[static_cast<size_t>(a) * n + b] = S_[static_cast<size_t>(b) * n + a] = sum;
+            }
+        if (!begin_aside(start, first, open)) return false;
+        for (int round = 0; round < kAsideRounds; ++round) {
+            // P_ = inverse of S - D
+            for (int a = 0; a < open; ++a)
+                for (int b = 0; b <= a; ++b)
+                    factor_[static_cast<size_t>(a) * n + b] = S_[static_cast<size_t>(a) * n + b] - (a == b ? aside_[a] : 0.0);
+            if (!factorise_strictly(open)) return false;
+            small_inverse(open);
+            for (int a = 0; a < open; ++a) {
+                const double inverse = 1.0 / aside_[a];
+                step_[a] = inverse - kBarrier * P_[static_cast<size_t>(a) * n + a];
+                double* row = factor_.data() + static_cast<size_t>(a) * n;
+                for (int b = 0; b <= a; ++b) {
+                    const double own = P_[static_cast<size_t>(a) * n + b];
+                    row[b] = kBarrier * own * own + (a == b ? inverse * inverse : 0.0);
+                }
+            }
+            if (!factorise_strictly(open)) return false;
+            substitute(open);
+            double change = 0.0, far = 1.0;
+            for (int a = 0; a < open; ++a)
+                if (aside_[a] + far * step_[a] < 0.1 * aside_[a]) far = -0.9 * aside_[a] / step_[a];
+            bool inside = false;
+            for (int halving = 0; halving < 12 && !inside; ++halving) {
+                for (int a = 0; a < open; ++a)
+                    for (int b = 0; b <= a; ++b)
+                        factor_[static_cast<size_t>(a) * n + b] =
+                            S_[static_cast<size_t>(a) * n + b] - (a == b ? aside_[a] + far * step_[a] : 0.0);
+                inside = factorise_strictly(open);
+                if (!inside) far *= 0.6;
+            }
+            if (!inside) break;
+            for (int a = 0; a < open; ++a) {
+                change = std::max(change, std::fabs(far * step_[a]) / aside_[a]);
+                aside_[a] += far * step_[a];
+            }
+            ++rounds_;
+            if (change < 0.05) break;
+        }
+        std::fill(d_.begin(), d_.end(), 0.0);
+        for (int a = 0; a < open; ++a) d_[used_[first + a]] = aside_[a] * (1.0 - 1e-3);
+        return true;
+    }
+
+    // aside_: that of the parent, smaller if it must be, or a share of what every column has by itself
+    bool begin_aside(const double* start, int first, int open) {
+        const int n = p_.n;
+        auto fits = [&](double scale) {
+            for (int a = 0; a < open; ++a)
+                for (int b = 0; b <= a; ++b)
+                    factor_[static_cast<size_t>(a) * n + b] =
+                        S_[static_cast<size_t>(a) * n + b] - (a == b ? scale * aside_[a] : 0.0);
+            return factorise_strictly(open);
+        };
+        bool known = start != nullptr;
+        for (int a = 0; a < open && known; ++a) known = (aside_[a] = start[used_[first + a]]) > 0.0;
+        if (known) {
+            double scale = 1.0;
+            for (int k = 0; k < 5; ++k, scale *= 0.7)
+                if (fits(scale)) {
+                    for (int a = 0; a < open; ++a) aside_[a] *= scale;
+                    return true;
+                }
+        }
+        for (int a = 0; a < open; ++a) aside_[a] = 0.0;
+        if (!fits(0.0)) return false;
+        small_inverse(open);
+        for (int a = 0; a < open; ++a) aside_[a] = 0.9 / (open * P_[static_cast<size_t>(a) * n + a]);
+        return true;
+    }
+
+    // whether the curvature that is left at `weights` allows d_, made smaller a few times if need be; sets the bound
+    bool hold(const double* weights, int tries) {
+        std::copy(weights, weights + p_.n, w_.begin());
+        margins(w_.data());
+        row_pass(p_.loss, p_.m, F_.data(), p_.share, u_.data(), curvature_.data());
+        curvature_left();
+        hessian();
+        double trace = 0.0;
+        for (int j : span_) trace += H_[static_cast<size_t>(j) * p_.n + j];
+        const int size = static_cast<int>(span_.size());
+        used_ = span_;
+        // at the time of the proof rounding may differ
+        const double ridge = (tries > 1 ? 2.0 : 1.0) * kRidge * trace / size;
+        for (int k = 0; k < tries; ++k) {
+            load_factor(-ridge);
+            for (int a = 0; a < size; ++a) factor_[static_cast<size_t>(a) * p_.n + a] -= d_[used_[a]];
+            if (factorise_strictly(size)) {
+                for (int j : span_) mu_[j] = p_.l2[j] + d_[j];
+                best_ = -std::numeric_limits<double>::infinity();
+                set_prices();
+                evaluate(w_.data());
+                note(scratch_.data());
+                model();
+                return true;
+            }
+            for (int j : span_) d_[j] *= 0.85;
+        }
+        return false;
+    }
+
+    void load_factor(double added) {
+        const int size = static_cast<int>(used_.size());
+        for (int a = 0; a < size; ++a)
+            for (int b = 0; b <= a; ++b)
+                factor_[static_cast<size_t>(a) * p_.n + b] =
+                    H_[static_cast<size_t>(used_[a]) * p_.n + used_[b]] + (a == b ? added : 0.0);
+    }
+
+    // whether the lower triangle in factor_ is positive definite; then it becomes its factor
+    bool factorise_strictly(int size) {
+        const int n = p_.n;
+        double* f = factor_.data();
+        for (int a = 0; a < size; ++a) {
+            double* row = f + static_cast<size_t>(a) * n;
+            for (int b = 0; b < a; ++b) {
+                const double* other = f + static_cast<size_t>(b) * n;
+                double sum = row[b];
+                for (int k = 0; k < b; ++k) sum -= row[k] * other[k];
+                row[b] = sum / other[b];
+            }
+            double rest = row[a];
+            for (int k = 0; k < a; ++k) rest -= row[k] * row[k];
+            if (!(rest > 0.0)) return false;
+            row[a] = std::sqrt(rest);
+        }
+        return true;
+    }
+
+    // P_ = inverse of what factor_ is the factor of, rows and columns counted from 0
+    void small_inverse(int size) {
+        const int n = p_.n;
+        double* x = inverse_.data();  // rows: columns of the inverse factor
+        for (int a = 0; a < size; ++a) {
+            double* own = x + static_cast<size_t>(a) * n;
+            for (int b = a; b < size; ++b) {
+                const double* row = factor_.data() + static_cast<size_t>(b) * n;
+                double sum = a == b ? 1.0 : 0.0;
+                for (int k = a; k < b; ++k) sum -= row[k] * own[k];
+                own[b] = sum / row[b];
+            }
+        }
+        for (int a = 0; a < size; ++a)
+            for (int b = 0; b <= a; ++b) {
+                const double *u = x + static_cast<size_t>(a) * n, *v = x + static_cast<size_t>(b) * n;
+                double sum = 0.0;
+                for (int k = a; k < size; ++k) sum += u[k] * v[k];
+                P_[static_cast<size_t>(a) * n + b] = P_[static_cast<size_t>(b) * n + a] = sum;
+            }
+    }
+
+    // P_ = the inverse over used_, at the places of its columns; zero elsewhere
+    void full_inverse(int size) {
+        small_inverse(size);
+        std::swap(P_, S_);
+        std::fill(P_.begin(), P_.end(), 0.0);
+        for (int a = 0; a < size; ++a)
+            for (int b = 0; b < size; ++b)
+                P_[static_cast<size_t>(used_[a]) * p_.n + used_[b]] = S_[static_cast<size_t>(a) * p_.n + b];
+    }
+
+    // step_ = inverse of what factor_ is the factor of, times step_
+    void substitute(int size) {
+        const double* f = factor_.data();
+        const int n = p_.n;
+        for (int a = 0; a < size; ++a) {
+            const double* row = f + static_cast<size_t>(a) * n;
+            for (int k = 0; k < a; ++k) step_[a] -= row[k] * step_[k];
+            step_[a] /= row[a];
+        }
+        for (int a = size - 1; a >= 0; --a) {
+            step_[a] /= f[static_cast<size_t>(a) * n + a];
+            for (int k = 0; k < a; ++k) step_[k] -= f[static_cast<size_t>(a) * n + k] * step_[a];
+        }
+    }
+
+    // the quadratic model at w_: the curvature that is not set aside
+    void model() {
+        if (decided_ || !p_.caps || std::all_of(d_.begin(), d_.end(), [](double x) { return x == 0.0; })) {
+            curvature_true();
+            hessian();
+            return;
+        }
+        curvature_true();
+        hessian();
+        for (int j : active_) H_[static_cast<size_t>(j) * p_.n + j] -= d_[j];
+    }
+
+    // exponential: row weights are curvatures
+    void curvature_true() {
+        if (p_.caps) std::copy(u_.begin(), u_.end(), curvature_.begin());
+    }
+
     bool is_open(int j) const { return state_[j] == kFree && p_.charged[j]; }
 
     // `as_given`: row weights may come from any weights, also of columns that are out
@@ -188,6 +582,7 @@ private:
         for (int j = 0; j < p_.n; ++j)
             if (as_given) seen_.push_back(j);
         if (!as_given) seen_ = active_;
+        span_ = active_;
     }
 
     // the relaxed price: slope up to the knee, l1 + l2 w beyond it
@@ -197,7 +592,7 @@ private:
             slope_[j] = p_.l1[j];
             const double cost = p_.l0[j] + tau_;
             if (!is_open(j) || !(cost > 0.0)) continue;
-            const double mu = p_.l2[j];
+            const double mu = mu_[j];
             knee_[j] = mu > 0.0 ? std::min(std::sqrt(2.0 * cost / mu), p_.upper[j]) : p_.upper[j];
             slope_[j] = p_.l1[j] + cost / knee_[j] + 0.5 * mu * knee_[j];
         }
@@ -207,7 +602,7 @@ private:
         double total = limited_ ? -tau_ * slots_ : 0.0;
         for (int j : active_) {
             if (state_[j] == kIn && p_.charged[j]) total += p_.l0[j];
-            const double mu = p_.l2[j], x = w[j];
+            const double mu = mu_[j], x = w[j];
             if (x <= knee_[j])
                 total += slope_[j] * x;
             else
@@ -227,7 +622,7 @@ private:
             for (int g = 0; g < groups_; ++g) {
                 const int size = std::min(8, p_.n - 8 * g);
                 if (std::all_of(w + 8 * g, w + 8 * g + size, [](double x) { return x == 0.0; })) continue;
-                fill_signs(w + 8 * g, size, table);
+                fill_signs(w + 8 * g, size, 8, table);
                 const uint8_t* bytes = p_.packed + static_cast<int64_t>(g) * p_.m;
                 for (int64_t i = 0; i < p_.m; ++i) F_[i] += table[bytes[i]];
             }
@@ -245,6 +640,10 @@ private:
         margins(w);
         risk_ = row_pass(p_.loss, p_.m, F_.data(), p_.share, u_.data(), curvature_.data());
         edges();
+        for (int j : span_) {
+            risk_ -= 0.5 * d_[j] * w[j] * w[j];
+            c_[j] += d_[j] * w[j];
+        }
     }
 
     void edges() {
@@ -286,10 +685,10 @@ private:
         if (!p_.packed) {
             std::vector<double>& scaled = dense_scratch_;
             scaled.resize(p_.m);
-            for (int j : active_) {
+            for (int j : span_) {
                 const double* a = p_.dense + static_cast<int64_t>(j) * p_.m;
                 for (int64_t i = 0; i < p_.m; ++i) scaled[i] = a[i] * curvature_[i];
-                for (int k : active_)
+                for (int k : span_)
                     if (k <= j) put(j, k, inner(p_.dense + static_cast<int64_t>(k) * p_.m, scaled.data()));
             }
             return;
@@ -358,7 +757,7 @@ private:
     double worth(int j) const {
         const double excess = c_[j] - p_.l1[j];
         if (!(excess > 0.0)) return -p_.l0[j];
-        const double mu = p_.l2[j];
+        const double mu = mu_[j];
         const double x = mu > 0.0 ? std::min(excess / mu, p_.upper[j]) : p_.upper[j];
         return excess * x - 0.5 * mu * x * x - p_.l0[j];
     }
@@ -489,7 +888,7 @@ private:
         double largest = 0.0;
         for (int j : active_) {
             const double* row = H_.data() + static_cast<size_t>(j) * p_.n;
-            const double h = row[j] * (1.0 + 1e-12) + 1e-300, x = target_[j], mu = p_.l2[j];
+            const double h = std::max(row[j], 1e-9 * d_[j]) * (1.0 + 1e-12) + 1e-300, x = target_[j], mu = mu_[j];
             double next;
             if (knee_[j] > 0.0) {
                 next = x - (r_[j] + slope_[j]) / h;
@@ -502,7 +901,7 @@ private:
             if (change == 0.0) continue;
             target_[j] = next;
             for (int k : active_) r_[k] += change * row[k];
-            largest = std::max(largest, std::fabs(change) * std::sqrt(row[j]));
+            largest = std::max(largest, std::fabs(change) * std::sqrt(h));
         }
         return largest;
     }
@@ -520,22 +919,13 @@ private:
         for (int a = 0; a < size; ++a) {
             const int j = used_[a];
             const bool beyond = target_[j] > knee_[j];
-            step_[a] = -(r_[j] + (beyond ? p_.l1[j] + p_.l2[j] * target_[j] : slope_[j]));
+            step_[a] = -(r_[j] + (beyond ? p_.l1[j] + mu_[j] * target_[j] : slope_[j]));
             double* row = factor_.data() + static_cast<size_t>(a) * n;
             for (int b = 0; b <= a; ++b) row[b] = H_[static_cast<size_t>(j) * n + used_[b]];
-            row[a] += beyond ? p_.l2[j] : 0.0;
+            row[a] += beyond ? mu_[j] : 0.0;
         }
         factorise(size);
-        const double* f = factor_.data();
-        for (int a = 0; a < size; ++a) {
-            const double* row = f + static_cast<size_t>(a) * n;
-            for (int k = 0; k < a; ++k) step_[a] -= row[k] * step_[k];
-            step_[a] /= row[a];
-        }
-        for (int a = size - 1; a >= 0; --a) {
-            step_[a] /= f[static_cast<size_t>(a) * n + a];
-            for (int k = 0; k < a; ++k) step_[k] -= f[static_cast<size_t>(a) * n + k] * step_[a];
-        }
+        substitute(size);
         double far = 1.0;
         for (int a = 0; a < size; ++a) {
             const int j = used_[a];
@@ -627,7 +1017,7 @@ private:
         for (int a = 0; a < size; ++a)
             for (int b = 0; b <= a; ++b)
                 f[static_cast<size_t>(a) * n + b] =
-                    H_[static_cast<size_t>(used_[a]) * n + used_[b]] + (a == b ? p_.l2[used_[a]] : 0.0);
+                    H_[static_cast<size_t>(used_[a]) * n + used_[b]] + (a == b ? mu_[used_[a]] : 0.0);
         factorise(size);
         // the diagonal of the inverse: squared columns of the inverse factor, column by column
         std::vector<double>& x = inverse_column_;
@@ -653,16 +1043,17 @@ private:
     bool limited_ = false, decided_ = false;
     int slots_ = 0;
     double tau_ = 0.0, risk_ = 0.0, best_ = 0.0, threshold_ = 0.0, next_ = 0.0;
-    std::vector<int> active_, used_, seen_;
+    std::vector<int> active_, used_, seen_, span_;
     std::vector<double> F_, u_, curvature_, w_, target_, c_, worth_, terms_, r_, knee_, slope_, H_, factor_, scratch_, step_,
-        best_worth_;
+        best_worth_, plain_worth_, mu_, d_, aside_, step_weights_, caps_, S_, P_, inverse_, spans_;
+    int64_t rounds_ = 0;
     std::vector<double> dense_scratch_, inverse_column_, diagonal_;
 };
 
 }  // namespace
 
-void bound_nodes(const ChoiceProblem& problem, int64_t nodes, const int8_t* state, const double* start,
-                 const double* tau, double cutoff, int max_steps, int threads, const NodeResults& results) {
+void bound_nodes(const ChoiceProblem& problem, int64_t nodes, const NodeInputs& in, int threads,
+                 const NodeResults& out) {
     const int64_t n = problem.n;
     threads = static_cast<int>(std::min<int64_t>(nodes, worth_threads(threads, nodes * problem.m * n)));
 #pragma omp parallel num_threads(std::max(1, threads))
@@ -670,9 +1061,10 @@ void bound_nodes(const ChoiceProblem& problem, int64_t nodes, const int8_t* stat
         NodeSolver solver(problem);
 #pragma omp for schedule(dynamic, 1)
         for (int64_t k = 0; k < nodes; ++k)
-            solver.solve(state + k * n, start + k * n, tau[k], cutoff, max_steps, results.bound + k,
-                         results.weights + k * n, results.tau + k, results.value + k, results.fixed + k * n,
-                         results.branch + k);
+            solver.solve({in.state + k * n, in.start + k * n, in.centre ? in.centre + k * n : nullptr,
+                          in.curve ? in.curve + k * n : nullptr, in.tau[k], in.cutoff, in.objective, in.max_steps},
+                         out.bound + k, out.weights + k * n, out.tau + k, out.value + k, out.fixed + k * n,
+                         out.branch + k, out.centre + k * n, out.curve + k * n);
     }
 }
 

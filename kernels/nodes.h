@@ -15,14 +15,30 @@ struct ChoiceProblem {
     const double *l1, *l2, *l0, *upper;
     const uint8_t* charged;
     int max_terms;
+    const double* caps;  // margins that no choice better than the objective exceeds, or null; exponential loss only
 };
 
 // What a column may do in a node.
 enum ColumnState : int8_t { kFree = 0, kIn = 1, kOut = 2 };
 
+// Nodes to bound. `start`: weights to begin with; `tau`: the multiplier of the size limit; `curve`: curvature set
+// aside by the parent, or null. A bound of `cutoff` is enough. `objective`: that of the best choice known, which
+// caps rely on. With max_steps 0 only the bound at `start` is computed, whatever its weights say of columns that
+// are out: with its `curve` if that is not zero and holds, else at `centre`.
+struct NodeInputs {
+    const int8_t* state;
+    const double* start;
+    const double* tau;
+    const double* centre;  // null without max_steps 0
+    const double* curve;
+    double cutoff, objective;
+    int max_steps;
+};
+
 // Per node: the best bound, the weights that prove it, the multiplier of the size limit, the value of the
 // relaxation at the last weights, which columns the bound fixes (a ColumnState, kFree: not fixed) and the column
-// to branch on (-1: none is used in part).
+// to branch on (-1: none is used in part). `curve`: the curvature that the bound sets aside for each column, zero
+// where it does without; `centre`: the weights around which margins are capped then.
 struct NodeResults {
     double* bound;
     double* weights;
@@ -30,12 +46,13 @@ struct NodeResults {
     double* value;
     int8_t* fixed;
     int32_t* branch;
+    double* centre;
+    double* curve;
 };
 
 // Bounds every node by its convex relaxation: Newton steps from `start` until the bound reaches `cutoff`, or it
-// is clear that it will not. With max_steps 0 only the bound at `start` is
-// computed, whatever its weights say of columns that are out.
-void bound_nodes(const ChoiceProblem& problem, int64_t nodes, const int8_t* state, const double* start,
-                 const double* tau, double cutoff, int max_steps, int threads, const NodeResults& results);
+// is clear that it will not.
+void bound_nodes(const ChoiceProblem& problem, int64_t nodes, const NodeInputs& inputs, int threads,
+                 const NodeResults& results);
 
 }  // namespace cardboost

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost import _kernels
+from cardboost.cardinality.curvature import margin_caps
 from cardboost.cardinality.merge import merge_rows, sign_bytes
 from cardboost.cardinality.polish import Incumbent, Polisher
 from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.certificate.bounds import Leaf
+from cardboost.certificate.bounds import Curve, Leaf
 
 Array = NDArray[np.float64]
 
@@ -117,6 +118,8 @@ class _Tree:
         self.state = np.zeros((64, n), dtype=np.int8)
         self.fixed = np.zeros((64, n), dtype=np.int8)
         self.weights = np.zeros((64, n), dtype=np.float32)
+        self.centre = np.zeros((64, n), dtype=np.float32)
+        self.curve = np.zeros((64, n), dtype=np.float32)
         self.bound, self.tau = np.zeros(64), np.zeros(64)
         self.branch = np.full(64, -1, dtype=np.int32)
         self.made_at = np.zeros(64, dtype=np.int64)  # in which batch
@@ -148,6 +151,7 @@ class _Search:
         if packed is None:
             dense = np.ascontiguousarray(merged.pool.dense().T, dtype=np.float64)
         p, k = merged.prices, merged.max_terms
+        self.caps: Array | None = None
         self._columns = (
             packed,
             dense,
@@ -171,7 +175,15 @@ class _Search:
         closed = min(self.incumbent.objective, self._closed_at)
         return float(self.tree.bound[self.open].min(initial=closed))
 
-    def _bounds(self, state: NDArray[np.int8], start: Array, tau: Array, steps: int = _STEPS) -> list[Any]:
+    def _bounds(
+        self,
+        state: NDArray[np.int8],
+        start: Array,
+        tau: Array,
+        centre: Array | None = None,
+        curve: Array | None = None,
+        steps: int = _STEPS,
+    ) -> list[Any]:
         """What the kernel finds for these nodes, or for the first of them when time runs out."""
         risk, parts, done = self.problem.risk, [], 0
         while done < len(state) and not (done and self.late()):
@@ -179,8 +191,9 @@ class _Search:
             started = time.perf_counter()
             parts.append(
                 _kernels.bound_nodes(
-                    risk.loss.code, *self._columns, state[own], start[own], tau[own], self.cutoff, steps,
-                    risk.threads,
+                    risk.loss.code, *self._columns, self.caps, state[own], start[own], tau[own],
+                    None if centre is None else centre[own], None if curve is None else curve[own],
+                    self.cutoff, self.incumbent.objective, steps, risk.threads,
                 )
             )  # fmt: skip
             # how nodes are handed over in parts makes no difference to any of them
@@ -191,16 +204,23 @@ class _Search:
 
     def begin(self) -> None:
         n = self.problem.pool.n_columns
-        self._add(np.zeros((1, n), dtype=np.int8), self.incumbent.weights[None, :].copy(), np.zeros(1))
+        state, start, tau = np.zeros((1, n), dtype=np.int8), self.incumbent.weights[None, :].copy(), np.zeros(1)
+        if self.problem.risk.loss.name == "exponential":
+            bound, weights, tau, *_ = self._bounds(state, start, tau)
+            start = weights
+            self.root = weights[0].astype(np.float32).astype(np.float64)
+            if bound[0] < self.cutoff:
+                self.caps = margin_caps(self.problem, self.root, self.incumbent.objective)
+        self._add(state, start, tau, np.zeros((1, n)))
 
-    def _add(self, state: NDArray[np.int8], start: Array, tau: Array) -> bool:
+    def _add(self, state: NDArray[np.int8], start: Array, tau: Array, curve: Array) -> bool:
         """Bound new nodes and keep those open that the bound does not close; False if time ran out."""
-        bound, weights, tau, value, fixed, branch = self._bounds(state, start, tau)
+        bound, weights, tau, value, fixed, branch, centre, curve = self._bounds(state, start, tau, curve=curve)
         if len(bound) < len(state):  # no time: the split is undone
             return False
         own = self.tree.add(
-            state=state, weights=weights, bound=bound, tau=tau, fixed=fixed, branch=branch,
-            made_at=np.full(len(state), self.batches),
+            state=state, weights=weights, bound=bound, tau=tau, fixed=fixed, branch=branch, centre=centre,
+            curve=curve * (1.0 - 1e-6), made_at=np.full(len(state), self.batches),
         )  # fmt: skip
         self._improve(state, weights, value, branch < 0)
         live = bound < self.cutoff
@@ -252,6 +272,7 @@ class _Search:
             np.concatenate([inside, outside[both]]),
             tree.weights[parents].astype(np.float64),
             tree.tau[parents],
+            tree.curve[parents].astype(np.float64),
         )
         if not done:
             tree.split_at[chosen] = -1
@@ -279,8 +300,9 @@ class _Search:
             states.append(own)
             points.append(np.full(len(own), i))
             expected.append(np.full(len(own), np.inf))
-        weights = tree.weights[np.concatenate(points)].astype(np.float64)
-        return self._proven(np.concatenate(states), weights, np.concatenate(expected)), low == self.batches
+        at = np.concatenate(points)
+        found = [own[at].astype(np.float64) for own in (tree.weights, tree.centre, tree.curve)]
+        return self._proven(np.concatenate(states), *found, np.concatenate(expected)), low == self.batches
 
     def _shown(self, batches: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which nodes there were after so many batches, and which of them had been split."""
@@ -308,21 +330,25 @@ class _Search:
             state[j] = fixed[j]
         return np.array(found, dtype=np.int8).reshape(-1, len(state))
 
-    def _proven(self, state: NDArray[np.int8], weights: Array, expected: Array) -> tuple[Leaf, ...]:
+    def _proven(
+        self, state: NDArray[np.int8], weights: Array, centre: Array, curve: Array, expected: Array
+    ) -> tuple[Leaf, ...]:
         """Leaves with the bounds that their weights prove as kept; those that fall short are solved anew."""
         self.late = lambda: False
         none = np.zeros(len(state))
-        bound = self._bounds(state, weights, none, steps=0)[0]
+        curved = self.caps is not None
+        as_kept = (centre, curve) if curved else (None, None)
+        bound, weights, *_, centre, curve = self._bounds(state, weights, none, *as_kept, steps=0)
         wanted = np.minimum(expected, self.cutoff)
         short = np.flatnonzero(bound < wanted - CLOSED * np.maximum(1.0, wanted))
         if len(short):
-            again, exact, *_ = self._bounds(state[short], weights[short], none[short])
-            rounded = exact.astype(np.float32).astype(np.float64)
-            coarse = self._bounds(state[short], rounded, none[short], steps=0)[0]
-            enough = coarse >= wanted[short]
-            better = np.maximum(again, coarse) > bound[short]
-            weights[short[better]] = np.where(enough[:, None], rounded, exact)[better]
-            bound[short[better]] = np.where(enough, coarse, again)[better]
+            again, exact, *_, exact_centre, exact_curve = self._bounds(
+                state[short], weights[short], none[short], None, curve[short] if curved else None
+            )
+            better = again > bound[short]
+            for old, new in ((weights, exact), (centre, exact_centre), (curve, exact_curve)):
+                old[short[better]] = new[better]
+            bound[short[better]] = again[better]
         charged = self.problem.prices.charged
         return tuple(
             Leaf(
@@ -331,6 +357,7 @@ class _Search:
                 float(b),
                 tuple(np.flatnonzero((s == IN) & charged).tolist()),
                 tuple(np.flatnonzero((s == OUT) & charged).tolist()),
+                Curve(c, d) if d.any() else None,
             )
-            for s, w, b in zip(state, weights, bound, strict=True)
+            for s, w, b, c, d in zip(state, weights, bound, centre, curve, strict=True)
         )

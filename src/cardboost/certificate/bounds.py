@@ -28,6 +28,14 @@ THETA_ROOM = 1e-10
 
 
 @dataclass(frozen=True)
+class Curve:
+    """Curvature that a bound sets aside for each column, and the weights around which margins are capped."""
+
+    centre: Array
+    aside: Array
+
+
+@dataclass(frozen=True)
 class Leaf:
     """A part of the search space with the weights whose row weights bound it.
 
@@ -39,6 +47,7 @@ class Leaf:
     bound: float
     forced_in: tuple[int, ...] = ()
     forced_out: tuple[int, ...] = ()
+    curve: Curve | None = None
 
 
 def kappa(c: Array, prices: Prices) -> Array:
