@@ -553,7 +553,7 @@ auto py_score_supports(In<double, 2> q, In<double, 1> gradient, In<double, 1> x0
 auto py_bound_nodes(int loss, Maybe<uint8_t, 2> packed, Maybe<double, 2> dense, In<double, 1> share, In<double, 1> l1,
                     In<double, 1> l2, In<double, 1> l0, In<double, 1> upper, In<uint8_t, 1> charged, int max_terms,
                     Maybe<double, 1> caps, In<int8_t, 2> state, In<double, 2> start, In<double, 1> tau,
-                    Maybe<double, 2> centre, Maybe<double, 2> curve, double cutoff, double objective, int max_steps,
+                    Maybe<double, 2> centre, Maybe<double, 2> curve, Maybe<uint8_t, 1> curved, double cutoff, double objective, int max_steps,
                     int threads) {
     const size_t n = l1.shape(0), m = share.shape(0), nodes = state.shape(0);
     require(loss == 0 || loss == 1, "bound_nodes: exponential or logistic loss only");
@@ -575,6 +575,8 @@ auto py_bound_nodes(int loss, Maybe<uint8_t, 2> packed, Maybe<double, 2> dense, 
     require(!caps || (loss == 0 && caps->shape(0) == m), "bound_nodes: caps are for rows and exponential loss");
     require(!caps || std::isfinite(objective), "bound_nodes: caps need an objective");
     require(!curve || max_steps > 0 || (caps && centre), "bound_nodes: a curve needs caps and a centre");
+    require(curve.has_value() == curved.has_value() && (!curved || curved->shape(0) == nodes),
+            "bound_nodes: a curve is for nodes that say if they use it");
     for (const auto* own : {&centre, &curve}) {
         if (!*own) continue;
         require((*own)->shape(0) == nodes && (*own)->shape(1) == n, "bound_nodes: nodes differ in size");
@@ -589,17 +591,17 @@ auto py_bound_nodes(int loss, Maybe<uint8_t, 2> packed, Maybe<double, 2> dense, 
          value = make<double>({nodes});
     auto fixed = make<int8_t>({nodes, n});
     auto branch = make<int32_t>({nodes});
-    auto centre_out = make<double>({nodes, n}), curve_out = make<double>({nodes, n});
+    auto centre_out = make<double>({nodes, n}), curve_out = make<double>({nodes, n}), plain = make<double>({nodes});
     {
         nb::gil_scoped_release release;
         bound_nodes(problem, static_cast<int64_t>(nodes),
                     {state.data(), start.data(), tau.data(), centre ? centre->data() : nullptr,
-                     curve ? curve->data() : nullptr, cutoff, objective, max_steps},
+                     curve ? curve->data() : nullptr, curved ? curved->data() : nullptr, cutoff, objective, max_steps},
                     threads,
                     {bound.data(), weights.data(), tau_out.data(), value.data(), fixed.data(), branch.data(),
-                     centre_out.data(), curve_out.data()});
+                     centre_out.data(), curve_out.data(), plain.data()});
     }
-    return std::make_tuple(bound, weights, tau_out, value, fixed, branch, centre_out, curve_out);
+    return std::make_tuple(bound, weights, tau_out, value, fixed, branch, centre_out, curve_out, plain);
 }
 
 LevelProblem level_problem(const In<uint8_t, 2>& packed, const In<double, 1>& s, const In<double, 1>& l1,
@@ -733,7 +735,7 @@ NB_MODULE(_kernels, m) {
           "members"_a, "offsets"_a, "tolerance"_a, "threads"_a);
     m.def("bound_nodes", &py_bound_nodes, "loss"_a, "packed"_a.none(), "dense"_a.none(), "share"_a, "l1"_a, "l2"_a,
           "l0"_a, "upper"_a, "charged"_a, "max_terms"_a, "caps"_a.none(), "state"_a, "start"_a, "tau"_a,
-          "centre"_a.none(), "curve"_a.none(), "cutoff"_a, "objective"_a, "max_steps"_a, "threads"_a);
+          "centre"_a.none(), "curve"_a.none(), "curved"_a.none(), "cutoff"_a, "objective"_a, "max_steps"_a, "threads"_a);
     m.def("price_levels", &py_price_levels, "packed"_a, "s"_a, "l1"_a, "l2"_a, "l0"_a, "step"_a, "top"_a, "levels"_a);
     m.def("tabu_moves", &py_tabu_moves, "packed"_a, "s"_a, "l1"_a, "l2"_a, "l0"_a, "step"_a, "top"_a, "counted"_a,
           "max_terms"_a, "tenure"_a, "moves"_a, "tolerance"_a, "levels"_a.noconvert(), "until"_a.noconvert(),

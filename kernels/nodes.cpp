@@ -23,21 +23,20 @@ constexpr double kRidge = 1e-10;    // share of the mean curvature of a column
 constexpr double kBarrier = 0.02;
 constexpr int kAsideRounds = 12;
 
-// sums over eight signs, or as many bits, indexed by them
-void fill_signs(const double* w, int size, int bits, double* table) {
+// sums over eight signs, indexed by their byte
+void fill_signs(const double* w, int size, double* table) {
     double total = 0.0;
     for (int k = 0; k < size; ++k) total += w[k];
     table[0] = total;
-    for (int k = 0; k < bits; ++k) {
+    for (int k = 0; k < 8; ++k) {
         const double twice = k < size ? 2.0 * w[k] : 0.0;
         for (int b = 0; b < (1 << k); ++b) table[(1 << k) + b] = table[b] - twice;
     }
 }
 
 // sums of a histogram over signed bits: out[k] = sum over b of h[b] * (bit k of b ? -1 : 1); h is used up
-template <int BITS>
-CARDBOOST_INLINE void fold_signs(double* h, double* out) {
-    for (int k = BITS - 1; k >= 0; --k) {
+void fold_signs(double* h, double* out) {
+    for (int k = 7; k >= 0; --k) {
         double difference = 0.0;
         for (int b = 0; b < (1 << k); ++b) {
             difference += h[b] - h[b + (1 << k)];
@@ -90,6 +89,69 @@ void cut_curvature(int64_t m, const double* F, const double* caps, const double*
     }
 }
 
+constexpr int kRows = 128;  // of a block: forty columns of it are 40 kB
+
+// the signs in one bit of each byte
+CARDBOOST_CLONES
+void unpack_signs(const uint8_t* bytes, int bit, int rows, double* out) {
+    for (int i = 0; i < rows; ++i) out[i] = static_cast<double>(1 - 2 * (bytes[i] >> bit & 1));
+}
+
+CARDBOOST_CLONES
+void scale_block(int size, const double* x, int rows, const double* block, double* scaled) {
+    for (int a = 0; a < size; ++a)
+        for (int i = 0; i < rows; ++i) scaled[a * kRows + i] = block[a * kRows + i] * x[i];
+    for (int a = 0; a < size; ++a) std::fill(scaled + a * kRows + rows, scaled + (a + 1) * kRows, 0.0);
+}
+
+// gram += block scaled', its lower half; lines beyond `size` may hold anything finite
+CARDBOOST_CLONES
+void gram_block(int size, const double* block, const double* scaled, double* gram) {
+    for (int a = 0; a < size; a += 2) {
+        const double *a0 = block + a * kRows, *a1 = a0 + kRows;
+        for (int b = 0; b <= a + 1 && b < size; b += 3) {
+            const double *b0 = scaled + b * kRows, *b1 = b0 + kRows, *b2 = b1 + kRows;
+            double s0 = 0.0, s1 = 0.0, s2 = 0.0, t0 = 0.0, t1 = 0.0, t2 = 0.0;
+#pragma omp simd reduction(+ : s0, s1, s2, t0, t1, t2)
+            for (int i = 0; i < kRows; ++i) {
+                s0 += a0[i] * b0[i];
+                s1 += a0[i] * b1[i];
+                s2 += a0[i] * b2[i];
+                t0 += a1[i] * b0[i];
+                t1 += a1[i] * b1[i];
+                t2 += a1[i] * b2[i];
+            }
+            const double found[6] = {s0, s1, s2, t0, t1, t2};
+            for (int q = 0; q < 6; ++q) {
+                const int j = a + q / 3, k = b + q % 3;
+                if (j < size && k <= j) gram[j * size + k] += found[q];
+            }
+        }
+    }
+}
+
+// spans = a' P a of every row
+CARDBOOST_CLONES
+void block_spans(int size, int stride, const double* P, const double* block, double* spans) {
+    std::fill(spans, spans + kRows, 0.0);
+    for (int a = 0; a < size; ++a) {
+        const double *own = block + a * kRows, *row = P + static_cast<size_t>(a) * stride;
+        double sum[kRows];
+        for (int i = 0; i < kRows; ++i) sum[i] = 0.5 * row[a] * own[i];
+        int b = 0;
+        for (; b + 4 <= a; b += 4) {
+            const double *b0 = block + b * kRows, *b1 = b0 + kRows, *b2 = b1 + kRows, *b3 = b2 + kRows;
+            const double p0 = row[b], p1 = row[b + 1], p2 = row[b + 2], p3 = row[b + 3];
+            for (int i = 0; i < kRows; ++i) sum[i] += (p0 * b0[i] + p1 * b1[i]) + (p2 * b2[i] + p3 * b3[i]);
+        }
+        for (; b < a; ++b) {
+            const double* other = block + b * kRows;
+            for (int i = 0; i < kRows; ++i) sum[i] += row[b] * other[i];
+        }
+        for (int i = 0; i < kRows; ++i) spans[i] += 2.0 * own[i] * sum[i];
+    }
+}
+
 // One node, as NodeInputs describes them.
 struct NodeQuestion {
     const int8_t* state;
@@ -120,7 +182,7 @@ public:
     }
 
     void solve(const NodeQuestion& q, double* bound, double* weights, double* tau_out, double* value_out,
-               int8_t* fixed, int32_t* branch, double* centre, double* curve) {
+               int8_t* fixed, int32_t* branch, double* centre, double* curve, double* plain) {
         state_ = q.state;
         open(q.start, q.max_steps == 0);
         tau_ = limited_ ? q.tau : 0.0;
@@ -129,13 +191,15 @@ public:
         // where nothing is left to branch on, the relaxation is the problem itself and is solved to the end
         decided_ = std::none_of(active_.begin(), active_.end(), [&](int j) { return is_open(j); });
         double value = 0.0;
+        *plain = 0.0;
         std::fill(curve, curve + p_.n, 0.0);
         if (q.max_steps == 0 && q.curve && std::any_of(q.curve, q.curve + p_.n, [](double x) { return x > 0.0; })) {
             recheck(q, weights, centre, curve);
         } else {
             value = newton(q.cutoff, q.max_steps, weights);
             std::copy(weights, weights + p_.n, centre);
-            if (q.max_steps > 0 && p_.caps && !decided_ && best_ < q.cutoff) curved(q, weights, centre, curve, &value);
+            *plain = best_;
+            if (q.max_steps > 0 && p_.caps && q.curve && !decided_ && best_ < q.cutoff) curved(q, weights, centre, curve, &value);
         }
         best_ = std::max(best_, 0.0);  // no loss is negative
         *bound = best_;
@@ -288,53 +352,22 @@ private:
         used_ = span_;
         load_factor(ridge);
         if (!factorise_strictly(size)) return false;
-        full_inverse(size);
+        small_inverse(size);
         add_spans(2.0 * room + ridge * boxes);
         return true;
     }
 
     // caps_ = min(caps_, F + sqrt(scale * a' P a)), P_ over span_
     void add_spans(double scale) {
-        if (p_.packed) {
-            spans_.assign(p_.m, 0.0);
-            const int nibbles = (p_.n + 3) / 4;
-            for (int g = 0; g < nibbles; ++g)
-                for (int o = 0; o <= g; ++o) {
-                    double table[256];
-                    pair_table(4 * g, 4 * o, g == o ? 1.0 : 2.0, table);
-                    const uint8_t* a = p_.packed + static_cast<int64_t>(g >> 1) * p_.m;
-                    const uint8_t* b = p_.packed + static_cast<int64_t>(o >> 1) * p_.m;
-                    const int sa = 4 * (g & 1), sb = 4 * (o & 1);
-                    for (int64_t i = 0; i < p_.m; ++i)
-                        spans_[i] += table[(a[i] >> sa & 15) << 4 | (b[i] >> sb & 15)];
-                }
-        } else {
-            spans_.assign(p_.m, 0.0);
-            for (int j : span_)
-                for (int k : span_) {
-                    const double x = P_[static_cast<size_t>(j) * p_.n + k];
-                    const double *a = p_.dense + static_cast<int64_t>(j) * p_.m, *b = p_.dense + static_cast<int64_t>(k) * p_.m;
-                    for (int64_t i = 0; i < p_.m; ++i) spans_[i] += x * a[i] * b[i];
-                }
-        }
-        for (int64_t i = 0; i < p_.m; ++i)
-            caps_[i] = std::min(caps_[i], F_[i] + std::sqrt(std::max(0.0, spans_[i]) * scale) * (1.0 + kRoom));
-    }
-
-    // sums of P over signs of four columns from `high` against four from `low`, by the eight signs
-    void pair_table(int high, int low, double factor, double* table) const {
-        for (int x = 0; x < 16; ++x) {
-            double row[4];
-            for (int k = 0; k < 4; ++k) {
-                double sum = 0.0;
-                if (low + k < p_.n)
-                    for (int j = 0; j < 4 && high + j < p_.n; ++j) {
-                        const double own = P_[static_cast<size_t>(high + j) * p_.n + low + k];
-                        sum += (x >> j & 1) ? -own : own;
-                    }
-                row[k] = factor * sum;
-            }
-            fill_signs(row, 4, 4, table + 16 * x);
+        const int size = static_cast<int>(span_.size());
+        double spans[kRows];
+        for (int64_t first = 0; first < p_.m; first += kRows) {
+            const int rows = static_cast<int>(std::min<int64_t>(kRows, p_.m - first));
+            load_block(first, rows);
+            block_spans(size, p_.n, P_.data(), block_.data(), spans);
+            for (int i = 0; i < rows; ++i)
+                caps_[first + i] = std::min(
+                    caps_[first + i], F_[first + i] + std::sqrt(std::max(0.0, spans[i]) * scale) * (1.0 + kRoom));
         }
     }
 
@@ -401,7 +434,6 @@ private:
                 change = std::max(change, std::fabs(far * step_[a]) / aside_[a]);
                 aside_[a] += far * step_[a];
             }
-            ++rounds_;
             if (change < 0.05) break;
         }
         std::fill(d_.begin(), d_.end(), 0.0);
@@ -419,7 +451,7 @@ private:
                         S_[static_cast<size_t>(a) * n + b] - (a == b ? scale * aside_[a] : 0.0);
             return factorise_strictly(open);
         };
-        bool known = start != nullptr;
+        bool known = true;
         for (int a = 0; a < open && known; ++a) known = (aside_[a] = start[used_[first + a]]) > 0.0;
         if (known) {
             double scale = 1.0;
@@ -458,7 +490,7 @@ private:
                 set_prices();
                 evaluate(w_.data());
                 note(scratch_.data());
-                model();
+                for (int j : span_) H_[static_cast<size_t>(j) * p_.n + j] -= d_[j];
                 return true;
             }
             for (int j : span_) d_[j] *= 0.85;
@@ -516,16 +548,6 @@ private:
             }
     }
 
-    // P_ = the inverse over used_, at the places of its columns; zero elsewhere
-    void full_inverse(int size) {
-        small_inverse(size);
-        std::swap(P_, S_);
-        std::fill(P_.begin(), P_.end(), 0.0);
-        for (int a = 0; a < size; ++a)
-            for (int b = 0; b < size; ++b)
-                P_[static_cast<size_t>(used_[a]) * p_.n + used_[b]] = S_[static_cast<size_t>(a) * p_.n + b];
-    }
-
     // step_ = inverse of what factor_ is the factor of, times step_
     void substitute(int size) {
         const double* f = factor_.data();
@@ -543,19 +565,9 @@ private:
 
     // the quadratic model at w_: the curvature that is not set aside
     void model() {
-        if (decided_ || !p_.caps || std::all_of(d_.begin(), d_.end(), [](double x) { return x == 0.0; })) {
-            curvature_true();
-            hessian();
-            return;
-        }
-        curvature_true();
+        if (p_.caps) std::copy(u_.begin(), u_.end(), curvature_.begin());  // exponential: row weights are curvatures
         hessian();
-        for (int j : active_) H_[static_cast<size_t>(j) * p_.n + j] -= d_[j];
-    }
-
-    // exponential: row weights are curvatures
-    void curvature_true() {
-        if (p_.caps) std::copy(u_.begin(), u_.end(), curvature_.begin());
+        for (int j : span_) H_[static_cast<size_t>(j) * p_.n + j] -= d_[j];
     }
 
     bool is_open(int j) const { return state_[j] == kFree && p_.charged[j]; }
@@ -622,7 +634,7 @@ private:
             for (int g = 0; g < groups_; ++g) {
                 const int size = std::min(8, p_.n - 8 * g);
                 if (std::all_of(w + 8 * g, w + 8 * g + size, [](double x) { return x == 0.0; })) continue;
-                fill_signs(w + 8 * g, size, 8, table);
+                fill_signs(w + 8 * g, size, table);
                 const uint8_t* bytes = p_.packed + static_cast<int64_t>(g) * p_.m;
                 for (int64_t i = 0; i < p_.m; ++i) F_[i] += table[bytes[i]];
             }
@@ -651,7 +663,7 @@ private:
             double h[2][256], out[8];
             for (int g = 0; g < groups_; ++g) {
                 byte_sums(p_.packed + static_cast<int64_t>(g) * p_.m, u_.data(), h);
-                fold_signs<8>(h[0], out);
+                fold_signs(h[0], out);
                 std::copy_n(out, std::min(8, p_.n - 8 * g), c_.data() + 8 * g);
             }
         } else {
@@ -680,75 +692,38 @@ private:
         for (int b = 0; b < 256; ++b) h[0][b] += h[1][b];
     }
 
-    // sum of curvature_i a_ij a_ik; for signs from sums over pairs of four columns each
+    // H_ = sum of curvature_i a_ij a_ik over span_, a block of rows at a time
     void hessian() {
-        if (!p_.packed) {
-            std::vector<double>& scaled = dense_scratch_;
-            scaled.resize(p_.m);
-            for (int j : span_) {
-                const double* a = p_.dense + static_cast<int64_t>(j) * p_.m;
-                for (int64_t i = 0; i < p_.m; ++i) scaled[i] = a[i] * curvature_[i];
-                for (int k : span_)
-                    if (k <= j) put(j, k, inner(p_.dense + static_cast<int64_t>(k) * p_.m, scaled.data()));
+        const int size = static_cast<int>(span_.size()), n = p_.n;
+        gram_.resize(static_cast<size_t>(size) * size);
+        std::fill(gram_.begin(), gram_.end(), 0.0);
+        block_.resize(static_cast<size_t>(size + 2) * kRows);
+        scaled_.resize(static_cast<size_t>(size + 2) * kRows);
+        for (int64_t first = 0; first < p_.m; first += kRows) {
+            const int rows = static_cast<int>(std::min<int64_t>(kRows, p_.m - first));
+            load_block(first, rows);
+            scale_block(size, curvature_.data() + first, rows, block_.data(), scaled_.data());
+            gram_block(size, block_.data(), scaled_.data(), gram_.data());
+        }
+        for (int a = 0; a < size; ++a)
+            for (int b = 0; b <= a; ++b) {
+                const size_t j = span_[a], k = span_[b];
+                H_[j * n + k] = H_[k * n + j] = gram_[static_cast<size_t>(a) * size + b];
             }
-            return;
-        }
-        double h[2][256];
-        for (int g = 0; g < groups_; ++g) {
-            const uint8_t* a = p_.packed + static_cast<int64_t>(g) * p_.m;
-            byte_sums(a, curvature_.data(), h);
-            whole_byte(g, h[0]);
-            for (int o = 0; o < g; ++o) {
-                const uint8_t* b = p_.packed + static_cast<int64_t>(o) * p_.m;
-                double pair[4][256];
-                std::fill(pair[0], pair[0] + 1024, 0.0);
-                for (int64_t i = 0; i < p_.m; ++i) {
-                    const double x = curvature_[i];
-                    const unsigned ga = a[i], gb = b[i];
-                    pair[0][(ga & 15) << 4 | (gb & 15)] += x;
-                    pair[1][(ga & 15) << 4 | gb >> 4] += x;
-                    pair[2][(ga & 240) | (gb & 15)] += x;
-                    pair[3][(ga & 240) | gb >> 4] += x;
-                }
-                for (int q = 0; q < 4; ++q) nibble_pair(8 * g + 4 * (q >> 1), 8 * o + 4 * (q & 1), pair[q]);
-            }
-        }
     }
 
-    void put(int j, int k, double value) {
-        if (j >= p_.n || k >= p_.n) return;
-        H_[static_cast<size_t>(j) * p_.n + k] = H_[static_cast<size_t>(k) * p_.n + j] = value;
-    }
-
-    // columns `high` .. `high` + 3 (upper four bits of the index) against `low` .. `low` + 3
-    void nibble_pair(int high, int low, double* h) {
-        double by_low[4][16], out[4];
-        for (int x = 0; x < 16; ++x) {
-            fold_signs<4>(h + 16 * x, out);
-            for (int k = 0; k < 4; ++k) by_low[k][x] = out[k];
+    // block_: rows first .. first + rows of the columns in span_, one line each; what is left of a line is zero
+    void load_block(int64_t first, int rows) {
+        const int size = static_cast<int>(span_.size());
+        for (int a = 0; a < size; ++a) {
+            double* line = block_.data() + static_cast<size_t>(a) * kRows;
+            const int j = span_[a];
+            if (p_.packed)
+                unpack_signs(p_.packed + static_cast<int64_t>(j >> 3) * p_.m + first, j & 7, rows, line);
+            else
+                std::copy_n(p_.dense + static_cast<int64_t>(j) * p_.m + first, rows, line);
+            std::fill(line + rows, line + kRows, 0.0);
         }
-        for (int k = 0; k < 4; ++k) {
-            fold_signs<4>(by_low[k], out);
-            for (int j = 0; j < 4; ++j) put(high + j, low + k, out[j]);
-        }
-    }
-
-    // the eight columns of a byte among themselves
-    void whole_byte(int g, const double* h) {
-        double copy[256], half[2][16] = {};
-        for (int b = 0; b < 256; ++b) {
-            half[0][b & 15] += h[b];
-            half[1][b >> 4] += h[b];
-        }
-        for (int q = 0; q < 2; ++q)
-            for (int j = 0; j < 4; ++j)
-                for (int k = 0; k <= j; ++k) {
-                    double sum = 0.0;
-                    for (int b = 0; b < 16; ++b) sum += ((b >> j ^ b >> k) & 1) ? -half[q][b] : half[q][b];
-                    put(8 * g + 4 * q + j, 8 * g + 4 * q + k, sum);
-                }
-        std::copy_n(h, 256, copy);
-        nibble_pair(8 * g + 4, 8 * g, copy);
     }
 
     // --- the bound ---
@@ -1045,9 +1020,8 @@ private:
     double tau_ = 0.0, risk_ = 0.0, best_ = 0.0, threshold_ = 0.0, next_ = 0.0;
     std::vector<int> active_, used_, seen_, span_;
     std::vector<double> F_, u_, curvature_, w_, target_, c_, worth_, terms_, r_, knee_, slope_, H_, factor_, scratch_, step_,
-        best_worth_, plain_worth_, mu_, d_, aside_, step_weights_, caps_, S_, P_, inverse_, spans_;
-    int64_t rounds_ = 0;
-    std::vector<double> dense_scratch_, inverse_column_, diagonal_;
+        best_worth_, plain_worth_, mu_, d_, aside_, step_weights_, caps_, S_, P_, inverse_;
+    std::vector<double> gram_, block_, scaled_, inverse_column_, diagonal_;
 };
 
 }  // namespace
@@ -1062,9 +1036,9 @@ void bound_nodes(const ChoiceProblem& problem, int64_t nodes, const NodeInputs& 
 #pragma omp for schedule(dynamic, 1)
         for (int64_t k = 0; k < nodes; ++k)
             solver.solve({in.state + k * n, in.start + k * n, in.centre ? in.centre + k * n : nullptr,
-                          in.curve ? in.curve + k * n : nullptr, in.tau[k], in.cutoff, in.objective, in.max_steps},
+                          in.curve && in.curved[k] ? in.curve + k * n : nullptr, in.tau[k], in.cutoff, in.objective, in.max_steps},
                          out.bound + k, out.weights + k * n, out.tau + k, out.value + k, out.fixed + k * n,
-                         out.branch + k, out.centre + k * n, out.curve + k * n);
+                         out.branch + k, out.centre + k * n, out.curve + k * n, out.plain + k);
     }
 }
 

@@ -31,13 +31,14 @@ struct NodeInputs {
     const double* tau;
     const double* centre;  // null without max_steps 0
     const double* curve;
+    const uint8_t* curved;  // which nodes are to use curvature; with `curve`
     double cutoff, objective;
     int max_steps;
 };
 
 // Per node: the best bound, the weights that prove it, the multiplier of the size limit, the value of the
 // relaxation at the last weights, which columns the bound fixes (a ColumnState, kFree: not fixed) and the column
-// to branch on (-1: none is used in part). `curve`: the curvature that the bound sets aside for each column, zero
+// to branch on (-1: none is used in part). `plain`: the best bound without curvature. `curve`: the curvature that the bound sets aside for each column, zero
 // where it does without; `centre`: the weights around which margins are capped then.
 struct NodeResults {
     double* bound;
@@ -48,6 +49,7 @@ struct NodeResults {
     int32_t* branch;
     double* centre;
     double* curve;
+    double* plain;
 };
 
 // Bounds every node by its convex relaxation: Newton steps from `start` until the bound reaches `cutoff`, or it

@@ -158,11 +158,12 @@ def bound_nodes(
     tau: F64,
     centre: F64 | None,
     curve: F64 | None,
+    curved: U8 | None,
     cutoff: float,
     objective: float,
     max_steps: int,
     threads: int,
-) -> tuple[F64, F64, F64, F64, I8, I32, F64, F64]: ...
+) -> tuple[F64, F64, F64, F64, I8, I32, F64, F64, F64]: ...
 def price_levels(
     packed: U8, s: F64, l1: F64, l2: F64, l0: F64, step: F64, top: I32, levels: I32
 ) -> tuple[float, I32, F64, F64]: ...

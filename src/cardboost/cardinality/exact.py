@@ -32,6 +32,8 @@ CLOSED = 1e-9
 _BATCH = 32  # nodes split at a time
 _STEPS = 60  # Newton steps per node at most
 _MOST_COLUMNS = 512
+_CURVED = 0.25  # part of the gap that curvature must close for the children to use it too
+_RETRY = 5  # columns decided before it is tried again
 _WAIT = 0.02  # seconds between two looks at the clock, about
 _FIRST_CHUNK = 4
 
@@ -121,6 +123,8 @@ class _Tree:
         self.centre = np.zeros((64, n), dtype=np.float32)
         self.curve = np.zeros((64, n), dtype=np.float32)
         self.bound, self.tau = np.zeros(64), np.zeros(64)
+        self.worth = np.zeros(64, dtype=np.float32)  # which part of the gap curvature closed
+        self.least = np.zeros(64, dtype=np.int32)  # open columns at which curvature was last used
         self.branch = np.full(64, -1, dtype=np.int32)
         self.made_at = np.zeros(64, dtype=np.int64)  # in which batch
         self.split_at = np.full(64, -1, dtype=np.int64)  # in which batch, -1: not
@@ -182,6 +186,7 @@ class _Search:
         tau: Array,
         centre: Array | None = None,
         curve: Array | None = None,
+        curved: NDArray[np.bool_] | None = None,
         steps: int = _STEPS,
     ) -> list[Any]:
         """What the kernel finds for these nodes, or for the first of them when time runs out."""
@@ -193,6 +198,7 @@ class _Search:
                 _kernels.bound_nodes(
                     risk.loss.code, *self._columns, self.caps, state[own], start[own], tau[own],
                     None if centre is None else centre[own], None if curve is None else curve[own],
+                    None if curved is None else curved[own].astype(np.uint8),
                     self.cutoff, self.incumbent.objective, steps, risk.threads,
                 )
             )  # fmt: skip
@@ -211,16 +217,26 @@ class _Search:
             self.root = weights[0].astype(np.float32).astype(np.float64)
             if bound[0] < self.cutoff:
                 self.caps = margin_caps(self.problem, self.root, self.incumbent.objective)
-        self._add(state, start, tau, np.zeros((1, n)))
+        self._add(state, start, tau, np.zeros((1, n)), np.full(1, n))
 
-    def _add(self, state: NDArray[np.int8], start: Array, tau: Array, curve: Array) -> bool:
-        """Bound new nodes and keep those open that the bound does not close; False if time ran out."""
-        bound, weights, tau, value, fixed, branch, centre, curve = self._bounds(state, start, tau, curve=curve)
+    def _add(
+        self, state: NDArray[np.int8], start: Array, tau: Array, curve: Array, least: NDArray[np.int_]
+    ) -> bool:
+        """Bound new nodes and keep those open that the bound does not close; False if time ran out.
+
+        Nodes with no more open columns than ``least`` may use curvature.
+        """
+        n_open = np.count_nonzero((state == FREE) & self.problem.prices.charged, axis=1)
+        curved = n_open <= least
+        bound, weights, tau, value, fixed, branch, centre, curve, plain = self._bounds(
+            state, start, tau, None, curve, curved
+        )
         if len(bound) < len(state):  # no time: the split is undone
             return False
         own = self.tree.add(
             state=state, weights=weights, bound=bound, tau=tau, fixed=fixed, branch=branch, centre=centre,
-            curve=curve * (1.0 - 1e-6), made_at=np.full(len(state), self.batches),
+            curve=curve * (1.0 - 1e-6), worth=(bound - plain) / np.maximum(self.cutoff - plain, 1e-300),
+            least=np.where(curved, n_open, least + _RETRY), made_at=np.full(len(state), self.batches),
         )  # fmt: skip
         self._improve(state, weights, value, branch < 0)
         live = bound < self.cutoff
@@ -273,6 +289,7 @@ class _Search:
             tree.weights[parents].astype(np.float64),
             tree.tau[parents],
             tree.curve[parents].astype(np.float64),
+            tree.least[parents] - np.where(tree.worth[parents] >= _CURVED, 0, _RETRY),
         )
         if not done:
             tree.split_at[chosen] = -1
@@ -337,13 +354,14 @@ class _Search:
         self.late = lambda: False
         none = np.zeros(len(state))
         curved = self.caps is not None
-        as_kept = (centre, curve) if curved else (None, None)
-        bound, weights, *_, centre, curve = self._bounds(state, weights, none, *as_kept, steps=0)
+        as_kept = (centre, curve, np.ones(len(state), dtype=bool)) if curved else (None, None, None)
+        bound, weights, *_, centre, curve, _ = self._bounds(state, weights, none, *as_kept, steps=0)
         wanted = np.minimum(expected, self.cutoff)
         short = np.flatnonzero(bound < wanted - CLOSED * np.maximum(1.0, wanted))
         if len(short):
-            again, exact, *_, exact_centre, exact_curve = self._bounds(
-                state[short], weights[short], none[short], None, curve[short] if curved else None
+            used = curve[short].any(axis=1)
+            again, exact, *_, exact_centre, exact_curve, _ = self._bounds(
+                state[short], weights[short], none[short], None, curve[short], used
             )
             better = again > bound[short]
             for old, new in ((weights, exact), (centre, exact_centre), (curve, exact_curve)):
