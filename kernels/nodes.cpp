@@ -285,13 +285,23 @@ private:
         const double plain = best_, plain_threshold = threshold_, plain_next = next_;
         std::copy(best_worth_.begin(), best_worth_.end(), plain_worth_.begin());
         const double plain_value = *value, plain_tau = tau_;
-        if (!narrow(q.objective, centre)) return;
-        curvature_left();
-        hessian();
-        if (!set_aside(q.curve)) return;
+        // proofs are kept in single precision: what is checked here is what will be checked then
+        round_all(centre);
+        if (narrow(q.objective, centre)) {
+            curvature_left();
+            hessian();
+        } else {
+            best_ = plain;
+            return;
+        }
+        if (!set_aside(q.curve)) {
+            best_ = plain;
+            return;
+        }
         for (int j : active_) mu_[j] = p_.l2[j] + d_[j];
         std::copy(centre, centre + p_.n, w_.begin());
         *value = newton(q.cutoff, q.max_steps, step_weights_.data());
+        round_all(step_weights_.data());
         if (hold(step_weights_.data(), 6) && best_ > plain) {
             std::copy(step_weights_.begin(), step_weights_.end(), weights);
             std::copy(d_.begin(), d_.end(), curve);
@@ -312,13 +322,12 @@ private:
     void recheck(const NodeQuestion& q, double* weights, double* centre, double* curve) {
         std::copy(q.start, q.start + p_.n, weights);
         std::copy(q.centre, q.centre + p_.n, centre);
-        std::copy(centre, centre + p_.n, w_.begin());
-        newton(q.cutoff, 0, step_weights_.data());
-        const double plain = best_;
         span_.clear();
         for (int j = 0; j < p_.n; ++j)
             if (state_[j] != kOut || weights[j] != 0.0 || centre[j] != 0.0) span_.push_back(j);
-        if (narrow(q.objective, centre)) {
+        const bool found = narrow(q.objective, centre);
+        const double plain = best_;
+        if (found) {
             for (int j : span_)
                 if (p_.charged[j]) d_[j] = std::max(0.0, q.curve[j]);
             if (hold(weights, 1) && best_ > plain) {
@@ -330,13 +339,14 @@ private:
         std::copy(centre, centre + p_.n, weights);
     }
 
-    // caps_: margins that no better choice exceeds, from the ellipsoid around the centre that the gap leaves
+    // caps_: margins that no better choice exceeds, from the ellipsoid around the centre that its bound leaves
     bool narrow(double objective, const double* centre) {
+        std::copy(centre, centre + p_.n, w_.begin());
+        best_ = -std::numeric_limits<double>::infinity();
+        evaluate(w_.data());
+        note(scratch_.data());
         const double room = objective - best_ + kRoom * (1.0 + std::fabs(objective));
         if (!(room > 0.0) || !std::isfinite(room)) return false;
-        std::copy(centre, centre + p_.n, w_.begin());
-        margins(w_.data());
-        row_pass(p_.loss, p_.m, F_.data(), p_.share, u_.data(), curvature_.data());
         std::copy(p_.caps, p_.caps + p_.m, caps_.begin());
         curvature_left();
         hessian();
@@ -438,6 +448,7 @@ private:
         }
         std::fill(d_.begin(), d_.end(), 0.0);
         for (int a = 0; a < open; ++a) d_[used_[first + a]] = aside_[a] * (1.0 - 1e-3);
+        round_all(d_.data());
         return true;
     }
 
@@ -494,8 +505,13 @@ private:
                 return true;
             }
             for (int j : span_) d_[j] *= 0.85;
+            round_all(d_.data());
         }
         return false;
+    }
+
+    void round_all(double* x) const {
+        for (int j = 0; j < p_.n; ++j) x[j] = static_cast<float>(x[j]);
     }
 
     void load_factor(double added) {

@@ -235,7 +235,7 @@ class _Search:
             return False
         own = self.tree.add(
             state=state, weights=weights, bound=bound, tau=tau, fixed=fixed, branch=branch, centre=centre,
-            curve=curve * (1.0 - 1e-6), worth=(bound - plain) / np.maximum(self.cutoff - plain, 1e-300),
+            curve=curve, worth=(bound - plain) / np.maximum(self.cutoff - plain, 1e-300),
             least=np.where(curved, n_open, least + _RETRY), made_at=np.full(len(state), self.batches),
         )  # fmt: skip
         self._improve(state, weights, value, branch < 0)
@@ -353,15 +353,14 @@ class _Search:
         """Leaves with the bounds that their weights prove as kept; those that fall short are solved anew."""
         self.late = lambda: False
         none = np.zeros(len(state))
-        curved = self.caps is not None
+        curved, kept = self.caps is not None, curve
         as_kept = (centre, curve, np.ones(len(state), dtype=bool)) if curved else (None, None, None)
         bound, weights, *_, centre, curve, _ = self._bounds(state, weights, none, *as_kept, steps=0)
         wanted = np.minimum(expected, self.cutoff)
         short = np.flatnonzero(bound < wanted - CLOSED * np.maximum(1.0, wanted))
         if len(short):
-            used = curve[short].any(axis=1)
             again, exact, *_, exact_centre, exact_curve, _ = self._bounds(
-                state[short], weights[short], none[short], None, curve[short], used
+                state[short], weights[short], none[short], None, kept[short], kept[short].any(axis=1)
             )
             better = again > bound[short]
             for old, new in ((weights, exact), (centre, exact_centre), (curve, exact_curve)):
