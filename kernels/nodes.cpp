@@ -19,7 +19,9 @@ constexpr int kSweeps = 40;         // of the quadratic model, at most
 constexpr int kMultipliers = 20;    // tried per quadratic model, at most
 constexpr double kLeastMultiplier = 1e-7;
 constexpr double kRoom = 1e-9;      // for rounding, where margins are capped
-constexpr double kRidge = 1e-10;    // share of the mean curvature of a column
+constexpr double kWider = 1e-6;     // the same, for widths that come from an inverse
+constexpr double kPivot = 1e-8;     // share of a column's curvature that no others make up, at least
+constexpr double kSpare = 1e-8;     // share of the mean curvature of a column that is not set aside
 constexpr double kBarrier = 0.02;
 constexpr int kAsideRounds = 12;
 
@@ -179,6 +181,7 @@ public:
         used_.reserve(problem.n);
         seen_.reserve(problem.n);
         span_.reserve(problem.n);
+        basis_.reserve(problem.n);
     }
 
     void solve(const NodeQuestion& q, double* bound, double* weights, double* tau_out, double* value_out,
@@ -289,7 +292,7 @@ private:
         round_all(centre);
         if (narrow(q.objective, centre)) {
             curvature_left();
-            hessian();
+            hessian(basis_);
         } else {
             best_ = plain;
             return;
@@ -329,7 +332,7 @@ private:
         const double plain = best_;
         if (found) {
             for (int j : span_)
-                if (p_.charged[j]) d_[j] = std::max(0.0, q.curve[j]);
+                if (p_.role[j] == kAside) d_[j] = std::max(0.0, q.curve[j]);
             if (hold(weights, 1) && best_ > plain) {
                 std::copy(d_.begin(), d_.end(), curve);
                 return;
@@ -349,35 +352,28 @@ private:
         if (!(room > 0.0) || !std::isfinite(room)) return false;
         std::copy(p_.caps, p_.caps + p_.m, caps_.begin());
         curvature_left();
-        hessian();
-        // a little is added to directions without curvature; boxes say how much it can come to
-        double trace = 0.0, boxes = 0.0;
-        const int size = static_cast<int>(span_.size());
-        for (int j : span_) {
-            trace += H_[static_cast<size_t>(j) * p_.n + j];
-            const double most = std::max(p_.upper[j], std::fabs(centre[j]));
-            boxes += most * most;
-        }
-        const double ridge = kRidge * trace / size;
-        used_ = span_;
-        load_factor(ridge);
-        if (!factorise_strictly(size)) return false;
+        set_basis();
+        hessian(basis_);
+        const int size = static_cast<int>(basis_.size());
+        used_ = basis_;
+        load_factor(0.0);
+        if (!factorise_strictly(size, kPivot)) return false;
         small_inverse(size);
-        add_spans(2.0 * room + ridge * boxes);
+        add_spans(2.0 * room);
         return true;
     }
 
-    // caps_ = min(caps_, F + sqrt(scale * a' P a)), P_ over span_
+    // caps_ = min(caps_, F + sqrt(scale * a' P a)), P_ over basis_
     void add_spans(double scale) {
-        const int size = static_cast<int>(span_.size());
+        const int size = static_cast<int>(basis_.size());
         double spans[kRows];
         for (int64_t first = 0; first < p_.m; first += kRows) {
             const int rows = static_cast<int>(std::min<int64_t>(kRows, p_.m - first));
-            load_block(first, rows);
+            load_block(basis_, first, rows);
             block_spans(size, p_.n, P_.data(), block_.data(), spans);
             for (int i = 0; i < rows; ++i)
                 caps_[first + i] = std::min(
-                    caps_[first + i], F_[first + i] + std::sqrt(std::max(0.0, spans[i]) * scale) * (1.0 + kRoom));
+                    caps_[first + i], F_[first + i] + std::sqrt(std::max(0.0, spans[i]) * scale) * (1.0 + kWider));
         }
     }
 
@@ -390,15 +386,14 @@ private:
     bool set_aside(const double* start) {
         // decided columns first: the rest of the factor is that of the open ones' Schur complement
         used_.clear();
-        for (int j : active_)
-            if (!is_open(j)) used_.push_back(j);
+        for (int j : basis_)
+            if (!is_open(j) || p_.role[j] != kAside) used_.push_back(j);
         const int first = static_cast<int>(used_.size());
-        for (int j : active_)
-            if (is_open(j)) used_.push_back(j);
+        for (int j : basis_)
+            if (is_open(j) && p_.role[j] == kAside) used_.push_back(j);
         const int size = static_cast<int>(used_.size()), open = size - first, n = p_.n;
-        double trace = 0.0;
-        for (int j : used_) trace += H_[static_cast<size_t>(j) * n + j];
-        load_factor(-2.0 * kRidge * trace / size);
+        if (open == 0) return false;
+        load_factor(-2.0 * kSpare * mean_curvature());
         if (!factorise_strictly(size)) return false;
         for (int a = 0; a < open; ++a)
             for (int b = 0; b <= a; ++b) {
@@ -485,15 +480,13 @@ private:
         margins(w_.data());
         row_pass(p_.loss, p_.m, F_.data(), p_.share, u_.data(), curvature_.data());
         curvature_left();
-        hessian();
-        double trace = 0.0;
-        for (int j : span_) trace += H_[static_cast<size_t>(j) * p_.n + j];
-        const int size = static_cast<int>(span_.size());
-        used_ = span_;
-        // at the time of the proof rounding may differ
-        const double ridge = (tries > 1 ? 2.0 : 1.0) * kRidge * trace / size;
+        hessian(basis_);
+        const int size = static_cast<int>(basis_.size());
+        used_ = basis_;
+        // rounding may differ when this is looked at again
+        const double spare = (tries > 1 ? 2.0 : 1.0) * kSpare * mean_curvature();
         for (int k = 0; k < tries; ++k) {
-            load_factor(-ridge);
+            load_factor(-spare);
             for (int a = 0; a < size; ++a) factor_[static_cast<size_t>(a) * p_.n + a] -= d_[used_[a]];
             if (factorise_strictly(size)) {
                 for (int j : span_) mu_[j] = p_.l2[j] + d_[j];
@@ -501,13 +494,26 @@ private:
                 set_prices();
                 evaluate(w_.data());
                 note(scratch_.data());
-                for (int j : span_) H_[static_cast<size_t>(j) * p_.n + j] -= d_[j];
+                for (int j : basis_) H_[static_cast<size_t>(j) * p_.n + j] -= d_[j];
                 return true;
             }
             for (int j : span_) d_[j] *= 0.85;
             round_all(d_.data());
         }
         return false;
+    }
+
+    // columns of span_ without those that repeat another one
+    void set_basis() {
+        basis_.clear();
+        for (int j : span_)
+            if (p_.role[j] != kRepeats) basis_.push_back(j);
+    }
+
+    double mean_curvature() const {
+        double trace = 0.0;
+        for (int j : basis_) trace += H_[static_cast<size_t>(j) * p_.n + j];
+        return trace / basis_.size();
     }
 
     void round_all(double* x) const {
@@ -523,7 +529,7 @@ private:
     }
 
     // whether the lower triangle in factor_ is positive definite; then it becomes its factor
-    bool factorise_strictly(int size) {
+    bool factorise_strictly(int size, double least = 0.0) {
         const int n = p_.n;
         double* f = factor_.data();
         for (int a = 0; a < size; ++a) {
@@ -535,8 +541,9 @@ private:
                 row[b] = sum / other[b];
             }
             double rest = row[a];
+            const double enough = least * rest;
             for (int k = 0; k < a; ++k) rest -= row[k] * row[k];
-            if (!(rest > 0.0)) return false;
+            if (!(rest > enough)) return false;
             row[a] = std::sqrt(rest);
         }
         return true;
@@ -582,7 +589,7 @@ private:
     // the quadratic model at w_: the curvature that is not set aside
     void model() {
         if (p_.caps) std::copy(u_.begin(), u_.end(), curvature_.begin());  // exponential: row weights are curvatures
-        hessian();
+        hessian(span_);
         for (int j : span_) H_[static_cast<size_t>(j) * p_.n + j] -= d_[j];
     }
 
@@ -708,32 +715,32 @@ private:
         for (int b = 0; b < 256; ++b) h[0][b] += h[1][b];
     }
 
-    // H_ = sum of curvature_i a_ij a_ik over span_, a block of rows at a time
-    void hessian() {
-        const int size = static_cast<int>(span_.size()), n = p_.n;
+    // H_ = sum of curvature_i a_ij a_ik over these columns, a block of rows at a time
+    void hessian(const std::vector<int>& columns) {
+        const int size = static_cast<int>(columns.size()), n = p_.n;
         gram_.resize(static_cast<size_t>(size) * size);
         std::fill(gram_.begin(), gram_.end(), 0.0);
         block_.resize(static_cast<size_t>(size + 2) * kRows);
         scaled_.resize(static_cast<size_t>(size + 2) * kRows);
         for (int64_t first = 0; first < p_.m; first += kRows) {
             const int rows = static_cast<int>(std::min<int64_t>(kRows, p_.m - first));
-            load_block(first, rows);
+            load_block(columns, first, rows);
             scale_block(size, curvature_.data() + first, rows, block_.data(), scaled_.data());
             gram_block(size, block_.data(), scaled_.data(), gram_.data());
         }
         for (int a = 0; a < size; ++a)
             for (int b = 0; b <= a; ++b) {
-                const size_t j = span_[a], k = span_[b];
+                const size_t j = columns[a], k = columns[b];
                 H_[j * n + k] = H_[k * n + j] = gram_[static_cast<size_t>(a) * size + b];
             }
     }
 
-    // block_: rows first .. first + rows of the columns in span_, one line each; what is left of a line is zero
-    void load_block(int64_t first, int rows) {
-        const int size = static_cast<int>(span_.size());
+    // block_: rows first .. first + rows of these columns, one line each; what is left of a line is zero
+    void load_block(const std::vector<int>& columns, int64_t first, int rows) {
+        const int size = static_cast<int>(columns.size());
         for (int a = 0; a < size; ++a) {
             double* line = block_.data() + static_cast<size_t>(a) * kRows;
-            const int j = span_[a];
+            const int j = columns[a];
             if (p_.packed)
                 unpack_signs(p_.packed + static_cast<int64_t>(j >> 3) * p_.m + first, j & 7, rows, line);
             else
@@ -1034,7 +1041,7 @@ private:
     bool limited_ = false, decided_ = false;
     int slots_ = 0;
     double tau_ = 0.0, risk_ = 0.0, best_ = 0.0, threshold_ = 0.0, next_ = 0.0;
-    std::vector<int> active_, used_, seen_, span_;
+    std::vector<int> active_, used_, seen_, span_, basis_;
     std::vector<double> F_, u_, curvature_, w_, target_, c_, worth_, terms_, r_, knee_, slope_, H_, factor_, scratch_, step_,
         best_worth_, plain_worth_, mu_, d_, aside_, step_weights_, caps_, S_, P_, inverse_;
     std::vector<double> gram_, block_, scaled_, inverse_column_, diagonal_;

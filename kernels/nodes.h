@@ -15,8 +15,15 @@ struct ChoiceProblem {
     const double *l1, *l2, *l0, *upper;
     const uint8_t* charged;
     int max_terms;
-    const double* caps;  // margins that no choice better than the objective exceeds, or null; exponential loss only
+    // with the exponential loss: margins that no choice better than the objective exceeds, or null, and the role of
+    // every column (a ColumnRole)
+    const double* caps;
+    const uint8_t* role;
 };
+
+// Of a column where curvature is set aside: it repeats an earlier one or its opposite, it is repeated or has no
+// price, or some curvature may be set aside for it.
+enum ColumnRole : uint8_t { kRepeats = 0, kPlain = 1, kAside = 2 };
 
 // What a column may do in a node.
 enum ColumnState : int8_t { kFree = 0, kIn = 1, kOut = 2 };

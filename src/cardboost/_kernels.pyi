@@ -153,6 +153,7 @@ def bound_nodes(
     charged: U8,
     max_terms: int,
     caps: F64 | None,
+    role: U8 | None,
     state: I8,
     start: F64,
     tau: F64,

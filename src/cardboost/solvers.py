@@ -352,7 +352,7 @@ def _matrix_certificate(
     )
     weights = found.incumbent.weights
     objective = task.objective(task.risk.evaluate(task.pool.margins(weights)).value, weights)
-    bounds = [ProvenScope("pool", len(distinct), found.leaves)]
+    bounds = [ProvenScope("pool", len(distinct), found.leaves, found.centre)]
     return write_certificate(problem, weights, objective, (0.0, null), bounds)
 
 

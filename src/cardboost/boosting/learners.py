@@ -245,6 +245,7 @@ class _Proven:
     weights: Array
     objective: float
     leaves: tuple[Leaf, ...]
+    centre: Array | None = None  # from which the caps follow that leaves with a curve rely on
 
 
 def _selected(
@@ -259,7 +260,7 @@ def _selected(
     if whole:
         settings = replace(settings, search=SearchOptions("polish"))
     choice = choose(pool, risk, rule, settings, start)
-    leaves, rule, everything = choice.search.leaves, choice.rule, pool
+    leaves, rule, everything, centre = choice.search.leaves, choice.rule, pool, choice.search.centre
     if whole:
         root = choice.search.root
         everything = pool.subset(np.arange(pool.n_columns))
@@ -270,7 +271,7 @@ def _selected(
         everything.append(source.remaining(everything) or ())
         wide = [_widened(own, everything, risk, rule, settings.max_terms) for own in (root.leaf, outer.leaf)]
         leaves = (max(wide, key=lambda own: own.bound),)
-    return _Proven(everything, rule, _padded(choice.weights, everything), choice.objective, leaves)
+    return _Proven(everything, rule, _padded(choice.weights, everything), choice.objective, leaves, centre)
 
 
 def _convex(source: LearnerDictionary, pool: LearnerPool, master: Master, rule: PriceRule) -> _Proven:
@@ -315,7 +316,7 @@ def _certificate(
         digest=data_digest(A, None, weight),
     )
     nothing = risk.evaluate(np.zeros(len(A))).value
-    bounds = [ProvenScope("pool", pool.n_columns, proven.leaves)]
+    bounds = [ProvenScope("pool", pool.n_columns, proven.leaves, proven.centre)]
     return write_certificate(problem, proven.weights, proven.objective, (0.0, nothing), bounds)
 
 

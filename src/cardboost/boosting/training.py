@@ -319,7 +319,7 @@ class _Proof:
         rule, problem, weights, root = choice.rule, choice.problem, choice.weights, choice.search.root
         limits = problem.limits
         pool.place_missing(weights)
-        bounds = [ProvenScope("pool", pool.n_columns, choice.search.leaves)]
+        bounds = [ProvenScope("pool", pool.n_columns, choice.search.leaves, choice.search.centre)]
         everything = pool
         if self._whole_dictionary_fits:
             everything = pool.subset(np.arange(pool.n_columns))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost import _kernels
-from cardboost.cardinality.curvature import margin_caps
+from cardboost.cardinality.curvature import column_roles, margin_caps
 from cardboost.cardinality.merge import merge_rows, sign_bytes
 from cardboost.cardinality.polish import Incumbent, Polisher
 from cardboost.cardinality.problem import CardinalityProblem
@@ -50,6 +50,7 @@ class ExactResult:
     lower_bound: float
     root_bound: float
     leaves: tuple[Leaf, ...]
+    centre: Array | None  # weights from which the caps follow that leaves with a curve rely on
     nodes: int
     open_nodes: int
     status: str  # "optimal", "node limit" or "time limit"
@@ -108,7 +109,7 @@ def exact_search(
         bound = min(search.incumbent.objective, *(leaf.bound for leaf in leaves))
     root = float(search.tree.bound[0])
     return ExactResult(
-        search.incumbent, bound, root, leaves, search.tree.size, len(search.open), status
+        search.incumbent, bound, root, leaves, search.root, search.tree.size, len(search.open), status
     )  # fmt: skip
 
 
@@ -156,6 +157,8 @@ class _Search:
             dense = np.ascontiguousarray(merged.pool.dense().T, dtype=np.float64)
         p, k = merged.prices, merged.max_terms
         self.caps: Array | None = None
+        self.role: NDArray[np.uint8] | None = None
+        self.root: Array | None = None
         self._columns = (
             packed,
             dense,
@@ -196,7 +199,7 @@ class _Search:
             started = time.perf_counter()
             parts.append(
                 _kernels.bound_nodes(
-                    risk.loss.code, *self._columns, self.caps, state[own], start[own], tau[own],
+                    risk.loss.code, *self._columns, self.caps, self.role, state[own], start[own], tau[own],
                     None if centre is None else centre[own], None if curve is None else curve[own],
                     None if curved is None else curved[own].astype(np.uint8),
                     self.cutoff, self.incumbent.objective, steps, risk.threads,
@@ -210,13 +213,18 @@ class _Search:
 
     def begin(self) -> None:
         n = self.problem.pool.n_columns
-        state, start, tau = np.zeros((1, n), dtype=np.int8), self.incumbent.weights[None, :].copy(), np.zeros(1)
+        state, start, tau = (
+            np.zeros((1, n), dtype=np.int8),
+            self.incumbent.weights[None, :].copy(),
+            np.zeros(1),
+        )
         if self.problem.risk.loss.name == "exponential":
             bound, weights, tau, *_ = self._bounds(state, start, tau)
-            start = weights
-            self.root = weights[0].astype(np.float32).astype(np.float64)
+            start, centre = weights, weights[0].astype(np.float32).astype(np.float64)
             if bound[0] < self.cutoff:
-                self.caps = margin_caps(self.problem, self.root, self.incumbent.objective)
+                self.role = column_roles(self.problem)
+                self.caps = margin_caps(self.problem, self.role, centre, self.incumbent.objective)
+                self.role, self.root = (None, None) if self.caps is None else (self.role, centre)
         self._add(state, start, tau, np.zeros((1, n)), np.full(1, n))
 
     def _add(
@@ -318,8 +326,11 @@ class _Search:
             points.append(np.full(len(own), i))
             expected.append(np.full(len(own), np.inf))
         at = np.concatenate(points)
-        found = [own[at].astype(np.float64) for own in (tree.weights, tree.centre, tree.curve)]
-        return self._proven(np.concatenate(states), *found, np.concatenate(expected)), low == self.batches
+        weights, centre, curve = (
+            own[at].astype(np.float64) for own in (tree.weights, tree.centre, tree.curve)
+        )
+        found = self._proven(np.concatenate(states), weights, centre, curve, np.concatenate(expected))
+        return found, low == self.batches
 
     def _shown(self, batches: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which nodes there were after so many batches, and which of them had been split."""
@@ -353,14 +364,17 @@ class _Search:
         """Leaves with the bounds that their weights prove as kept; those that fall short are solved anew."""
         self.late = lambda: False
         none = np.zeros(len(state))
-        curved, kept = self.caps is not None, curve
-        as_kept = (centre, curve, np.ones(len(state), dtype=bool)) if curved else (None, None, None)
-        bound, weights, *_, centre, curve, _ = self._bounds(state, weights, none, *as_kept, steps=0)
+        kept, curved = curve, np.asarray(curve.any(axis=1))
+        if self.caps is None:
+            found = self._bounds(state, weights, none, steps=0)
+        else:
+            found = self._bounds(state, weights, none, centre, curve, curved, steps=0)
+        bound, weights, *_, centre, curve, _ = found
         wanted = np.minimum(expected, self.cutoff)
         short = np.flatnonzero(bound < wanted - CLOSED * np.maximum(1.0, wanted))
         if len(short):
             again, exact, *_, exact_centre, exact_curve, _ = self._bounds(
-                state[short], weights[short], none[short], None, kept[short], kept[short].any(axis=1)
+                state[short], weights[short], none[short], None, kept[short], curved[short]
             )
             better = again > bound[short]
             for old, new in ((weights, exact), (centre, exact_centre), (curve, exact_curve)):

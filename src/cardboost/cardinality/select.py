@@ -62,6 +62,7 @@ class Selection:
     incumbent: Incumbent
     root: Relaxation
     leaves: tuple[Leaf, ...]
+    centre: Array | None  # from which the caps follow that leaves with a curve rely on
     lower_bound: float
     status: str
     nodes: int
@@ -113,6 +114,7 @@ def select(
         problem = with_default_box(problem, found)
     root = pool_relaxation(problem, found.weights, lambda: late(0.65))
     leaves: tuple[Leaf, ...] = (root.leaf,)
+    centre: Array | None = None
     bound, status, nodes = root.leaf.bound, "feasible", 0
     wanted = method in ("auto", "exact")
     refused = exact.accepts(problem) if wanted else None
@@ -126,16 +128,20 @@ def select(
             max_nodes=options.max_nodes,
             most_work=_AUTO_WORK if method == "auto" else None,
             late=lambda: late(0.9),
-            most_leaves=max(1, int(_FILE / (130 + 6 * n))),
+            most_leaves=max(
+                1, int(_FILE / (250 + (18 if problem.risk.loss.name == "exponential" else 6) * n))
+            ),
         )
         found, status, nodes = proven.incumbent, proven.status, proven.nodes
         # leaves that prove hardly more than the relaxation of the root are not worth their room
         more = bound + _WORTH * max(1.0, abs(found.objective))
         if min(leaf.bound for leaf in proven.leaves) > more:
-            leaves = proven.leaves
+            leaves, centre = proven.leaves, proven.centre
         if proven.lower_bound > more:
             bound = proven.lower_bound
     objective = found.objective
     if objective - bound <= exact.CLOSED * max(1.0, abs(objective)):
         status = "optimal"
-    return Selection(problem, found, root, leaves, min(bound, objective), status, nodes, sampling, walk)
+    return Selection(
+        problem, found, root, leaves, centre, min(bound, objective), status, nodes, sampling, walk
+    )

@@ -1,7 +1,7 @@
 """An independent check of a certificate: is every number in the file true of this table?
 
-Imports NumPy and the standard library only (here and in the two files beside it). Nothing is shared with the
-code that writes certificates, so an error there cannot hide here. The equations are those of
+Imports NumPy and the standard library only (here and in the files beside it). Nothing is shared with the code
+that writes certificates, so an error there cannot hide here. The equations are those of
 docs/mathematics.md: the objective (L0/Lk), the row weights u_i = s_i v_i with v_i = theta (-loss'(F_i)), the
 edges c_j = sum_i u_i a_ij, the worth of a column kappa_j = max over 0 <= w <= M_j of
 (c_j - l1) w - l2 w^2 / 2, and the bound D(u) of a leaf of the search. For the squared loss v_i is
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cardboost.certificate.checker_curvature import Curvature
 from cardboost.certificate.checker_data import (
     Floats,
     Matrix,
@@ -134,20 +135,26 @@ def _worth(edge: Any, prices: dict[str, Any]) -> Floats:
 def evaluate_bound(
     certificate: dict[str, Any], bound: dict[str, Any], leaf: dict[str, Any], data: Evidence
 ) -> float:
-    """D(u) of one leaf; minus infinity where the leaf's row weights bound nothing."""
+    """D(u) of one leaf, with the curvature that it sets aside; minus infinity where it bounds nothing."""
     problem, columns = certificate["problem"], data.columns
     with np.errstate(over="ignore", invalid="ignore"):
-        margins = columns.margins(leaf["intercept"], leaf_weights(leaf, bound["columns"]))
-        u, value = _row_weights(problem["loss"], margins, data, leaf["theta"])
+        weights, n = leaf_weights(leaf["weights"], bound["columns"]), bound["columns"]
+        u, value = _row_weights(
+            problem["loss"], columns.margins(leaf["intercept"], weights), data, leaf["theta"]
+        )
         edges, unseen_edges = columns.edges(u, bound["scope"] == "dictionary")
-        n = bound["columns"]
-        worth, charged = _worth(edges, data.prices)[:n], data.charged[:n]
+        prices, aside = data.prices, _dense(_aside(leaf, n), len(edges))
+        if aside.any():  # d (v - w)^2 / 2 of a column: a higher edge, more l2 and a constant
+            w = _dense(weights, len(edges))
+            edges, value = edges + aside * w, value + 0.5 * float(aside @ (w * w))
+            prices = {**prices, "l2": prices["l2"] + aside}
+        worth, charged = _worth(edges, prices)[:n], data.charged[:n]
         if problem["intercept_box"] is not None and isinstance(columns, Stumps):
             value -= problem["intercept_box"] * abs(float(u @ columns.y))
         unseen = np.zeros(len(unseen_edges))  # per feature
         if bound["scope"] == "dictionary":
-            prices = {key: _as_floats([certificate["unseen"][key]])[0] for key in PRICES}
-            unseen = np.maximum(_worth(unseen_edges, prices), 0.0)
+            others = {key: _as_floats([certificate["unseen"][key]])[0] for key in PRICES}
+            unseen = np.maximum(_worth(unseen_edges, others), 0.0)
         most = float(np.max(unseen, initial=0.0))
         forced_in = np.zeros(len(worth), dtype=bool)
         forced_in[leaf["forced_in"]] = True
@@ -174,6 +181,63 @@ def evaluate_bound(
             if most > 0:
                 value -= (slots - len(top)) * most
     return value if math.isfinite(value) else -math.inf
+
+
+def _dense(pairs: list[Any], n: int) -> Floats:
+    found = np.zeros(n)
+    for j, value in pairs:
+        found[j] = value
+    return found
+
+
+def _aside(leaf: dict[str, Any], columns: int) -> list[Any]:
+    curve = leaf.get("curve")
+    return [] if curve is None else leaf_weights(curve["aside"], columns)
+
+
+def _at(leaf: dict[str, Any], point: dict[str, Any]) -> dict[str, Any]:
+    """A leaf that forces the same columns, with the row weights of another point."""
+    return {**leaf, "intercept": point["intercept"], "weights": point["centre"], "theta": 1.0, "curve": None}
+
+
+def _point(intercept: float, weights: Any, bound: dict[str, Any], data: Evidence) -> Floats:
+    """Weights as an array; for stumps the intercept comes first."""
+    dense = _dense(leaf_weights(weights, bound["columns"]), bound["columns"])
+    return dense if isinstance(data.columns, Matrix) else np.append(intercept, dense)
+
+
+def _curvature(certificate: dict[str, Any], bound: dict[str, Any], data: Evidence) -> Curvature | None:
+    """Caps for the whole scope, or None where it states no centre for them."""
+    centre, n, columns = bound.get("caps"), bound["columns"], data.columns
+    if centre is None:
+        return None
+    box = data.prices["max_weight"][:n]
+    low, a = np.zeros(n), columns.a[:, :n] if isinstance(columns, Matrix) else columns.pool_matrix[:, :n]
+    if isinstance(columns, Stumps):
+        most = certificate["problem"]["intercept_box"] or 0.0
+        low, box, a = np.append(-most, low), np.append(most, box), np.column_stack([columns.y, a])
+    if not np.isfinite(box).all():
+        return None
+    everything = _at({"forced_in": [], "forced_out": []}, centre)
+    value = evaluate_bound(certificate, bound, everything, data)
+    at = _point(centre["intercept"], centre["centre"], bound, data)
+    return Curvature.make(a, data.share, low, box, certificate["solution"]["objective"], at, value)
+
+
+def _holds(
+    certificate: dict[str, Any], bound: dict[str, Any], leaf: dict[str, Any], data: Evidence, known: Curvature
+) -> bool:
+    """Whether so much curvature is left for every model of the leaf that is better than the solution."""
+    curve, n = leaf["curve"], bound["columns"]
+    centre = _point(curve["intercept"], curve["centre"], bound, data)
+    weights = _point(leaf["intercept"], leaf["weights"], bound, data)
+    inside = np.ones(len(centre), dtype=bool)
+    inside[np.array(leaf["forced_out"], dtype=np.intp) + (len(centre) - n)] = False
+    inside |= (centre != 0) | (weights != 0)
+    value = evaluate_bound(certificate, bound, _at(leaf, curve), data)
+    aside = _point(0.0, curve["aside"], bound, data)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return leaf["theta"] == 1.0 and known.narrowed(centre, value, inside).allows(weights, aside, inside)
 
 
 def _feature_cost(problem: dict[str, Any], features: npt.NDArray[np.intp]) -> float:
@@ -319,9 +383,15 @@ def _bound_faults(certificate: dict[str, Any], number: int, evidence: Evidence) 
     many = bound["scope"] == "pool" and len(bound["leaves"]) > MANY
     if many and isinstance(columns, Stumps) and len(evidence.share) * len(columns.pool) <= MOST_ENTRIES:
         _ = columns.pool_matrix  # from now on products with it replace lookups
+    known = _curvature(certificate, bound, evidence)
     for i, leaf in enumerate(bound["leaves"]):
         if crowded := _crowded(problem, leaf["forced_in"], evidence):
             yield f"{path}.leaves[{i}].forced_in: {crowded}"
+            continue
+        if leaf.get("curve") is not None and not (
+            known is not None and _holds(certificate, bound, leaf, evidence, known)
+        ):
+            yield f"{path}.leaves[{i}].curve: more is set aside than the curvature that is left"
             continue
         value = evaluate_bound(certificate, bound, leaf, evidence)
         allowed = TOLERANCE * max(1.0, abs(value))

@@ -25,10 +25,12 @@ _SETS = {"first": ("list", ("maybe", "count"))}
 _MODEL = {"intercept": "number", "weights": ("list", ("pair", "count", "number"))}
 _LEAF = {"intercept": "number", "weights": "leaf weights", "forced_in": ("list", "count"),
          "forced_out": ("list", "count"), "theta": "number", "bound": "number"}
+_CENTRE = {"intercept": "number", "centre": "leaf weights"}
+_CURVED = {"curve": ("maybe", _CENTRE | {"aside": "leaf weights"})}
 _BOUND = {"scope": ("pool", "dictionary"), "columns": "count", "lower_bound": "number",
           "gap": "number", "relative_gap": "number", "guarantee": "number", "leaves": ("list", _LEAF)}
 _CERTIFICATE: dict[str, Any] = {
-    "format": ("cardboost-certificate",), "version": (1, 2), "kind": ("stumps", "matrix"),
+    "format": ("cardboost-certificate",), "version": (1, 2, 3), "kind": ("stumps", "matrix"),
     "problem": {"loss": ("logistic", "exponential", "squared"), "max_terms": ("maybe", "count"),
                 "max_features": ("maybe", "count"), "feature_costs": ("maybe", ("list", "amount")),
                 "intercept_box": ("maybe", "amount"), "class_weight": ("pair", "positive", "positive"),
@@ -76,13 +78,13 @@ _ATOMS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-def leaf_weights(leaf: dict[str, Any], columns: int) -> list[Any]:
+def leaf_weights(weights: Any, columns: int) -> list[Any]:
     """Pairs of a column and its weight. A string holds a little-endian float32 in base64 for each of the
     ``columns`` that the scope covers; ValueError if it does not."""
-    if isinstance(leaf["weights"], list):
-        return leaf["weights"]
+    if isinstance(weights, list):
+        return weights
     try:
-        values = struct.unpack(f"<{columns}f", base64.b64decode(leaf["weights"], validate=True))
+        values = struct.unpack(f"<{columns}f", base64.b64decode(weights, validate=True))
     except (binascii.Error, struct.error, ValueError) as error:
         raise ValueError(f"expected {columns} float32 in base64") from error
     if not all(math.isfinite(w) for w in values):
@@ -238,6 +240,24 @@ def _dictionary_faults(certificate: dict[str, Any]) -> Iterator[str]:
             yield f"columns.polarity[{j}]: goes against dictionary.monotonic[{feature}]"
 
 
+def _weight_faults(weights: Any, size: int, covered: int, path: str) -> Iterator[str]:
+    if isinstance(weights, list):
+        yield from _order_faults([j for j, _ in weights], size, path)
+    else:
+        try:
+            leaf_weights(weights, covered)
+        except ValueError as error:
+            yield f"{path}: {error}"
+
+
+def _centre_faults(centre: dict[str, Any] | None, covered: int, boxed: bool, path: str) -> Iterator[str]:
+    for key, value in (centre or {}).items():
+        if key != "intercept":
+            yield from _weight_faults(value, covered, covered, f"{path}.{key}")
+        elif not boxed and value != 0:
+            yield f"{path}.intercept: must be 0 without an intercept"
+
+
 def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
     """The solution and the leaves name columns of the pool; a leaf is a cube with usable row weights."""
     size, boxed = len(certificate["columns"]["feature"]), certificate["problem"]["intercept_box"] is not None
@@ -251,15 +271,15 @@ def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
             yield f"bounds[{b}].columns: the solution uses column {last}, which is not covered"
         if not bound["leaves"]:
             yield f"bounds[{b}].leaves: empty"
+        yield from _centre_faults(bound.get("caps"), covered, boxed, f"bounds[{b}].caps")
+        if bound.get("caps") is not None and bound["scope"] == "dictionary":
+            yield f"bounds[{b}].caps: must be null for a dictionary"
         for i, leaf in enumerate(bound["leaves"]):
             path = f"bounds[{b}].leaves[{i}]"
-            if isinstance(leaf["weights"], list):
-                yield from _order_faults([j for j, _ in leaf["weights"]], size, f"{path}.weights")
-            else:
-                try:
-                    leaf_weights(leaf, covered)
-                except ValueError as error:
-                    yield f"{path}.weights: {error}"
+            yield from _weight_faults(leaf["weights"], size, covered, f"{path}.weights")
+            yield from _centre_faults(leaf.get("curve"), covered, boxed, f"{path}.curve")
+            if leaf.get("curve") is not None and certificate["problem"]["loss"] != "exponential":
+                yield f"{path}.curve: must be null unless the loss is exponential"
             yield from _order_faults(leaf["forced_in"], covered, f"{path}.forced_in")
             yield from _order_faults(leaf["forced_out"], covered, f"{path}.forced_out")
             if set(leaf["forced_in"]) & set(leaf["forced_out"]):
@@ -273,11 +293,16 @@ def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
 def structure_faults(certificate: Any) -> list[str]:
     """Faults of form, each starting with a JSON path; nothing else can be checked while there are any."""
     kind = certificate.get("kind") if isinstance(certificate, dict) else None
-    # the first version has no sets
-    sets = not isinstance(certificate, dict) or certificate.get("version") != 1
+    # the first version has no sets, the first two have no curves
+    version = certificate.get("version") if isinstance(certificate, dict) else None
+    sets = version != 1
     columns = _COLUMNS if kind == "matrix" else _COLUMNS | _STUMPS | (_SETS if sets else {})
     labels = ("maybe", ("list", ("maybe", _LABELS | (_ORDER if sets else {}))))
-    faults = list(_shape_faults(certificate, {**_CERTIFICATE, "columns": columns, "categories": labels}, ""))
+    bound = _BOUND
+    if version not in (1, 2):
+        bound = {**_BOUND, "caps": ("maybe", _CENTRE), "leaves": ("list", _LEAF | _CURVED)}
+    own = {"columns": columns, "categories": labels, "bounds": ("list", bound)}
+    faults = list(_shape_faults(certificate, _CERTIFICATE | own, ""))
     if faults:
         return sorted(faults)
     unusable = [*_pool_faults(certificate), *_problem_faults(certificate)]

@@ -23,7 +23,7 @@ from cardboost.master.problem import Prices
 Array = NDArray[np.float64]
 
 FORMAT = "cardboost-certificate"
-VERSION = 2
+VERSION = 3
 MAX_BYTES = 5_000_000
 _OPTIMAL = 1e-4
 _CUTS_TO_WEIGH = 100_000  # at most some 25 characters each: fewer cannot pass the limit of a file
@@ -79,6 +79,7 @@ class ProvenScope:
     scope: str
     columns: int
     leaves: Sequence[Leaf]
+    centre: Array | None = None  # from which the caps follow that curves rely on
 
 
 def write_certificate(
@@ -197,17 +198,33 @@ def _unseen_prices(prices: Prices | None) -> dict[str, Any] | None:
     return None if prices is None else {key: values[0] for key, values in _price_lists(prices).items()}
 
 
-def _leaf(leaf: Leaf, n_free: int, columns: int) -> dict[str, Any]:
-    model, own = _model(leaf.weights, n_free), leaf.weights[n_free:columns]
+def _short(weights: Array, n_free: int, columns: int) -> Any:
+    """Many weights that single precision holds as a string, others as pairs."""
+    pairs, own = _model(weights, n_free)["weights"], weights[n_free:columns]
     short = own.astype("<f4")
-    many = len(model["weights"]) > max(8, len(own) // 4) and not leaf.weights[columns:].any()
-    if many and np.array_equal(short, own):
-        model["weights"] = base64.b64encode(short.tobytes()).decode()
+    many = len(pairs) > max(8, len(own) // 4) and not weights[columns:].any()
+    return base64.b64encode(short.tobytes()).decode() if many and np.array_equal(short, own) else pairs
+
+
+def _centre(centre: Array, n_free: int, columns: int) -> dict[str, Any]:
+    return {"intercept": intercept_of(centre, n_free), "centre": _short(centre, n_free, columns)}
+
+
+def _curve(leaf: Leaf, n_free: int, columns: int) -> dict[str, Any] | None:
+    if leaf.curve is None:
+        return None
+    aside = _short(leaf.curve.aside, n_free, columns)
+    return _centre(leaf.curve.centre, n_free, columns) | {"aside": aside}
+
+
+def _leaf(leaf: Leaf, n_free: int, columns: int) -> dict[str, Any]:
     return {
         "forced_in": [j - n_free for j in leaf.forced_in],
         "forced_out": [j - n_free for j in leaf.forced_out],
         "theta": leaf.theta,
-        **model,
+        "intercept": intercept_of(leaf.weights, n_free),
+        "weights": _short(leaf.weights, n_free, columns),
+        "curve": _curve(leaf, n_free, columns),
         "bound": leaf.bound,
     }
 
@@ -221,6 +238,7 @@ def _bound(proven: ProvenScope, n_free: int, objective: float, null: float) -> d
         "scope": proven.scope,
         "columns": proven.columns - n_free,
         "leaves": leaves,
+        "caps": None if proven.centre is None else _centre(proven.centre, n_free, proven.columns),
         "lower_bound": lower,
         "gap": gap,
         "relative_gap": gap / max(abs(objective), 1e-300),
