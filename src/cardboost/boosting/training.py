@@ -19,6 +19,7 @@ from cardboost.boosting.column_generation import Pace, StopRule, Trace, TraceRec
 from cardboost.boosting.held_out import EarlyStop, HeldOut
 from cardboost.boosting.path import BoostingPath, ModelFrame, cut_value
 from cardboost.boosting.scouting import Scout
+from cardboost.boosting.totalqboost import ReselectRule, reselect
 from cardboost.cardinality.deepening import deepen
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
@@ -67,6 +68,7 @@ class TrainingSettings:
     feature_costs: Array | None = None  # one per feature of the table
     intercept_box: float | None = None  # None: that of the loss
     search: SearchOptions = field(default_factory=SearchOptions)
+    reselect: bool = False  # choose again after every new column
 
     def late(self, share: float = 1.0) -> bool:
         """Whether this share of the time is up, or the caller has asked to stop."""
@@ -147,7 +149,7 @@ def price_rule(settings: TrainingSettings) -> PriceRule:
 def stop_rule(settings: TrainingSettings, known: int = 0) -> StopRule:
     """When to stop generating, with ``known`` columns to begin with."""
     limit = min(settings.hot_start, settings.max_iter) if settings.selects else settings.max_iter
-    if settings.max_terms is not None:
+    if settings.max_terms is not None and not settings.reselect:
         limit = min(settings.max_iter, max(limit, settings.max_terms))
     # with a time limit half of it is for generating where a selection and its proof follow
     deadline = settings.started + settings.time_limit * (0.5 if settings.selects else 0.9)
@@ -186,6 +188,8 @@ def train(task: TrainingTask, settings: TrainingSettings) -> TrainingResult:
         pace=pace, callback=after_round, started=settings.started, scout=find, known=known,
     )  # fmt: skip
     found = solution.weights
+    if settings.reselect and settings.selects:
+        found, trace = _reselect(task, settings, pool, rule, found, trace)
     if early is not None:
         stages = stages[: early.best + 1]
         pool = pool.subset(np.arange(len(stages[-1])))
@@ -206,6 +210,30 @@ def train(task: TrainingTask, settings: TrainingSettings) -> TrainingResult:
     positive = None if task.frame.classes is None else task.frame.classes[1]
     losses = None if early is None else tuple(early.losses)
     return TrainingResult(ensemble, Certificate(certified, positive), trace, path, losses)
+
+
+def _reselect(
+    task: TrainingTask,
+    settings: TrainingSettings,
+    pool: StumpPool,
+    rule: PriceRule,
+    start: Array,
+    before: Trace,
+) -> tuple[Array, Trace]:
+    """Go on from the hot start with a choice after every new column."""
+
+    def after_round(record: TraceRecord, weights: Array) -> bool:
+        model = lambda: task.frame.ensemble(pool.stumps, weights, pool.n_free)  # noqa: E731
+        return settings.callback is not None and bool(settings.callback(record, model))
+
+    limits = ReselectRule(
+        settings.max_terms, settings.max_iter, settings.criterion, settings.search,
+        lambda: settings.late(0.7), after_round,
+    )  # fmt: skip
+    weights, trace = reselect(
+        task.dictionary, pool, task.risk, replace(rule, l0=settings.l0), start, limits, settings.started
+    )
+    return weights, Trace((*before.records, *trace.records), trace.status)
 
 
 def constant_weights(pool: ColumnPool, risk: EmpiricalRisk, rule: PriceRule) -> Array:

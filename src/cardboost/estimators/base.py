@@ -34,15 +34,10 @@ from cardboost.model.io import save
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.risk import EmpiricalRisk
 from cardboost.threads import usable_threads
-from cardboost.validation import number, whole
+from cardboost.validation import flag, number, whole
 
 Array = NDArray[np.float64]
 Progress = Callable[[TraceRecord], object]
-
-#: parameters that are accepted only at their default, and what they will do
-_LATER: dict[str, tuple[Any, str]] = {
-    "reselect": (False, "selecting again after every new column (TotalQBoost)"),
-}
 
 
 class BoostedCards(CallbackSupportMixin, BaseEstimator):
@@ -108,13 +103,12 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
     def _settings(
         self, loss: Loss, table: Table, started: float, stopped: Callable[[], bool]
     ) -> TrainingSettings:
-        for name, (default, meaning) in _LATER.items():
-            value = getattr(self, name)
-            if value is not default and not (isinstance(value, type(default)) and value == default):
-                raise ValueError(f"{name}={value!r}: {meaning} is not available yet.")
         check_method("selector", self.selector)
         if self.criterion not in ("gain", "edge"):
             raise ValueError(f"criterion must be 'gain' or 'edge'; got {self.criterion!r}.")
+        again = flag("reselect", self.reselect)
+        if again and (self.max_features is not None or self.feature_costs is not None):
+            raise ValueError("reselect=True does not take max_features or feature_costs.")
         nodes = whole("max_nodes", self.max_nodes, 1)
         check_bits(self.bits)
 
@@ -130,7 +124,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
             l1=number("l1", self.l1, 0.0),
             l2=number("l2", self.l2, 0.0),
             criterion=self.criterion,
-            hot_start=whole("hot_start", self.hot_start, 1),
+            hot_start=whole("hot_start", self.hot_start, 0 if again else 1),
             max_iter=whole("max_iter", self.max_iter, 1),
             max_weight=optional("max_weight", number, 0.0, strict=True),
             tol=number("tol", self.tol, 0.0),
@@ -141,6 +135,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
             stopped=stopped,
             max_features=optional("max_features", whole, 1),
             feature_costs=feature_prices(self.feature_costs, table),
+            reselect=again,
             search=SearchOptions(self.selector, nodes, self.bits, search_seed(self.random_state)),
         )
 
