@@ -609,7 +609,8 @@ def refused(message, *data, error=ValueError, **parameters):
     ("name", "value"),
     [
         ("loss", "squared"), ("loss", None), ("loss", 3), ("criterion", "gini"), ("criterion", None),
-        ("reselect", "yes"), ("reselect", 1), ("selector", "best"), ("selector", ""), ("selector", 1), ("selector", object()),
+        ("reselect", "yes"), ("reselect", 1), ("reselect", None), ("hot_start", 0),
+        ("selector", "best"), ("selector", ""), ("selector", 1), ("selector", object()),
         ("selector", None), ("max_bins", 1), ("max_bins", 0), ("max_bins", -5), ("max_bins", 256),
         ("max_bins", 3.5), ("max_bins", True), ("max_bins", "255"), ("max_bins", None), ("max_terms", 0),
         ("max_terms", -1), ("max_terms", 2.5), ("max_terms", True), ("max_terms", "10"), ("l0", -1.0),

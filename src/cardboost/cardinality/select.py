@@ -42,6 +42,7 @@ class SearchOptions:
     bits: int | Literal["auto"] = 6
     seed: int = 0
     n_jobs: int | None = 1
+    progress: exact.Progress | None = None  # told how far the exact search is
 
 
 def check_method(name: str, method: Any) -> None:
@@ -127,6 +128,7 @@ def select(
             most_work=_AUTO_WORK if method == "auto" else None,
             late=lambda: late(0.9),
             most_leaves=max(1, int(_FILE / (130 + 6 * n))),
+            progress=options.progress,
         )
         found, status, nodes = proven.incumbent, proven.status, proven.nodes
         # leaves that prove hardly more than the relaxation of the root are not worth their room
