@@ -244,6 +244,37 @@ def test_other_weak_learners(hot_start):
         assert columns is None or fit.n_iter_ == columns
 
 
+@pytest.mark.parametrize(("selector", "rounds"), [("auto", [0, 5]), ("polish", []), ("tabu", range(6))])
+def test_when_tabu_search_takes_part(monkeypatch, selector, rounds):
+    """In every selection of the loop; with "auto" in the first, and before the loop gives up."""
+    columns, search = [], totalqboost.tabu.tabu_search
+
+    def spy(problem, *given, **options):
+        columns.append(problem.pool.n_columns)
+        return search(problem, *given, **options)
+
+    monkeypatch.setattr(totalqboost.tabu, "tabu_search", spy)
+    monkeypatch.setattr(totalqboost, "PATIENCE", 5)
+    X, y = table(16, rows=60)
+    fit = model(l0=10.0, hot_start=2, selector=selector, **PAPER).fit(X, y)
+    assert (fit.trace_.status, fit.n_iter_) == ("stagnant", 7)
+    assert columns == [2 + new for new in rounds]
+
+
+def test_exact_search_takes_part_in_every_round(monkeypatch):
+    columns, search = [], totalqboost.exact.exact_search
+
+    def spy(problem, *given, **options):
+        columns.append(problem.pool.n_columns)
+        return search(problem, *given, **options)
+
+    monkeypatch.setattr(totalqboost.exact, "exact_search", spy)
+    X, y = table(16, rows=60)
+    fit = model(hot_start=2, max_iter=6, selector="exact", **PAPER).fit(X, y)
+    assert columns == [2, 3, 4, 5, 6, 6]  # the last one is the proof
+    assert fit.certificate_.verify(X, y)
+
+
 def test_a_sampler_is_asked_in_every_round_until_it_fails():
     pytest.importorskip("dimod")
 
