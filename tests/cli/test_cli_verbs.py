@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 
@@ -105,6 +106,43 @@ def test_fit_writes_the_model_that_python_fits(data, work, capsys):
     assert log[1]["columns"] == 0
     assert log[-1]["objective"] == twin.certificate_.objective
     assert not log[-1]["interrupted"]
+
+
+def test_fit_selects_again_after_every_candidate(data, work, capsys):
+    path, features, positive = data
+    words = ["fit", path, "--target", "state", "--max-terms", "3", "--max-iter", "12", "--threads", "1"]
+    code, _, err = run(capsys, *words, "--hot-start", "0", "--reselect", "--selector", "polish")
+    assert (code, err) == (0, "")
+    twin = CardBoostClassifier(
+        max_terms=3, hot_start=0, max_iter=12, reselect=True, selector="polish", n_jobs=1
+    )
+    twin.fit(Frame(features, len(positive)), np.where(positive, "ill", "fit"))
+    log = log_of(work / "run")
+    assert {"hot_start": 0, "reselect": True, "selector": "polish"}.items() <= log[0]["parameters"].items()
+    assert [line["columns"] for line in log[1:-1]] == list(range(13))
+    assert log[-1]["objective"] == twin.certificate_.objective
+    assert run(capsys, "certify", "run/model.json", path, "--target", "state")[0] == 0
+    code, out, err = run(capsys, *words, "--hot-start", "0")
+    assert (code, out) == (2, "")
+    assert "--hot-start 0 needs --reselect" in err
+    code, out, err = run(capsys, *words, "--selector", "tabu")
+    assert (code, out) == (2, "")
+    assert "Tabu search" in err
+
+
+def test_progress_of_the_proof(data, capsys, monkeypatch):
+    monkeypatch.setattr("cardboost.cli.progress._PLAIN_SECONDS", 0.0)
+    words = ["fit", data[0], "--target", "state", *QUICK, "--selector", "exact"]
+    code, _, err = run(capsys, *words)
+    assert code == 0
+    rounds = [line for line in err.splitlines() if "columns" in line]
+    proof = [line for line in err.splitlines() if line not in rounds]
+    assert rounds
+    assert proof
+    for line in proof:
+        assert re.fullmatch(r"proving: [\d,]+ nodes, gap \d+\.\d % +\d+\.\d s", line), line
+    assert {len(line) for line in proof} == {len(rounds[0])}
+    assert run(capsys, *words, "--quiet")[1:] == ("", "")
 
 
 def test_the_same_command_writes_the_same_model(data, work, capsys):
@@ -356,6 +394,7 @@ def test_defaults_are_those_of_the_classifier():
     own = CardBoostClassifier().get_params()
     shared = set(given) & set(own)
     assert shared >= {"max_terms", "l0", "l1", "l2", "loss", "hot_start", "max_iter", "max_bins", "criterion"}
+    assert shared >= {"reselect", "selector"}
     assert {name: given[name] for name in shared} == {name: own[name] for name in shared}
 
 

@@ -28,7 +28,6 @@ from cardboost import CardBoostClassifier, load_model
 from cardboost.boosting import scouting
 from cardboost.cardinality import merge
 from cardboost.dictionary.stumps import RowSketch
-from cardboost.estimators.base import _LATER
 
 PAPER = {"loss": "exponential", "criterion": "edge", "l2": 0.0, "fit_intercept": False}
 SETTINGS = {
@@ -610,6 +609,7 @@ def refused(message, *data, error=ValueError, **parameters):
     ("name", "value"),
     [
         ("loss", "squared"), ("loss", None), ("loss", 3), ("criterion", "gini"), ("criterion", None),
+        ("reselect", "yes"), ("reselect", 1), ("reselect", None), ("hot_start", 0),
         ("selector", "best"), ("selector", ""), ("selector", 1), ("selector", object()),
         ("selector", None), ("max_bins", 1), ("max_bins", 0), ("max_bins", -5), ("max_bins", 256),
         ("max_bins", 3.5), ("max_bins", True), ("max_bins", "255"), ("max_bins", None), ("max_terms", 0),
@@ -629,21 +629,6 @@ def refused(message, *data, error=ValueError, **parameters):
 def test_parameters_out_of_range(name, value):
     X, y = make(41, rows=60)
     refused(name, X, y, **{name: value})
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("reselect", True),
-    ],
-)  # fmt: skip
-def test_parameters_for_which_it_is_too_early(name, value):
-    X, y = make(41, rows=60)
-    refused(f"{name}.*not available yet", X, y, **{name: value})
-
-
-def test_every_later_parameter_is_tested():
-    assert set(_LATER) == {"reselect"}
 
 
 def test_labels_that_are_refused():

@@ -25,6 +25,7 @@ STATUS = {
     "optimal": "the duality gap over the whole dictionary is within tol",
     "column limit": "the limit on columns was reached",
     "exhausted": "the search found no further column with an edge above its price",
+    "stagnant": "many rounds in a row changed nothing",
     "time limit": "time_limit was reached",
     "stopped": "the callback asked to stop",
 }

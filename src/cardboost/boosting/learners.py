@@ -19,6 +19,7 @@ from cardboost.boosting.training import (
     TrainingSettings,
     choose,
     constant_weights,
+    go_on,
     pace_for,
     price_rule,
     stop_rule,
@@ -195,18 +196,30 @@ def train_learners(
     null = risk.evaluate(pool.margins(start)).value
     models = _Models(stumps_of(source), settings.loss, n_features, feature_names, classes)
 
-    def after_round(record: TraceRecord) -> bool:
-        model = lambda: models.ensemble(pool, master.weights)  # noqa: E731
-        return settings.callback is not None and bool(settings.callback(record, model))
+    asked = False
 
-    _, solution, trace = generate(
-        source, master, stop_rule(settings),
-        criterion=settings.criterion, l1=settings.l1, l2=settings.l2,
-        unseen=rule.prices(1, 0) if source.exact else None,
-        pace=_pace(settings, source), callback=after_round, started=settings.started,
-    )  # fmt: skip
+    def after_round(record: TraceRecord, weights: Array) -> bool:
+        nonlocal asked
+        # a model is for the columns that there were in its round
+        model = lambda: models.ensemble(pool, _padded(weights, pool))  # noqa: E731
+        asked = settings.callback is not None and bool(settings.callback(record, model))
+        return asked
+
+    found, trace, stop = start, Trace((), "column limit"), stop_rule(settings)
+    if stop.max_columns > 0 or not settings.reselects:
+        _, solution, trace = generate(
+            source, master, stop,
+            criterion=settings.criterion, l1=settings.l1, l2=settings.l2,
+            unseen=rule.prices(1, 0) if source.exact else None, pace=_pace(settings, source),
+            callback=lambda record: after_round(record, master.weights), started=settings.started,
+        )  # fmt: skip
+        found = solution.weights
+    if settings.reselects and not asked:
+        found, trace = go_on(
+            source, pool, risk, rule, settings, found, trace, after_round, _per_round(source)
+        )
     if settings.selects:
-        proven = _selected(source, pool, risk, rule, settings, solution.weights)
+        proven = _selected(source, pool, risk, rule, settings, found)
     else:
         proven = _convex(source, pool, master, rule)
     candidates = Candidates(
@@ -230,10 +243,15 @@ def _pace(settings: TrainingSettings, source: LearnerDictionary) -> Pace:
     pace = pace_for(settings)
     if source.exact:
         return pace
-    several = len(source.parts) if isinstance(source, UnionDictionary) else 1
+    several = _per_round(source)
     return replace(
         pace, columns=lambda n: several, full_search_every=1, newton_steps=max(2, pace.newton_steps)
     )
+
+
+def _per_round(source: LearnerDictionary) -> int:
+    """How many columns join the pool at a time where each is weighed by itself."""
+    return len(source.parts) if isinstance(source, UnionDictionary) and not source.exact else 1
 
 
 @dataclass(frozen=True, eq=False)

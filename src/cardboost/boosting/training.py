@@ -1,7 +1,8 @@
 """From a table to a certified ensemble: generate columns, choose some, prove how good the choice is.
 
-This is "generate, then select once". Without a limit on terms and without a price per term there is nothing
-to choose: the convex solution is the model, and its gap over the whole dictionary is the certificate.
+Columns are generated and then selected once, or, with ``reselect``, again after every further column. Without
+a limit on terms and without a price per term there is nothing to choose: the convex solution is the model,
+and its gap over the whole dictionary is the certificate.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from cardboost.boosting.column_generation import Pace, StopRule, Trace, TraceRec
 from cardboost.boosting.held_out import EarlyStop, HeldOut
 from cardboost.boosting.path import BoostingPath, ModelFrame, cut_value
 from cardboost.boosting.scouting import Scout
+from cardboost.boosting.totalqboost import ReselectRule, reselect
 from cardboost.cardinality.deepening import deepen
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
@@ -27,7 +29,7 @@ from cardboost.cardinality.select import SearchOptions, Selection, select, with_
 from cardboost.certificate.bounds import Leaf, dual_bound
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, intercept_of, write_certificate
-from cardboost.dictionary.base import ColumnPool, Criterion
+from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool
 from cardboost.losses import Loss
 from cardboost.master.newton import Master
@@ -67,6 +69,7 @@ class TrainingSettings:
     feature_costs: Array | None = None  # one per feature of the table
     intercept_box: float | None = None  # None: that of the loss
     search: SearchOptions = field(default_factory=SearchOptions)
+    reselect: bool = False  # choose again after every column that is generated beyond ``hot_start``
 
     def late(self, share: float = 1.0) -> bool:
         """Whether this share of the time is up, or the caller has asked to stop."""
@@ -75,6 +78,11 @@ class TrainingSettings:
     @property
     def selects(self) -> bool:
         return self.max_terms is not None or self.l0 > 0 or self.limits is not None
+
+    @property
+    def reselects(self) -> bool:
+        """Whether there is anything to choose again."""
+        return self.reselect and self.selects
 
     @property
     def limits(self) -> FeatureLimits | None:
@@ -147,10 +155,12 @@ def price_rule(settings: TrainingSettings) -> PriceRule:
 def stop_rule(settings: TrainingSettings, known: int = 0) -> StopRule:
     """When to stop generating, with ``known`` columns to begin with."""
     limit = min(settings.hot_start, settings.max_iter) if settings.selects else settings.max_iter
-    if settings.max_terms is not None:
+    if settings.max_terms is not None and not settings.reselects:
         limit = min(settings.max_iter, max(limit, settings.max_terms))
-    # with a time limit half of it is for generating where a selection and its proof follow
-    deadline = settings.started + settings.time_limit * (0.5 if settings.selects else 0.9)
+    # with a time limit half of it is for generating where a selection and its proof follow, and half of that
+    # where columns are generated between selections too
+    share = 0.25 if settings.reselects else 0.5 if settings.selects else 0.9
+    deadline = settings.started + settings.time_limit * share
     return StopRule(max(0, limit - known), 0.0 if settings.selects else settings.tol, deadline)
 
 
@@ -171,26 +181,41 @@ def train(task: TrainingTask, settings: TrainingSettings) -> TrainingResult:
         pace = replace(pace, columns=lambda n: 20 + 2 * n, newton_steps=1)
         find = lambda own, w, k: scout.propose(own, w, k, settings.criterion)  # noqa: E731
     stages: list[Array] = []
+    losses: list[float] = []
+    asked = False
 
-    def after_round(record: TraceRecord) -> bool:
-        stages.append(master.weights.copy())
-        late = early is not None and early.see(pool, master.weights)
+    def after_round(record: TraceRecord, weights: Array) -> bool:
+        nonlocal asked
+        stages.append(weights.copy())
+        late = early is not None and early.see(pool, weights)
         if settings.callback is not None:
-            model = lambda: task.frame.ensemble(pool.stumps, master.weights, pool.n_free)  # noqa: E731
-            late = bool(settings.callback(record, model)) or late
-        return late
+            model = lambda: task.frame.ensemble(pool.stumps, weights, pool.n_free)  # noqa: E731
+            asked = bool(settings.callback(record, model))
+        return asked or late
 
-    _, solution, trace = generate(
-        dictionary, master, stop_rule(settings, known),
-        criterion=settings.criterion, l1=settings.l1, l2=settings.l2, unseen=rule.prices(1, 0),
-        pace=pace, callback=after_round, started=settings.started, scout=find, known=known,
-    )  # fmt: skip
-    found = solution.weights
-    if early is not None:
-        stages = stages[: early.best + 1]
-        pool = pool.subset(np.arange(len(stages[-1])))
-        master = Master(pool, risk, lambda own: rule.prices(own.n_columns, own.n_free), stages[-1])
-        found = master.solve(tol=pace.final_tol, max_iter=200, certified=pace.certified).weights
+    found, trace, stop = start, Trace((), "column limit"), stop_rule(settings, known)
+    if stop.max_columns > 0 or not settings.reselects:
+        _, solution, trace = generate(
+            dictionary, master, stop,
+            criterion=settings.criterion, l1=settings.l1, l2=settings.l2, unseen=rule.prices(1, 0),
+            pace=pace, callback=lambda record: after_round(record, master.weights), started=settings.started,
+            scout=find, known=known,
+        )  # fmt: skip
+        found = solution.weights
+        if early is not None:
+            losses += early.losses
+            stages = stages[: early.best + 1]
+            pool = pool.subset(np.arange(len(stages[-1])))
+            master = Master(pool, risk, lambda own: rule.prices(own.n_columns, own.n_free), stages[-1])
+            found = master.solve(tol=pace.final_tol, max_iter=200, certified=pace.certified).weights
+    if settings.reselects and not asked:
+        early, before = None if task.held_out is None else EarlyStop(task.held_out), len(stages)
+        found, trace = go_on(dictionary, pool, risk, rule, settings, found, trace, after_round)
+        if early is not None:
+            losses += early.losses
+            stages = stages[: before + early.best + 1]
+            found = stages[-1]
+            pool = pool.subset(np.arange(len(found)))
     null = _null_model(pool, risk, constant)
     proof = _Proof(dictionary, pool, risk, settings, task.facts, task.frame, null)
     if settings.selects:
@@ -200,12 +225,43 @@ def train(task: TrainingTask, settings: TrainingSettings) -> TrainingResult:
         weights = master.weights
         pool.place_missing(weights)
         certified = proof.convex(rule, master)
-    stages.append(master.weights.copy())
+    stages.append((found if settings.selects else master.weights).copy())
     path = BoostingPath(task.frame, pool.stumps, pool.n_free, tuple(stages))
     ensemble = task.frame.ensemble(pool.stumps, weights, pool.n_free)
     positive = None if task.frame.classes is None else task.frame.classes[1]
-    losses = None if early is None else tuple(early.losses)
-    return TrainingResult(ensemble, Certificate(certified, positive), trace, path, losses)
+    held_out = None if early is None else tuple(losses)
+    return TrainingResult(ensemble, Certificate(certified, positive), trace, path, held_out)
+
+
+def go_on(
+    dictionary: Dictionary,
+    pool: ColumnPool,
+    risk: EmpiricalRisk,
+    rule: PriceRule,
+    settings: TrainingSettings,
+    start: Array,
+    before: Trace,
+    callback: Callable[[TraceRecord, Array], object],
+    per_round: int = 1,
+) -> tuple[Array, Trace]:
+    """Choose from the columns of a hot start, then again after every further column."""
+    limits = ReselectRule(
+        replace(rule, l0=settings.l0),
+        settings.max_terms,
+        settings.max_iter,
+        settings.criterion,
+        settings.search,
+        per_round,
+        settings.started + 0.6 * settings.time_limit,
+        lambda: settings.late(0.6),
+    )
+    # what bounds the convex problem bounds one in which terms cost more, or are fewer
+    known = before[-1].lower_bound if len(before) else -np.inf
+    weights, trace = reselect(
+        dictionary, pool, risk, limits, start,
+        lower_bound=known, callback=callback, started=settings.started,
+    )  # fmt: skip
+    return weights, Trace((*before.records, *trace.records), trace.status)
 
 
 def constant_weights(pool: ColumnPool, risk: EmpiricalRisk, rule: PriceRule) -> Array:

@@ -25,6 +25,8 @@ from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.certificate.bounds import Curve, Leaf
 
 Array = NDArray[np.float64]
+#: told of nodes, open nodes, lower bound and objective of a search
+Progress = Callable[[int, int, float, float], object]
 
 FREE, IN, OUT = 0, 1, 2
 #: a node is closed when its bound is within this share of the best objective
@@ -77,7 +79,7 @@ def exact_search(
     most_work: float | None = None,
     late: Callable[[], bool] = lambda: False,
     most_leaves: int = 15_000,
-    progress: Callable[[int, int, float, float], object] | None = None,
+    progress: Progress | None = None,
 ) -> ExactResult:
     """Search until the incumbent is proved, or nodes or time run out.
 

@@ -42,6 +42,7 @@ class SearchOptions:
     bits: int | Literal["auto"] = 6
     seed: int = 0
     n_jobs: int | None = 1
+    progress: exact.Progress | None = None  # told how far the exact search is
 
 
 def check_method(name: str, method: Any) -> None:
@@ -75,6 +76,12 @@ def with_default_box(problem: CardinalityProblem, found: Incumbent) -> Cardinali
     charged = problem.prices.charged
     largest = float(np.max(found.weights[charged], initial=0.0))
     return problem.with_box(2.0 * largest if largest > 0 else 1.0)
+
+
+def _leaf_bytes(problem: CardinalityProblem) -> int:
+    """About what a leaf takes in a file: with curvature there are three numbers to a column instead of one."""
+    curved = problem.risk.loss.name == "exponential"
+    return 250 + 18 * problem.pool.n_columns if curved else 130 + 6 * problem.pool.n_columns
 
 
 def select(
@@ -121,16 +128,14 @@ def select(
     if refused is not None and method == "exact":
         raise ValueError(refused)
     if wanted and refused is None:
-        n = problem.pool.n_columns
         proven = exact.exact_search(
             problem,
             found,
             max_nodes=options.max_nodes,
             most_work=_AUTO_WORK if method == "auto" else None,
             late=lambda: late(0.9),
-            most_leaves=max(
-                1, int(_FILE / (250 + (18 if problem.risk.loss.name == "exponential" else 6) * n))
-            ),
+            most_leaves=max(1, _FILE // _leaf_bytes(problem)),
+            progress=options.progress,
         )
         found, status, nodes = proven.incumbent, proven.status, proven.nodes
         # leaves that prove hardly more than the relaxation of the root are not worth their room

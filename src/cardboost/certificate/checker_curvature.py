@@ -50,7 +50,7 @@ class Curvature:
     ) -> Curvature:
         """Weights are within ``low`` and ``high``. ``bound``: D(u) at ``centre`` with nothing forced."""
         a, back = np.unique(a, axis=0, return_inverse=True)
-        share = np.bincount(back.reshape(-1), share, len(a))
+        share = np.bincount(back.reshape(-1), share, len(a)).astype(np.float64)
         signed = a * np.sign(a[np.argmax(a != 0, axis=0), np.arange(a.shape[1])])
         _, first, group, count = np.unique(
             signed, axis=1, return_index=True, return_inverse=True, return_counts=True

@@ -23,11 +23,11 @@ _STUMPS = {"cut": ("list", ("maybe", "number")), "missing_left": ("list", "flag"
            "polarity": ("list", (1, -1)), "category": ("list", ("maybe", "category"))}
 _SETS = {"first": ("list", ("maybe", "count"))}
 _MODEL = {"intercept": "number", "weights": ("list", ("pair", "count", "number"))}
-_LEAF = {"intercept": "number", "weights": "leaf weights", "forced_in": ("list", "count"),
+_LEAF: dict[str, Any] = {"intercept": "number", "weights": "leaf weights", "forced_in": ("list", "count"),
          "forced_out": ("list", "count"), "theta": "number", "bound": "number"}
 _CENTRE = {"intercept": "number", "centre": "leaf weights"}
 _CURVED = {"curve": ("maybe", _CENTRE | {"aside": "leaf weights"})}
-_BOUND = {"scope": ("pool", "dictionary"), "columns": "count", "lower_bound": "number",
+_BOUND: dict[str, Any] = {"scope": ("pool", "dictionary"), "columns": "count", "lower_bound": "number",
           "gap": "number", "relative_gap": "number", "guarantee": "number", "leaves": ("list", _LEAF)}
 _CERTIFICATE: dict[str, Any] = {
     "format": ("cardboost-certificate",), "version": (1, 2, 3), "kind": ("stumps", "matrix"),
@@ -298,7 +298,7 @@ def structure_faults(certificate: Any) -> list[str]:
     sets = version != 1
     columns = _COLUMNS if kind == "matrix" else _COLUMNS | _STUMPS | (_SETS if sets else {})
     labels = ("maybe", ("list", ("maybe", _LABELS | (_ORDER if sets else {}))))
-    bound = _BOUND
+    bound: dict[str, Any] = _BOUND
     if version not in (1, 2):
         bound = {**_BOUND, "caps": ("maybe", _CENTRE), "leaves": ("list", _LEAF | _CURVED)}
     own = {"columns": columns, "categories": labels, "bounds": ("list", bound)}

@@ -85,7 +85,15 @@ def add_parser(verbs: Any, **style: Any) -> None:
 
     search = parser.add_argument_group("the search")
     search.add_argument(
-        "--hot-start", type=whole, default=40, metavar="N", help="candidates before selecting (default: 40)"
+        "--hot-start", type=count, default=40, metavar="N", help="candidates before selecting (default: 40)"
+    )
+    search.add_argument("--reselect", action="store_true", help="select again after every further candidate")
+    search.add_argument(
+        "--selector",
+        choices=("auto", "exact", "tabu", "polish", "qubo"),
+        default="auto",
+        metavar="NAME",
+        help="auto, exact, tabu, polish or qubo (default: auto)",
     )
     search.add_argument(
         "--max-iter", type=whole, default=100, metavar="N", help="most candidates (default: 100)"
@@ -129,7 +137,7 @@ def add_parser(verbs: Any, **style: Any) -> None:
         "--holdout", type=fraction, default=0.0, metavar="FRACTION", help="part kept for a test (default: 0)"
     )
     data.add_argument(
-        "--seed", type=seed, default=0, metavar="N", help="which rows are held out (default: 0)"
+        "--seed", type=count, default=0, metavar="N", help="which rows are held out (default: 0)"
     )
     add_delimiter(data)
 
@@ -144,6 +152,8 @@ def run(arguments: argparse.Namespace) -> int:
     from cardboost.cli.progress import Interrupt
     from cardboost.cli.run import fit_rows
 
+    if arguments.hot_start == 0 and not arguments.reselect:
+        raise BadInput("--hot-start 0 needs --reselect: without it there is no candidate to select from.")
     rows, classes, facts = read_rows(arguments)
     folder = make_folder(arguments.out)
     if not arguments.quiet:
@@ -158,6 +168,8 @@ def run(arguments: argparse.Namespace) -> int:
         "l2",
         "loss",
         "hot_start",
+        "reselect",
+        "selector",
         "max_iter",
         "max_weight",
         "max_bins",
@@ -360,7 +372,7 @@ def bins(text: str) -> int:
     return int(_number(text, lambda n: 2 <= n <= 255, "a whole number from 2 to 255", int))
 
 
-def seed(text: str) -> int:
+def count(text: str) -> int:
     return int(_number(text, lambda n: n >= 0, "a whole number of at least 0", int))
 
 

@@ -43,10 +43,8 @@ class Progress:
 
     def update(self, record: TraceRecord) -> None:
         last = record.n_columns >= self.total
-        now = time.perf_counter()
-        if self.quiet or (now < self._next and not (last and self.live)):
+        if not self._due(last and self.live):
             return
-        self._next = now + (_LIVE_SECONDS if self.live else _PLAIN_SECONDS)
         bound = f"bound {record.lower_bound:.6f}" if math.isfinite(record.lower_bound) else ""
         text = f"{record.n_columns:4d} columns   objective {record.objective:.6f}   {bound}"
         if not self.live:
@@ -57,6 +55,24 @@ class Progress:
             self._bar.update(0, completed=record.n_columns, description=text, refresh=True)
         else:
             self.say(f"{text:52} {record.seconds:7.1f} s")
+
+    def prove(self, text: str, seconds: float) -> None:
+        """How far the exact search is."""
+        if not self._due():
+            return
+        line = text if self._bar is not None else f"{text:52} {seconds:7.1f} s"
+        if self.live:
+            self.say(line)
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+    def _due(self, anyway: bool = False) -> bool:
+        """Whether it is time for another line; then the next one has to wait."""
+        now = time.perf_counter()
+        if self.quiet or (now < self._next and not anyway):
+            return False
+        self._next = now + (_LIVE_SECONDS if self.live else _PLAIN_SECONDS)
+        return True
 
     def close(self) -> None:
         """Leave a clean line behind."""

@@ -135,22 +135,26 @@ def fit_rows(
     quiet: bool = False,
 ) -> Run:
     """Train with these options of the classifier; a wish to stop is granted after the first column."""
+    from cardboost.estimators.base import proving_line
     from cardboost.estimators.classifier import CardBoostClassifier
 
     estimator = CardBoostClassifier(**options)
     progress = Progress(_columns_at_most(estimator), quiet)
 
+    def proving(nodes: int, open_nodes: int, bound: float, objective: float) -> None:
+        progress.prove(proving_line(nodes, bound, objective), time.perf_counter() - started)
+
     def after_round(record: Any) -> bool:
         progress.update(record)
         return interrupt is not None and interrupt.asked and record.n_columns > 0
 
+    started = time.perf_counter()
     try:
-        started = time.perf_counter()
         progress.say("binning ...")
         # labels go in as 0 and 1, so that either class can be the positive one
         labels = rows.positive.astype(np.int64)
         asked = (lambda: interrupt.asked) if interrupt is not None else (lambda: False)
-        estimator._fit(rows.table, labels, rows.weight, after_round, asked)
+        estimator._fit(rows.table, labels, rows.weight, after_round, asked, proving)
         seconds = time.perf_counter() - started
     except (ValueError, TypeError) as error:
         raise BadInput(str(error)) from None
@@ -170,7 +174,7 @@ def fit_rows(
 
 
 def _columns_at_most(estimator: Any) -> int:
-    if estimator.max_terms is None and not estimator.l0:
+    if estimator.reselect or (estimator.max_terms is None and not estimator.l0):
         return int(estimator.max_iter)
     return int(min(estimator.max_iter, max(estimator.hot_start, estimator.max_terms or 0)))
 

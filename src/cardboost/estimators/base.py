@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,7 @@ from cardboost.boosting.column_generation import TraceRecord
 from cardboost.boosting.held_out import HeldOut
 from cardboost.boosting.path import BoostingPath, ModelFrame
 from cardboost.boosting.training import TrainingSettings
+from cardboost.cardinality.exact import Progress as Proving
 from cardboost.cardinality.select import SearchOptions, check_method
 from cardboost.cardinality.tabu import check_bits
 from cardboost.data.binning import BinnedMatrix, apply_cuts, bin_table
@@ -34,15 +36,12 @@ from cardboost.model.io import save
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.risk import EmpiricalRisk
 from cardboost.threads import usable_threads
-from cardboost.validation import number, whole
+from cardboost.validation import flag, number, whole
 
 Array = NDArray[np.float64]
 Progress = Callable[[TraceRecord], object]
 
-#: parameters that are accepted only at their default, and what they will do
-_LATER: dict[str, tuple[Any, str]] = {
-    "reselect": (False, "selecting again after every new column (TotalQBoost)"),
-}
+_SECONDS = 1.0  # between two lines about an exact search
 
 
 class BoostedCards(CallbackSupportMixin, BaseEstimator):
@@ -108,13 +107,18 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
     def _settings(
         self, loss: Loss, table: Table, started: float, stopped: Callable[[], bool]
     ) -> TrainingSettings:
-        for name, (default, meaning) in _LATER.items():
-            value = getattr(self, name)
-            if value is not default and not (isinstance(value, type(default)) and value == default):
-                raise ValueError(f"{name}={value!r}: {meaning} is not available yet.")
         check_method("selector", self.selector)
         if self.criterion not in ("gain", "edge"):
             raise ValueError(f"criterion must be 'gain' or 'edge'; got {self.criterion!r}.")
+        again = flag("reselect", self.reselect)
+        if again and (self.max_features is not None or self.feature_costs is not None):
+            raise ValueError(
+                "reselect=True does not go with max_features or feature_costs: new columns are looked for "
+                "without regard to them."
+            )
+        hot_start = whole("hot_start", self.hot_start, 0)
+        if hot_start == 0 and not again:
+            raise ValueError("hot_start=0 needs reselect=True: without it there is no column to select from.")
         nodes = whole("max_nodes", self.max_nodes, 1)
         check_bits(self.bits)
 
@@ -130,7 +134,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
             l1=number("l1", self.l1, 0.0),
             l2=number("l2", self.l2, 0.0),
             criterion=self.criterion,
-            hot_start=whole("hot_start", self.hot_start, 1),
+            hot_start=hot_start,
             max_iter=whole("max_iter", self.max_iter, 1),
             max_weight=optional("max_weight", number, 0.0, strict=True),
             tol=number("tol", self.tol, 0.0),
@@ -141,6 +145,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
             stopped=stopped,
             max_features=optional("max_features", whole, 1),
             feature_costs=feature_prices(self.feature_costs, table),
+            reselect=again,
             search=SearchOptions(self.selector, nodes, self.bits, search_seed(self.random_state)),
         )
 
@@ -150,9 +155,14 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         rounds: Rounds,
         callback: Progress | None,
         fitted: Callable[[Ensemble], dict[str, Any]] | None,
+        proving: Proving | None = None,
         label: str = "",
     ) -> TrainingSettings:
-        """The settings with everybody told of every round: the user, scikit-learn's callbacks, the screen."""
+        """The settings with everybody told of every round: the user, scikit-learn's callbacks, the screen.
+
+        ``proving`` and the screen are told of the exact search too.
+        """
+        due = time.perf_counter() + _SECONDS
 
         def after(record: TraceRecord, model: Callable[[], Ensemble]) -> bool:
             if self.verbose:
@@ -161,7 +171,15 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
             state = None if fitted is None else lambda: fitted(model())
             return rounds.after(state) or asked
 
-        return replace(settings, callback=after)
+        def searching(nodes: int, open_nodes: int, bound: float, objective: float) -> None:
+            nonlocal due
+            if self.verbose and time.perf_counter() >= due:
+                due = time.perf_counter() + _SECONDS
+                print(f"[cardboost] {label}{proving_line(nodes, bound, objective)}")
+            if proving is not None:
+                proving(nodes, open_nodes, bound, objective)
+
+        return replace(settings, callback=after, search=replace(settings.search, progress=searching))
 
     def _dictionary(
         self,
@@ -251,6 +269,12 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         own = self.certificate_
         lines = own[0].lines() if isinstance(own, list) else own.lines()
         return render_card(self.ensemble_, certificate_lines=lines)
+
+
+def proving_line(nodes: int, bound: float, objective: float) -> str:
+    """How far an exact search is."""
+    gap = 100.0 * max(0.0, objective - bound) / max(abs(objective), 1e-300)
+    return f"proving: {nodes:,} nodes, gap {gap:.1f} %"
 
 
 def _line(record: TraceRecord, label: str) -> str:

@@ -22,6 +22,7 @@ from cardboost.boosting.training import (
     TrainingTask,
     train,
 )
+from cardboost.cardinality.exact import Progress as Proving
 from cardboost.data.binning import bin_table
 from cardboost.data.table import Table
 from cardboost.data.weights import RowWeights
@@ -72,7 +73,11 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
     max_nodes : int
         Nodes of the exact search at most.
     hot_start : int
-        Columns generated before selecting.
+        Columns generated before selecting; with ``reselect`` it may be 0.
+    reselect : bool
+        Go on after the first selection (TotalQBoost): the best column that is not there yet, by the row
+        weights of the selected model, then another selection, until ``max_iter`` columns are there or many of
+        them in a row have changed nothing. Not with ``max_features`` or ``feature_costs``.
     max_iter : int
         At most so many columns are generated.
     max_weight : float or None
@@ -187,11 +192,13 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
         sample_weight: Any,
         callback: Progress | None = None,
         stopped: Callable[[], bool] = lambda: False,
+        proving: Proving | None = None,
     ) -> CardBoostClassifier:
-        """``callback`` sees every round and ends generation by returning true; ``stopped`` ends searches."""
+        """``callback`` sees every round and ends generation by returning true; ``stopped`` ends searches;
+        ``proving`` is told how far the exact search is."""
         started = time.perf_counter()
         if resolve_dictionary(self.dictionary) != ("stumps",):
-            return self._fit_learners(X, y, sample_weight, started, callback, stopped)
+            return self._fit_learners(X, y, sample_weight, started, callback, stopped, proving)
         table = self._read_for_fit(X)
         settings = self._settings(get_loss(self.loss), table, started, stopped)
         classes, codes = class_codes(y, table.n_rows)
@@ -212,7 +219,7 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
         if earlier is not None and list(classes) != before:
             raise ValueError(f"warm_start: the classes are {list(classes)}, but the model knows {before}.")
         rounds = Rounds(self, X, y)
-        results = self._train(rows, held, classes, settings, earlier, rounds, callback)
+        results = self._train(rows, held, classes, settings, earlier, rounds, callback, proving)
         self.classes_ = classes
         self._remember_features(table)
         self._paths = tuple(result.path for result in results)
@@ -240,6 +247,7 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
         started: float,
         callback: Progress | None,
         stopped: Callable[[], bool],
+        proving: Proving | None,
     ) -> CardBoostClassifier:
         """The same with weak learners that are not, or not only, stumps."""
         for name, off in (*_STUMPS_ONLY.items(), ("warm_start", False)):
@@ -272,7 +280,7 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
             self.dictionary,
             X,
             rows.sign(1),
-            self._reporting(settings, rounds, callback, None),
+            self._reporting(settings, rounds, callback, None, proving),
             n_features=n_features,
             sample_weight=raw,
             class_weight=rows.facts(1, True, settings.threads).class_weight,
@@ -304,6 +312,7 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
         earlier: tuple[BoostingPath, ...] | None,
         rounds: Rounds,
         callback: Progress | None,
+        proving: Proving | None,
     ) -> list[TrainingResult]:
         """One ensemble for two classes, else one against the rest for every class, over the same stumps."""
         binary = len(classes) == 2
@@ -340,7 +349,7 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
                 own = replace(settings, started=now, time_limit=left / (len(targets) - k))
             label = "" if binary else f"{_plain(classes[target])!r} "
             fitted = self._reconstruction(rows.table, classes) if binary else None
-            results.append(train(task, self._reporting(own, rounds, callback, fitted, label)))
+            results.append(train(task, self._reporting(own, rounds, callback, fitted, proving, label)))
         return results
 
     def _reconstruction(self, table: Table, classes: NDArray[Any]) -> Callable[[Ensemble], dict[str, Any]]:

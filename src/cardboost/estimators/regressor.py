@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from cardboost.boosting.training import DataFacts, TrainingTask, train
+from cardboost.cardinality.exact import Progress as Proving
 from cardboost.data.weights import RowWeights
 from cardboost.estimators.base import BoostedCards, Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
@@ -133,8 +134,10 @@ class CardBoostRegressor(RegressorMixin, BoostedCards):
         sample_weight: Any,
         callback: Progress | None = None,
         stopped: Callable[[], bool] = lambda: False,
+        proving: Proving | None = None,
     ) -> CardBoostRegressor:
-        """``callback`` sees every round and ends generation by returning true; ``stopped`` ends searches."""
+        """``callback`` sees every round and ends generation by returning true; ``stopped`` ends searches;
+        ``proving`` is told how far the exact search is."""
         started = time.perf_counter()
         if self.loss != "squared":
             raise ValueError(f"loss must be 'squared'; got {self.loss!r}.")
@@ -185,7 +188,7 @@ class CardBoostRegressor(RegressorMixin, BoostedCards):
             known = {"n_features_in_": table.n_features, "_categorical": table.categorical}
             return {"ensemble_": ensemble, **known, **names}
 
-        result = train(task, self._reporting(settings, rounds, callback, fitted))
+        result = train(task, self._reporting(settings, rounds, callback, fitted, proving))
         self._remember_features(table)
         self._paths = (result.path,)
         self.ensemble_ = result.ensemble
