@@ -552,9 +552,9 @@ auto py_score_supports(In<double, 2> q, In<double, 1> gradient, In<double, 1> x0
 
 auto py_bound_nodes(int loss, Maybe<uint8_t, 2> packed, Maybe<double, 2> dense, In<double, 1> share, In<double, 1> l1,
                     In<double, 1> l2, In<double, 1> l0, In<double, 1> upper, In<uint8_t, 1> charged, int max_terms,
-                    Maybe<double, 1> caps, Maybe<uint8_t, 1> role, In<int8_t, 2> state, In<double, 2> start, In<double, 1> tau,
-                    Maybe<double, 2> centre, Maybe<double, 2> curve, Maybe<uint8_t, 1> curved, double cutoff, double objective, int max_steps,
-                    int threads) {
+                    In<int8_t, 2> state, In<double, 2> start, In<double, 1> tau, double cutoff, int max_steps,
+                    int threads, Maybe<double, 1> caps, Maybe<uint8_t, 1> role, double objective,
+                    Maybe<double, 2> centre, Maybe<double, 2> curve, Maybe<uint8_t, 1> curved) {
     const size_t n = l1.shape(0), m = share.shape(0), nodes = state.shape(0);
     require(loss == 0 || loss == 1, "bound_nodes: exponential or logistic loss only");
     require(packed.has_value() != dense.has_value(), "bound_nodes: give packed signs or dense columns");
@@ -735,8 +735,9 @@ NB_MODULE(_kernels, m) {
     m.def("score_supports", &py_score_supports, "q"_a, "gradient"_a, "x0"_a, "slope"_a, "curve"_a, "upper"_a,
           "members"_a, "offsets"_a, "tolerance"_a, "threads"_a);
     m.def("bound_nodes", &py_bound_nodes, "loss"_a, "packed"_a.none(), "dense"_a.none(), "share"_a, "l1"_a, "l2"_a,
-          "l0"_a, "upper"_a, "charged"_a, "max_terms"_a, "caps"_a.none(), "role"_a.none(), "state"_a, "start"_a, "tau"_a,
-          "centre"_a.none(), "curve"_a.none(), "curved"_a.none(), "cutoff"_a, "objective"_a, "max_steps"_a, "threads"_a);
+          "l0"_a, "upper"_a, "charged"_a, "max_terms"_a, "state"_a, "start"_a, "tau"_a, "cutoff"_a, "max_steps"_a,
+          "threads"_a, "caps"_a = nb::none(), "role"_a = nb::none(), "objective"_a = 0.0, "centre"_a = nb::none(),
+          "curve"_a = nb::none(), "curved"_a = nb::none());
     m.def("price_levels", &py_price_levels, "packed"_a, "s"_a, "l1"_a, "l2"_a, "l0"_a, "step"_a, "top"_a, "levels"_a);
     m.def("tabu_moves", &py_tabu_moves, "packed"_a, "s"_a, "l1"_a, "l2"_a, "l0"_a, "step"_a, "top"_a, "counted"_a,
           "max_terms"_a, "tenure"_a, "moves"_a, "tolerance"_a, "levels"_a.noconvert(), "until"_a.noconvert(),

@@ -39,6 +39,7 @@ MAY_IMPORT = {
     "cardinality": GROUND | {"dictionary", "master", "certificate.bounds"},
     "certificate": GROUND | {"master.problem"},
     "certificate.checker": set(),
+    "certificate.checker_curvature": set(),
     "certificate.checker_data": set(),
     "certificate.checker_format": set(),
     "model": {"_kernels", "losses", "data", "outputs"},

@@ -75,7 +75,7 @@ def test_a_nodes_bound_is_below_its_optimum_and_fixings_lose_nothing(seed):
         return
     best = least_in_node(enumeration_of(problem), state[0], k)
     cutoff = best + rng.choice([-0.01, 1e-6, 0.02])
-    bound, weights, _, _, fixed, branch = _kernels.bound_nodes(
+    bound, weights, _, _, fixed, branch, *_ = _kernels.bound_nodes(
         **columns, state=state, start=start, tau=np.zeros(1), cutoff=cutoff, max_steps=60, threads=1
     )
     assert bound[0] <= best + 1e-7
@@ -94,7 +94,7 @@ def test_weights_beyond_all_exponentials_do_no_harm(loss, steps):
     columns, A, rng = node_problem(3)
     columns |= {"loss": loss, "upper": np.full(A.shape[1], 2e3), "l2": np.zeros(A.shape[1])}
     state = random_states(rng, 4, A.shape[1], columns["charged"])
-    bound, weights, tau, value, _, _ = _kernels.bound_nodes(
+    bound, weights, tau, value, *_ = _kernels.bound_nodes(
         **columns, state=state, start=np.full(state.shape, 2e3), tau=np.zeros(4), cutoff=0.5,
         max_steps=steps, threads=1,
     )  # fmt: skip

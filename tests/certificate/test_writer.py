@@ -192,7 +192,7 @@ def test_weights_are_counted_without_the_intercepts_columns():
     assert bound["columns"] == 3
     assert bound["leaves"][0] == {
         "forced_in": [0], "forced_out": [2], "theta": 0.5, "intercept": 1.0,
-        "weights": [[1, 1.0], [2, 0.25]], "bound": 0.4,
+        "weights": [[1, 1.0], [2, 0.25]], "curve": None, "bound": 0.4,
     }  # fmt: skip
     assert intercept_of(weights, 0) == 0.0
     assert written(weights, 0.5, leaf, n_free=0)["solution"]["weights"][0] == [0, 0.25]

@@ -111,6 +111,11 @@ RIGHT = {
     },
 }  # fmt: skip
 
+CURVED = {
+    **RIGHT["bound_nodes"], "loss": 0, "max_steps": 0, "caps": np.ones(ROWS), "role": np.full(2, 2, np.uint8),
+    "objective": 1.0, "centre": np.zeros((3, 2)), "curve": np.ones((3, 2)), "curved": np.ones(3, np.uint8),
+}  # fmt: skip
+
 RAGGED = [np.zeros(10), np.zeros(9)]
 TEN = np.zeros(10)
 
@@ -354,3 +359,18 @@ def test_decimals_of_impossible_gaps_do_not_crash(gap):
     except ValueError:
         return
     assert isinstance(result, float)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("loss", 1), ("caps", np.ones(9)), ("caps", None), ("role", None), ("role", np.ones(3, np.uint8)),
+        ("objective", np.nan), ("objective", np.inf), ("centre", None), ("centre", np.zeros((2, 2))),
+        ("centre", np.full((3, 2), np.nan)), ("curve", np.zeros((3, 3))), ("curve", np.full((3, 2), np.inf)),
+        ("curve", None), ("curved", None), ("curved", np.ones(2, np.uint8)),
+    ],
+)  # fmt: skip
+def test_curvature_needs_caps_roles_and_centres_that_fit(name, value):
+    _kernels.bound_nodes(**CURVED)
+    with pytest.raises(ValueError, match="bound_nodes"):
+        _kernels.bound_nodes(**{**CURVED, name: value})

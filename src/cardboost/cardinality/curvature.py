@@ -1,9 +1,9 @@
 """How large margins can be in a choice that is better than the best one known (exponential loss).
 
-At weights w with row weights u the loss is its tangent plus sum u_i h(a_i (v - w)), h(x) = exp(-x) - 1 + x, and
-the tangent with the prices is at least the bound D(u). So every better v has sum u_i h(...) below the gap.
-Where margins stay under caps, h(x) >= q(cap - F) x^2 / 2 with q(x) = 2 h(x) / x^2, which makes that set an
-ellipsoid around w; its width in the direction of a row caps the row's margin, and lower caps narrow the
+At weights w with row weights u the loss is its tangent plus sum u_i h(a_i (v - w)), h(x) = exp(-x) - 1 + x,
+and the tangent with the prices is at least the bound D(u). So every better v has sum u_i h(...) below the
+gap. Where margins stay under caps, h(x) >= q(cap - F) x^2 / 2 with q(x) = 2 h(x) / x^2, which makes that set
+an ellipsoid around w; its width in the direction of a row caps the row's margin, and lower caps narrow the
 ellipsoid. The first caps are those of the box.
 """
 

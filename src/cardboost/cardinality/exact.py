@@ -201,10 +201,11 @@ class _Search:
             started = time.perf_counter()
             parts.append(
                 _kernels.bound_nodes(
-                    risk.loss.code, *self._columns, self.caps, self.role, state[own], start[own], tau[own],
-                    None if centre is None else centre[own], None if curve is None else curve[own],
+                    risk.loss.code, *self._columns, state[own], start[own], tau[own], self.cutoff, steps,
+                    risk.threads, self.caps, self.role, self.incumbent.objective,
+                    None if centre is None else centre[own],
+                    None if curve is None else curve[own],
                     None if curved is None else curved[own].astype(np.uint8),
-                    self.cutoff, self.incumbent.objective, steps, risk.threads,
                 )
             )  # fmt: skip
             # how nodes are handed over in parts makes no difference to any of them

@@ -1,10 +1,10 @@
 """How much curvature of the exponential loss a bound may set aside. Part of the checker; imports NumPy only.
 
-At any weights w with row weights u the loss is its tangent plus sum u_i h(a_i (v - w)), where h(x) =
-exp(-x) - 1 + x, and tangent and prices together are at least D(u). So where v costs no more than the objective,
-that sum is at most the room between them. If the margins of all such v stay below caps, h(x) is at least
-q(cap_i - F_i) x^2 / 2 with the falling function q(x) = 2 h(x) / x^2: v lies in an ellipsoid around w, whose
-width along a row is a cap again.
+At any weights w with row weights u the loss is its tangent plus sum u_i h(a_i (v - w)), h(x) = exp(-x) - 1 +
+x, and tangent and prices together are at least D(u). So where v costs no more than the objective, that sum is
+at most the room between them. If the margins of all such v stay below caps, h(x) >= q(cap_i - F_i) x^2 / 2
+with the falling function q(x) = 2 h(x) / x^2: v lies in an ellipsoid around w, whose width along a row is
+a cap again.
 
 A bound may then use the tangent at other weights plus sum d_j (v_j - w_j)^2 / 2, if the curvature that is
 left there, sum u_i q(cap_i - F_i) a_i a_i', exceeds the diagonal matrix of the d_j.

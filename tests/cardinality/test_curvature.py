@@ -1,0 +1,271 @@
+"""Curvature that every better choice leaves: caps and bounds hold, and the checker sees to both."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+from test_exact import hard_problem, least_in_node, matrix_problem, random_states
+from test_selection import enumeration_of, of_certificate
+
+from cardboost import CardBoostClassifier, _kernels
+from cardboost.cardinality import exact
+from cardboost.cardinality.curvature import ASIDE, PLAIN, REPEATS, column_roles, curvature_left, margin_caps
+from cardboost.cardinality.exact import exact_search
+from cardboost.cardinality.merge import merge_rows
+from cardboost.cardinality.polish import Polisher, polish
+from cardboost.cardinality.relaxation import pool_relaxation
+from cardboost.certificate import checker
+from cardboost.certificate.checker_curvature import Curvature
+from cardboost.master.problem import Prices
+from cardboost.solvers import select_columns
+from reference import curvature_left as slow_curvature_left
+from reference import curved_node_bound
+
+
+def curved_case(seed, rows=60, most=8):
+    """A problem with distinct columns and the exponential loss, and what the kernel needs for it."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, most + 1))
+    A = np.where(rng.random((rows, n)) < rng.uniform(0.5, 0.75, n), 1.0, -1.0)
+    if seed % 4 == 0:
+        A = A * rng.uniform(0.5, 1.5, (rows, n))
+    share = rng.random(rows) + 0.1
+    share /= share.sum()
+    k = int(rng.integers(1, n)) if seed % 3 == 0 else -1
+    full = lambda value: np.full(n, float(value))  # noqa: E731
+    prices = Prices(
+        rng.choice([0.0, 1e-3], n), full(rng.choice([0.0, 0.02])), full(0.0 if k >= 0 else 0.01),
+        rng.choice([0.8, 1.5], n), np.ones(n, dtype=bool),
+    )  # fmt: skip
+    problem = matrix_problem(A, share, "exponential", prices, None if k < 0 else k)
+    signs = seed % 4 != 0
+    arguments = {
+        "loss": 0, "packed": np.packbits(A.T < 0, axis=0, bitorder="little") if signs else None,
+        "dense": None if signs else np.ascontiguousarray(A.T), "share": share, "l1": prices.l1,
+        "l2": prices.l2, "l0": prices.l0, "upper": prices.max_weight, "charged": np.ones(n, np.uint8),
+        "max_terms": k,
+    }  # fmt: skip
+    return A, problem, arguments, rng
+
+
+def root_weights(arguments, n):
+    return _kernels.bound_nodes(
+        **arguments, state=np.zeros((1, n), np.int8), start=np.zeros((1, n)), tau=np.zeros(1), cutoff=9.0,
+        max_steps=60, threads=1,
+    )[1][0]  # fmt: skip
+
+
+def test_the_curvature_that_is_left():
+    x = np.concatenate(
+        [np.linspace(-4.0, 30.0, 500), np.geomspace(1e-12, 0.1, 60), -np.geomspace(1e-12, 0.1, 60)]
+    )
+    assert curvature_left(x) == pytest.approx(slow_curvature_left(x), rel=1e-7)
+    # and a tangent with so much curvature stays below the exponential up to the cap
+    for cap in (-1.0, 0.0, 0.5, 4.0):
+        d = np.linspace(-3.0, cap, 200)
+        q = curvature_left(np.array([cap]))[0]
+        assert (np.exp(-d) >= 1.0 - d + 0.5 * q * d * d - 1e-12).all()
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_no_better_choice_exceeds_a_cap(seed):
+    A, problem, arguments, rng = curved_case(seed)
+    n = A.shape[1]
+    polisher = Polisher(problem)
+    best, _ = polish(problem)
+    objective = best.objective * 1.03
+    for centre in (root_weights(arguments, n), 0.9 * root_weights(arguments, n), best.weights):
+        caps = margin_caps(problem, column_roles(problem), centre, objective)
+        assert caps is not None
+        assert (A @ best.weights <= caps + 1e-9).all()
+        for _ in range(60):
+            k = n if problem.max_terms is None else problem.max_terms
+            size = int(rng.integers(max(1, k - 2), k + 1))
+            at = polisher.refit(sorted(rng.choice(n, size, replace=False).tolist()))
+            for scale in (1.0, 1.1, 1.25, 0.8):
+                w = np.minimum(at.weights * scale, problem.prices.max_weight)
+                value = problem.objective(problem.risk.evaluate(A @ w).value, w)
+                if value <= objective:
+                    assert (A @ w <= caps + 1e-9).all()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bounds_with_curvature_are_those_of_the_twin_and_hold(seed):
+    A, problem, arguments, rng = curved_case(seed)
+    n, k = A.shape[1], arguments["max_terms"]
+    best, _ = polish(problem)
+    objective = best.objective
+    caps = margin_caps(problem, column_roles(problem), root_weights(arguments, n), objective)
+    state = random_states(rng, 8, n, arguments["charged"])
+    state[0] = 0
+    state = state[[k < 0 or np.count_nonzero(own == exact.IN) <= k for own in state]]
+    more = {
+        **arguments, "tau": np.zeros(len(state)), "cutoff": objective, "threads": 1, "caps": caps,
+        "role": column_roles(problem), "objective": objective, "curved": np.ones(len(state), np.uint8),
+    }  # fmt: skip
+    bound, weights, _, _, fixed, branch, centre, curve, plain = _kernels.bound_nodes(
+        **more, state=state, start=np.zeros(state.shape), max_steps=60, curve=np.zeros(state.shape)
+    )
+    again = _kernels.bound_nodes(**more, state=state, start=weights, centre=centre, curve=curve, max_steps=0)
+    enumeration = enumeration_of(problem)
+    for i, own in enumerate(state):
+        optimum = least_in_node(enumeration, own, k)
+        if optimum < objective:
+            assert bound[i] <= optimum + 1e-7
+            decided = np.where((own == 0) & (fixed[i] != 0), fixed[i], own)
+            assert least_in_node(enumeration, decided, k) <= optimum + 1e-7
+        assert bound[i] >= plain[i]
+        if curve[i].any():
+            assert again[0][i] == pytest.approx(bound[i], abs=1e-12)
+            value, least = curved_node_bound(
+                A, arguments, own, weights[i], centre[i], curve[i], caps, objective
+            )
+            assert least > 0.0
+            assert bound[i] == pytest.approx(value, abs=1e-7)
+    assert branch.dtype == np.int32
+
+
+def test_more_curvature_than_there_is_proves_nothing():
+    A, problem, arguments, _ = curved_case(1)
+    n = A.shape[1]
+    objective = polish(problem)[0].objective
+    role = column_roles(problem)
+    caps = margin_caps(problem, role, root_weights(arguments, n), objective)
+    more = {
+        **arguments, "state": np.zeros((1, n), np.int8), "tau": np.zeros(1), "cutoff": objective,
+        "threads": 1, "caps": caps, "role": role, "objective": objective, "curved": np.ones(1, np.uint8),
+    }  # fmt: skip
+    bound, weights, *_, centre, curve, plain = _kernels.bound_nodes(
+        **more, start=np.zeros((1, n)), curve=np.zeros((1, n)), max_steps=60
+    )
+    assert curve.any()
+    assert bound[0] > plain[0]
+    refused = _kernels.bound_nodes(**more, start=weights, centre=centre, curve=20.0 * curve, max_steps=0)
+    assert refused[0][0] < bound[0]
+    assert not refused[7].any()
+
+
+def test_repeated_and_opposite_columns_have_nothing_set_aside():
+    rng = np.random.default_rng(0)
+    A = np.where(rng.random((40, 4)) < 0.6, 1.0, -1.0)
+    A = np.column_stack([A, A[:, 1], -A[:, 2]])
+    full = lambda value: np.full(6, float(value))  # noqa: E731
+    charged = np.array([True, True, True, False, True, True])
+    prices = Prices(full(0.0), full(0.0), full(0.01), full(2.0), charged)
+    problem = merge_rows(matrix_problem(A, np.ones(40), "exponential", prices, None))
+    assert column_roles(problem).tolist() == [ASIDE, PLAIN, PLAIN, PLAIN, REPEATS, REPEATS]
+
+
+def test_curvature_closes_a_large_part_of_the_gap():
+    _, problem = hard_problem(2, rows=300, columns=16)
+    best, _ = polish(problem)
+    plain = pool_relaxation(problem, best.weights).leaf.bound
+    found = exact_search(problem, best, max_nodes=1)
+    assert found.root_bound > plain + 0.3 * (best.objective - plain)
+    assert found.centre is not None
+
+
+# ---------------------------------------------------------------- in certificates
+
+
+def curved_certificate(nodes=40):
+    rng = np.random.default_rng(7)
+    A = np.where(rng.random((90, 13)) < rng.uniform(0.55, 0.7, 13), 1.0, -1.0)
+    found = select_columns(A, l0=0.02, l1=1e-3, loss="exponential", method="exact", max_nodes=nodes)
+    content = found.certificate.to_dict()
+    curved = [leaf for leaf in content["bounds"][0]["leaves"] if leaf["curve"] is not None]
+    assert len(curved) >= 3
+    return A, found, content
+
+
+def sealed(content):
+    content["digest"] = checker.content_digest(content)
+    return content
+
+
+def test_the_checker_accepts_curves_and_needs_what_they_rely_on():
+    A, found, content = curved_certificate()
+    assert checker.check(content, A) == []
+    optimum = of_certificate(found.certificate, A, np.ones(len(A))).best(None)
+    assert found.lower_bound <= optimum + 1e-7
+
+    def faults(change):
+        broken = copy.deepcopy(content)
+        leaf = next(own for own in broken["bounds"][0]["leaves"] if own["curve"] is not None)
+        change(broken, leaf)
+        return checker.check(sealed(broken), A)
+
+    assert any("curve" in own for own in faults(lambda file, leaf: file["bounds"][0].update(caps=None)))
+    assert faults(lambda file, leaf: leaf.update(curve=None))
+    assert any(".curve" in own for own in faults(lambda file, leaf: leaf["curve"].update(aside="AAAA")))
+    assert any(".intercept" in own for own in faults(lambda file, leaf: leaf["curve"].update(intercept=1.0)))
+    assert any(
+        ".caps" in own for own in faults(lambda file, leaf: file["bounds"][0]["caps"].update(centre="x"))
+    )
+    assert any(
+        "exponential" in own for own in faults(lambda file, leaf: file["problem"].update(loss="logistic"))
+    )
+    assert any(".theta" in own or "curve" in own for own in faults(lambda file, leaf: leaf.update(theta=0.5)))
+    assert faults(lambda file, leaf: file.update(version=2))
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.5, 1.001, 1.5, 3.0, 30.0])
+def test_a_changed_curve_is_refused_or_its_bound_is_true(factor):
+    """The bound of the leaf is made to fit the change: only what the curvature allows may pass."""
+    A, found, content = curved_certificate()
+    optimum = of_certificate(found.certificate, A, np.ones(len(A))).best(None)
+    bound = content["bounds"][0]
+    passed = 0
+    for i, leaf in enumerate(bound["leaves"]):
+        if leaf["curve"] is None:
+            continue
+        broken = copy.deepcopy(content)
+        own = broken["bounds"][0]["leaves"][i]
+        pairs = checker.leaf_weights(leaf["curve"]["aside"], bound["columns"])
+        own["curve"]["aside"] = [[j, factor * d] for j, d in pairs]
+        evidence = checker.gather(broken, A)
+        own["bound"] = checker.evaluate_bound(broken, broken["bounds"][0], own, evidence)
+        faults = [fault for fault in checker.check(sealed(broken), A) if f"leaves[{i}]" in fault]
+        passed += not faults
+        if not faults and not leaf["forced_in"] and not leaf["forced_out"]:
+            assert own["bound"] <= optimum + 1e-7
+        if factor >= 3.0:
+            assert faults
+    assert passed or factor > 1.0
+
+
+def test_the_checkers_caps_hold():
+    A, problem, arguments, _ = curved_case(2)
+    A, first = np.unique(A, axis=0, return_index=True)
+    arguments["packed"] = np.ascontiguousarray(arguments["packed"][:, first])
+    arguments["share"] = np.full(len(A), 1.0 / len(A))
+    problem = matrix_problem(A, np.ones(len(A)), "exponential", problem.prices, None)
+    best, _ = polish(problem)
+    centre, n = root_weights(arguments, A.shape[1]), A.shape[1]
+    p = problem.prices
+    bound = _kernels.bound_nodes(
+        **arguments, state=np.zeros((1, n), np.int8), start=centre[None], tau=np.zeros(1), cutoff=9.0,
+        max_steps=0, threads=1,
+    )[0][0]  # fmt: skip
+    known = Curvature.make(
+        A, arguments["share"], np.zeros(n), p.max_weight, best.objective * 1.05, centre, bound
+    )
+    ours = margin_caps(problem, column_roles(problem), centre, best.objective * 1.05)
+    assert known.caps == pytest.approx(ours, rel=1e-5)
+    assert (A @ best.weights <= ours).all()
+    assert not known.allows(best.weights, np.full(n, 10.0), np.ones(n, dtype=bool))
+    assert not known.allows(best.weights, np.full(n, -0.1), np.ones(n, dtype=bool))
+
+
+def test_curves_of_a_classifier_with_an_intercept():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(150, 4))
+    y = X[:, 0] + 0.7 * X[:, 1] ** 2 + rng.normal(0.0, 0.8, 150) > 0.4
+    model = CardBoostClassifier(loss="exponential", max_terms=None, l0=0.01, hot_start=12, max_nodes=60).fit(
+        X, y
+    )
+    leaves = model.certificate_.leaves
+    assert any(leaf["curve"] is not None for leaf in leaves)
+    assert model.certificate_.faults(X, y) == []
