@@ -77,17 +77,41 @@ double row_pass(LossKind loss, int64_t m, const double* F, const double* share, 
     return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
-// curvature = u q(cap - F), q(x) = 2 (exp(-x) - 1 + x) / x^2: the exponential stays above its tangent at F plus
-// this much curvature on all margins up to the cap
+// What is left of the curvature of every row on margins between its floor and its cap: the loss stays above its
+// tangent at F plus so much curvature. With the distance x to an end it is 2 (loss(F + x) - loss(F) - loss'(F) x) / x^2
+// there, and the least of that at both ends and of the curvature at F: on either side it rises and then falls.
+// Near F, where this is a difference of equals, curvature falls at most by exp(-|x|).
 CARDBOOST_CLONES
-void cut_curvature(int64_t m, const double* F, const double* caps, const double* u, double* curvature) {
+void cut_curvature(LossKind loss, int64_t m, const double* F, const double* floors, const double* caps,
+                   const double* share, const double* u, double* left) {
+    if (loss == LossKind::exponential) {  // falls all the way: caps count
+        for (int64_t i = 0; i < m; ++i) {
+            const double x = caps[i] - F[i];
+            const bool near = x < 0.05 && x > -0.05;
+            const double y = near ? 1.0 : x;
+            const double far = 2.0 * (exp_poly(-y) - 1.0 + y) / (y * y);
+            const double series =
+                1.0 - x * (1.0 / 3.0 - x * (1.0 / 12.0 - x * (1.0 / 60.0 - x * (1.0 / 360.0 - x / 2520.0))));
+            left[i] = u[i] * (near ? series : far) * (1.0 - 1e-9);
+        }
+        return;
+    }
     for (int64_t i = 0; i < m; ++i) {
-        const double x = caps[i] - F[i];
-        const bool near = x < 0.05 && x > -0.05;
-        const double y = near ? 1.0 : x;
-        const double far = 2.0 * (exp_poly(-y) - 1.0 + y) / (y * y);
-        const double series = 1.0 - x * (1.0 / 3.0 - x * (1.0 / 12.0 - x * (1.0 / 60.0 - x * (1.0 / 360.0 - x / 2520.0))));
-        curvature[i] = u[i] * (near ? series : far) * (1.0 - 1e-9);
+        const double z = F[i], e = exp_poly(z < 0.0 ? z : -z), inverse = 1.0 / (1.0 + e);
+        const double here = log1p_poly(e) + (z < 0.0 ? -z : 0.0), slope = z < 0.0 ? inverse : e * inverse;
+        const double own = e * inverse * inverse;
+        double least = own;
+        for (int side = 0; side < 2; ++side) {
+            const double x = (side ? caps[i] : floors[i]) - z, size = x < 0.0 ? -x : x;
+            const bool near = size < 0.05;
+            const double y = near ? 1.0 : x, end = z + y;
+            const double there = log1p_poly(exp_poly(end < 0.0 ? end : -end)) + (end < 0.0 ? -end : 0.0);
+            const double far = 2.0 * (there - here + slope * y) / (y * y);
+            const double close = own * (1.0 - size * (1.0 / 3.0));
+            const double found = near ? close : far;
+            least = found < least ? found : least;
+        }
+        left[i] = share[i] * (least > 0.0 ? least : 0.0) * (1.0 - 1e-9);
     }
 }
 
@@ -175,7 +199,7 @@ public:
           knee_(problem.n), slope_(problem.n), H_(static_cast<size_t>(problem.n) * problem.n),
           factor_(static_cast<size_t>(problem.n) * problem.n), scratch_(problem.n), step_(problem.n),
           best_worth_(problem.n), plain_worth_(problem.n), mu_(problem.n), d_(problem.n), aside_(problem.n),
-          step_weights_(problem.n), caps_(problem.caps ? problem.m : 0), S_(square(problem)), P_(square(problem)),
+          step_weights_(problem.n), caps_(problem.caps ? problem.m : 0), floors_(caps_.size()), left_(caps_.size()), S_(square(problem)), P_(square(problem)),
           inverse_(square(problem)) {
         active_.reserve(problem.n);
         used_.reserve(problem.n);
@@ -291,8 +315,8 @@ private:
         // proofs are kept in single precision: what is checked here is what will be checked then
         round_all(centre);
         if (narrow(q.objective, centre)) {
-            curvature_left();
-            hessian(basis_);
+            cut();
+            hessian(basis_, left_);
         } else {
             best_ = plain;
             return;
@@ -342,7 +366,7 @@ private:
         std::copy(centre, centre + p_.n, weights);
     }
 
-    // caps_: margins that no better choice exceeds, from the ellipsoid around the centre that its bound leaves
+    // caps_ and floors_: margins of better choices are between them, from the ellipsoid around the centre that its bound leaves
     bool narrow(double objective, const double* centre) {
         std::copy(centre, centre + p_.n, w_.begin());
         best_ = -std::numeric_limits<double>::infinity();
@@ -351,35 +375,38 @@ private:
         const double room = objective - best_ + kRoom * (1.0 + std::fabs(objective));
         if (!(room > 0.0) || !std::isfinite(room)) return false;
         std::copy(p_.caps, p_.caps + p_.m, caps_.begin());
-        curvature_left();
+        std::copy(p_.floors, p_.floors + p_.m, floors_.begin());
+        cut();
         set_basis();
-        hessian(basis_);
+        hessian(basis_, left_);
         const int size = static_cast<int>(basis_.size());
         used_ = basis_;
         load_factor(0.0);
         if (!factorise_strictly(size, kPivot)) return false;
         small_inverse(size);
-        add_spans(2.0 * room);
+        narrow_rows(2.0 * room);
         return true;
     }
 
-    // caps_ = min(caps_, F + sqrt(scale * a' P a)), P_ over basis_
-    void add_spans(double scale) {
+    // caps_ and floors_: no further from F than sqrt(scale * a' P a), P_ over basis_
+    void narrow_rows(double scale) {
         const int size = static_cast<int>(basis_.size());
         double spans[kRows];
         for (int64_t first = 0; first < p_.m; first += kRows) {
             const int rows = static_cast<int>(std::min<int64_t>(kRows, p_.m - first));
             load_block(basis_, first, rows);
             block_spans(size, p_.n, P_.data(), block_.data(), spans);
-            for (int i = 0; i < rows; ++i)
-                caps_[first + i] = std::min(
-                    caps_[first + i], F_[first + i] + std::sqrt(std::max(0.0, spans[i]) * scale) * (1.0 + kWider));
+            for (int i = 0; i < rows; ++i) {
+                const double width = std::sqrt(std::max(0.0, spans[i]) * scale) * (1.0 + kWider), at = F_[first + i];
+                caps_[first + i] = std::min(caps_[first + i], at + width);
+                floors_[first + i] = std::max(floors_[first + i], at - width);
+            }
         }
     }
 
-    // curvature_: what is left of every row's curvature on the way from F to its cap
-    void curvature_left() {
-        cut_curvature(p_.m, F_.data(), caps_.data(), u_.data(), curvature_.data());
+    // left_: what is left of every row's curvature on its way from F to its floor or cap
+    void cut() {
+        cut_curvature(p_.loss, p_.m, F_.data(), floors_.data(), caps_.data(), p_.share, u_.data(), left_.data());
     }
 
     // d_: as large as can be with H_ - diag(d_) still positive definite; the sum of its logarithms counts
@@ -479,8 +506,8 @@ private:
         std::copy(weights, weights + p_.n, w_.begin());
         margins(w_.data());
         row_pass(p_.loss, p_.m, F_.data(), p_.share, u_.data(), curvature_.data());
-        curvature_left();
-        hessian(basis_);
+        cut();
+        hessian(basis_, left_);
         const int size = static_cast<int>(basis_.size());
         used_ = basis_;
         // rounding may differ when this is looked at again
@@ -588,8 +615,7 @@ private:
 
     // the quadratic model at w_: the curvature that is not set aside
     void model() {
-        if (p_.caps) std::copy(u_.begin(), u_.end(), curvature_.begin());  // exponential: row weights are curvatures
-        hessian(span_);
+        hessian(span_, curvature_);
         for (int j : span_) H_[static_cast<size_t>(j) * p_.n + j] -= d_[j];
     }
 
@@ -715,8 +741,8 @@ private:
         for (int b = 0; b < 256; ++b) h[0][b] += h[1][b];
     }
 
-    // H_ = sum of curvature_i a_ij a_ik over these columns, a block of rows at a time
-    void hessian(const std::vector<int>& columns) {
+    // H_ = sum of x_i a_ij a_ik over these columns, a block of rows at a time
+    void hessian(const std::vector<int>& columns, const std::vector<double>& x) {
         const int size = static_cast<int>(columns.size()), n = p_.n;
         gram_.resize(static_cast<size_t>(size) * size);
         std::fill(gram_.begin(), gram_.end(), 0.0);
@@ -725,7 +751,7 @@ private:
         for (int64_t first = 0; first < p_.m; first += kRows) {
             const int rows = static_cast<int>(std::min<int64_t>(kRows, p_.m - first));
             load_block(columns, first, rows);
-            scale_block(size, curvature_.data() + first, rows, block_.data(), scaled_.data());
+            scale_block(size, x.data() + first, rows, block_.data(), scaled_.data());
             gram_block(size, block_.data(), scaled_.data(), gram_.data());
         }
         for (int a = 0; a < size; ++a)
@@ -1043,7 +1069,7 @@ private:
     double tau_ = 0.0, risk_ = 0.0, best_ = 0.0, threshold_ = 0.0, next_ = 0.0;
     std::vector<int> active_, used_, seen_, span_, basis_;
     std::vector<double> F_, u_, curvature_, w_, target_, c_, worth_, terms_, r_, knee_, slope_, H_, factor_, scratch_, step_,
-        best_worth_, plain_worth_, mu_, d_, aside_, step_weights_, caps_, S_, P_, inverse_;
+        best_worth_, plain_worth_, mu_, d_, aside_, step_weights_, caps_, floors_, left_, S_, P_, inverse_;
     std::vector<double> gram_, block_, scaled_, inverse_column_, diagonal_;
 };
 

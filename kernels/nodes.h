@@ -15,9 +15,9 @@ struct ChoiceProblem {
     const double *l1, *l2, *l0, *upper;
     const uint8_t* charged;
     int max_terms;
-    // with the exponential loss: margins that no choice better than the objective exceeds, or null, and the role of
-    // every column (a ColumnRole)
-    const double* caps;
+    // margins between which those of all choices better than the objective are, or null, and the role of every
+    // column (a ColumnRole)
+    const double *floors, *caps;
     const uint8_t* role;
 };
 

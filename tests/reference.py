@@ -505,34 +505,42 @@ def node_bound(A, columns, state, w):
     return value - terms.sum()
 
 
-def curvature_left(x):
-    """2 (exp(-x) - 1 + x) / x^2 by its integral: twice the mean of (1 - t) exp(-t x) over t from 0 to 1."""
+def curvature_left(loss, F, floors, caps):
+    """The least mean of the loss's curvature from F to any margin between floor and cap, by quadrature.
+
+    The weights of the mean are 2 (1 - t) over t from 0 to 1.
+    """
     t, weight = np.polynomial.legendre.leggauss(60)
-    t, weight = 0.5 * (t + 1.0), 0.5 * weight
-    return 2.0 * (np.exp(-np.multiply.outer(x, t)) * (1.0 - t)) @ weight
+    t, weight = 0.5 * (t + 1.0), (1.0 - 0.5 * (t + 1.0)) * weight
+    ends = floors + np.linspace(0.0, 1.0, 41)[:, None] * (caps - floors)
+    margins = F[None, :, None] + (ends - F)[:, :, None] * t
+    curve = np.exp(-margins) if loss == 0 else 0.25 / np.cosh(0.5 * margins) ** 2
+    at_F = np.exp(-F) if loss == 0 else 0.25 / np.cosh(0.5 * F) ** 2
+    return np.minimum((curve @ weight).min(axis=0), np.where((floors <= F) & (caps >= F), at_F, np.inf))
 
 
-def curved_node_bound(A, columns, state, w, centre, aside, caps, objective):
+def curved_node_bound(A, columns, state, w, centre, aside, limits, objective):
     """The bound at w with curvature set aside, and the least eigenvalue of the curvature that remains.
 
-    Exponential loss; caps hold for the whole problem and are narrowed around the centre.
+    Floors and caps hold for the whole problem and are narrowed around the centre.
     """
-    share, inside = columns["share"], (state != 2) | (w != 0) | (centre != 0)
-    F = A @ centre
+    share, inside, loss = columns["share"], (state != 2) | (w != 0) | (centre != 0), columns["loss"]
+    (floors, caps), F = limits, A @ centre
     room = objective - node_bound(A, columns, state, centre)
-    left = (A * (share * np.exp(-F) * curvature_left(caps - F))[:, None]).T @ A
+    left = (A * (share * curvature_left(loss, F, floors, caps))[:, None]).T @ A
     spans = np.einsum("ij,jk,ik->i", A[:, inside], np.linalg.inv(left[np.ix_(inside, inside)]), A[:, inside])
-    caps = np.minimum(caps, F + np.sqrt(2.0 * room * spans))
-    F = A @ w
-    left = (A * (share * np.exp(-F) * curvature_left(caps - F))[:, None]).T @ A - np.diag(aside)
+    width, at = np.sqrt(2.0 * room * spans), A @ w
+    floors, caps, F = np.maximum(floors, F - width), np.minimum(caps, F + width), at
+    left = (A * (share * curvature_left(loss, F, floors, caps))[:, None]).T @ A - np.diag(aside)
     least = np.linalg.eigvalsh(left[np.ix_(inside, inside)])[0]
     # the tangent plus d (v - w)^2 / 2, minimised column by column
-    u = share * np.exp(-F)
+    risk = np.exp(-F) if loss == 0 else np.logaddexp(0.0, -F)
+    u = share * (np.exp(-F) if loss == 0 else 1.0 / (1.0 + np.exp(F)))
     v = np.linspace(0.0, 1.0, 20001)[:, None] * columns["upper"]
     values = (columns["l1"] - A.T @ u) * v + 0.5 * columns["l2"] * v * v + 0.5 * aside * (v - w) ** 2
     used, unused = values.min(axis=0) + columns["l0"], 0.5 * aside * w**2
     best = np.where(state == 1, used, np.where(state == 2, unused, np.minimum(used, unused)))
-    total = share @ np.exp(-F) + u @ F
+    total = share @ risk + u @ F
     if columns["max_terms"] < 0:
         return total + best.sum(), least
     gains = np.sort((unused - best)[state == 0])[::-1][: columns["max_terms"] - np.count_nonzero(state == 1)]

@@ -158,6 +158,7 @@ def bound_nodes(
     cutoff: float,
     max_steps: int,
     threads: int,
+    floors: F64 | None = None,
     caps: F64 | None = None,
     role: U8 | None = None,
     objective: float = 0.0,

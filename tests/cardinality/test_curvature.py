@@ -11,7 +11,14 @@ from test_selection import enumeration_of, of_certificate
 
 from cardboost import CardBoostClassifier, _kernels
 from cardboost.cardinality import exact
-from cardboost.cardinality.curvature import ASIDE, PLAIN, REPEATS, column_roles, curvature_left, margin_caps
+from cardboost.cardinality.curvature import (
+    ASIDE,
+    PLAIN,
+    REPEATS,
+    column_roles,
+    curvature_left,
+    margin_limits,
+)
 from cardboost.cardinality.exact import exact_search
 from cardboost.cardinality.merge import merge_rows
 from cardboost.cardinality.polish import Polisher, polish
@@ -25,7 +32,7 @@ from reference import curved_node_bound
 
 
 def curved_case(seed, rows=60, most=8):
-    """A problem with distinct columns and the exponential loss, and what the kernel needs for it."""
+    """A problem with distinct columns, and what the kernel needs for it."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, most + 1))
     A = np.where(rng.random((rows, n)) < rng.uniform(0.5, 0.75, n), 1.0, -1.0)
@@ -39,10 +46,11 @@ def curved_case(seed, rows=60, most=8):
         rng.choice([0.0, 1e-3], n), full(rng.choice([0.0, 0.02])), full(0.0 if k >= 0 else 0.01),
         rng.choice([0.8, 1.5], n), np.ones(n, dtype=bool),
     )  # fmt: skip
-    problem = matrix_problem(A, share, "exponential", prices, None if k < 0 else k)
+    loss = seed % 2
+    problem = matrix_problem(A, share, ("exponential", "logistic")[loss], prices, None if k < 0 else k)
     signs = seed % 4 != 0
     arguments = {
-        "loss": 0, "packed": np.packbits(A.T < 0, axis=0, bitorder="little") if signs else None,
+        "loss": loss, "packed": np.packbits(A.T < 0, axis=0, bitorder="little") if signs else None,
         "dense": None if signs else np.ascontiguousarray(A.T), "share": share, "l1": prices.l1,
         "l2": prices.l2, "l0": prices.l0, "upper": prices.max_weight, "charged": np.ones(n, np.uint8),
         "max_terms": k,
@@ -57,28 +65,35 @@ def root_weights(arguments, n):
     )[1][0]  # fmt: skip
 
 
-def test_the_curvature_that_is_left():
-    x = np.concatenate(
-        [np.linspace(-4.0, 30.0, 500), np.geomspace(1e-12, 0.1, 60), -np.geomspace(1e-12, 0.1, 60)]
-    )
-    assert curvature_left(x) == pytest.approx(slow_curvature_left(x), rel=1e-7)
-    # and a tangent with so much curvature stays below the exponential up to the cap
-    for cap in (-1.0, 0.0, 0.5, 4.0):
-        d = np.linspace(-3.0, cap, 200)
-        q = curvature_left(np.array([cap]))[0]
-        assert (np.exp(-d) >= 1.0 - d + 0.5 * q * d * d - 1e-12).all()
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+def test_the_curvature_that_is_left(loss):
+    rng = np.random.default_rng(0)
+    F = np.concatenate([rng.normal(0.0, 3.0, 300), np.zeros(100)])
+    floors = F - np.concatenate([rng.exponential(3.0, 300), np.geomspace(1e-9, 1.0, 100)])
+    caps = F + np.concatenate([rng.exponential(3.0, 300), np.geomspace(1.0, 1e-9, 100)])
+    found = curvature_left(loss, F, floors, caps)
+    slow = slow_curvature_left(int(loss == "logistic"), F, floors, caps)
+    assert (found <= slow * (1.0 + 1e-6)).all()
+    assert found == pytest.approx(slow, rel=5e-3)  # a little is given away where floor or cap are near
+    # a tangent with so much curvature stays below the loss from floor to cap
+    value = (lambda z: np.exp(-z)) if loss == "exponential" else (lambda z: np.logaddexp(0.0, -z))
+    slope = -np.exp(-F) if loss == "exponential" else -1.0 / (1.0 + np.exp(F))
+    for share in np.linspace(0.0, 1.0, 31):
+        x = floors + share * (caps - floors) - F
+        assert (value(F + x) >= value(F) + slope * x + 0.5 * found * x * x - 1e-12 * (1 + value(F))).all()
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_no_better_choice_exceeds_a_cap(seed):
+def test_no_better_choice_leaves_the_limits(seed):
     A, problem, arguments, rng = curved_case(seed)
     n = A.shape[1]
     polisher = Polisher(problem)
     best, _ = polish(problem)
     objective = best.objective * 1.03
     for centre in (root_weights(arguments, n), 0.9 * root_weights(arguments, n), best.weights):
-        caps = margin_caps(problem, column_roles(problem), centre, objective)
-        assert caps is not None
+        limits = margin_limits(problem, column_roles(problem), centre, objective)
+        assert limits is not None
+        floors, caps = limits
         assert (A @ best.weights <= caps + 1e-9).all()
         for _ in range(60):
             k = n if problem.max_terms is None else problem.max_terms
@@ -89,6 +104,7 @@ def test_no_better_choice_exceeds_a_cap(seed):
                 value = problem.objective(problem.risk.evaluate(A @ w).value, w)
                 if value <= objective:
                     assert (A @ w <= caps + 1e-9).all()
+                    assert (A @ w >= floors - 1e-9).all()
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -97,13 +113,15 @@ def test_bounds_with_curvature_are_those_of_the_twin_and_hold(seed):
     n, k = A.shape[1], arguments["max_terms"]
     best, _ = polish(problem)
     objective = best.objective
-    caps = margin_caps(problem, column_roles(problem), root_weights(arguments, n), objective)
+    limits = margin_limits(problem, column_roles(problem), root_weights(arguments, n), objective)
+    floors, caps = limits
     state = random_states(rng, 8, n, arguments["charged"])
     state[0] = 0
     state = state[[k < 0 or np.count_nonzero(own == exact.IN) <= k for own in state]]
     more = {
-        **arguments, "tau": np.zeros(len(state)), "cutoff": objective, "threads": 1, "caps": caps,
-        "role": column_roles(problem), "objective": objective, "curved": np.ones(len(state), np.uint8),
+        **arguments, "tau": np.zeros(len(state)), "cutoff": objective, "threads": 1, "floors": floors,
+        "caps": caps, "role": column_roles(problem), "objective": objective,
+        "curved": np.ones(len(state), np.uint8),
     }  # fmt: skip
     bound, weights, _, _, fixed, branch, centre, curve, plain = _kernels.bound_nodes(
         **more, state=state, start=np.zeros(state.shape), max_steps=60, curve=np.zeros(state.shape)
@@ -120,7 +138,7 @@ def test_bounds_with_curvature_are_those_of_the_twin_and_hold(seed):
         if curve[i].any():
             assert again[0][i] == pytest.approx(bound[i], abs=1e-12)
             value, least = curved_node_bound(
-                A, arguments, own, weights[i], centre[i], curve[i], caps, objective
+                A, arguments, own, weights[i], centre[i], curve[i], limits, objective
             )
             assert least > 0.0
             assert bound[i] == pytest.approx(value, abs=1e-7)
@@ -132,10 +150,11 @@ def test_more_curvature_than_there_is_proves_nothing():
     n = A.shape[1]
     objective = polish(problem)[0].objective
     role = column_roles(problem)
-    caps = margin_caps(problem, role, root_weights(arguments, n), objective)
+    floors, caps = margin_limits(problem, role, root_weights(arguments, n), objective)
     more = {
         **arguments, "state": np.zeros((1, n), np.int8), "tau": np.zeros(1), "cutoff": objective,
-        "threads": 1, "caps": caps, "role": role, "objective": objective, "curved": np.ones(1, np.uint8),
+        "threads": 1, "floors": floors, "caps": caps, "role": role, "objective": objective,
+        "curved": np.ones(1, np.uint8),
     }  # fmt: skip
     bound, weights, *_, centre, curve, plain = _kernels.bound_nodes(
         **more, start=np.zeros((1, n)), curve=np.zeros((1, n)), max_steps=60
@@ -170,10 +189,12 @@ def test_curvature_closes_a_large_part_of_the_gap():
 # ---------------------------------------------------------------- in certificates
 
 
-def curved_certificate(nodes=40):
+def curved_certificate(loss="exponential", nodes=40):
     rng = np.random.default_rng(7)
     A = np.where(rng.random((90, 13)) < rng.uniform(0.55, 0.7, 13), 1.0, -1.0)
-    found = select_columns(A, l0=0.02, l1=1e-3, loss="exponential", method="exact", max_nodes=nodes)
+    found = select_columns(
+        A, l0=0.02 if loss == "exponential" else 0.008, l1=1e-3, loss=loss, method="exact", max_nodes=nodes
+    )
     content = found.certificate.to_dict()
     curved = [leaf for leaf in content["bounds"][0]["leaves"] if leaf["curve"] is not None]
     assert len(curved) >= 3
@@ -185,8 +206,9 @@ def sealed(content):
     return content
 
 
-def test_the_checker_accepts_curves_and_needs_what_they_rely_on():
-    A, found, content = curved_certificate()
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+def test_the_checker_accepts_curves_and_needs_what_they_rely_on(loss):
+    A, found, content = curved_certificate(loss)
     assert checker.check(content, A) == []
     optimum = of_certificate(found.certificate, A, np.ones(len(A))).best(None)
     assert found.lower_bound <= optimum + 1e-7
@@ -204,17 +226,17 @@ def test_the_checker_accepts_curves_and_needs_what_they_rely_on():
     assert any(
         ".caps" in own for own in faults(lambda file, leaf: file["bounds"][0]["caps"].update(centre="x"))
     )
-    assert any(
-        "exponential" in own for own in faults(lambda file, leaf: file["problem"].update(loss="logistic"))
-    )
+    other = "logistic" if loss == "exponential" else "exponential"
+    assert faults(lambda file, leaf: file["problem"].update(loss=other))
     assert any(".theta" in own or "curve" in own for own in faults(lambda file, leaf: leaf.update(theta=0.5)))
     assert faults(lambda file, leaf: file.update(version=2))
 
 
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
 @pytest.mark.parametrize("factor", [0.0, 0.5, 1.001, 1.5, 3.0, 30.0])
-def test_a_changed_curve_is_refused_or_its_bound_is_true(factor):
+def test_a_changed_curve_is_refused_or_its_bound_is_true(factor, loss):
     """The bound of the leaf is made to fit the change: only what the curvature allows may pass."""
-    A, found, content = curved_certificate()
+    A, found, content = curved_certificate(loss)
     optimum = of_certificate(found.certificate, A, np.ones(len(A))).best(None)
     bound = content["bounds"][0]
     passed = 0
@@ -236,12 +258,13 @@ def test_a_changed_curve_is_refused_or_its_bound_is_true(factor):
     assert passed or factor > 1.0
 
 
-def test_the_checkers_caps_hold():
-    A, problem, arguments, _ = curved_case(2)
+@pytest.mark.parametrize("seed", [2, 5])
+def test_the_checkers_limits_are_ours(seed):
+    A, problem, arguments, _ = curved_case(seed)
     A, first = np.unique(A, axis=0, return_index=True)
     arguments["packed"] = np.ascontiguousarray(arguments["packed"][:, first])
     arguments["share"] = np.full(len(A), 1.0 / len(A))
-    problem = matrix_problem(A, np.ones(len(A)), "exponential", problem.prices, None)
+    problem = matrix_problem(A, np.ones(len(A)), problem.risk.loss.name, problem.prices, None)
     best, _ = polish(problem)
     centre, n = root_weights(arguments, A.shape[1]), A.shape[1]
     p = problem.prices
@@ -249,21 +272,21 @@ def test_the_checkers_caps_hold():
         **arguments, state=np.zeros((1, n), np.int8), start=centre[None], tau=np.zeros(1), cutoff=9.0,
         max_steps=0, threads=1,
     )[0][0]  # fmt: skip
-    known = Curvature.make(
-        A, arguments["share"], np.zeros(n), p.max_weight, best.objective * 1.05, centre, bound
-    )
-    ours = margin_caps(problem, column_roles(problem), centre, best.objective * 1.05)
-    assert known.caps == pytest.approx(ours, rel=1e-5)
-    assert (A @ best.weights <= ours).all()
+    rows, box, objective = (A, arguments["share"]), (np.zeros(n), p.max_weight), best.objective * 1.05
+    known = Curvature.make(problem.risk.loss.name, rows, box, objective, centre, bound)
+    ours = margin_limits(problem, column_roles(problem), centre, objective)
+    assert known.floors == pytest.approx(ours[0], rel=1e-4)
+    assert known.caps == pytest.approx(ours[1], rel=1e-4)
     assert not known.allows(best.weights, np.full(n, 10.0), np.ones(n, dtype=bool))
     assert not known.allows(best.weights, np.full(n, -0.1), np.ones(n, dtype=bool))
 
 
-def test_curves_of_a_classifier_with_an_intercept():
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+def test_curves_of_a_classifier_with_an_intercept(loss):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(150, 4))
     y = X[:, 0] + 0.7 * X[:, 1] ** 2 + rng.normal(0.0, 0.8, 150) > 0.4
-    model = CardBoostClassifier(loss="exponential", max_terms=None, l0=0.01, hot_start=12, max_nodes=60).fit(
+    model = CardBoostClassifier(loss=loss, max_terms=None, l2=0.0, l0=0.01, hot_start=12, max_nodes=60).fit(
         X, y
     )
     leaves = model.certificate_.leaves

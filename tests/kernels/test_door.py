@@ -112,7 +112,8 @@ RIGHT = {
 }  # fmt: skip
 
 CURVED = {
-    **RIGHT["bound_nodes"], "loss": 0, "max_steps": 0, "caps": np.ones(ROWS), "role": np.full(2, 2, np.uint8),
+    **RIGHT["bound_nodes"], "loss": 0, "max_steps": 0, "floors": -np.ones(ROWS),
+    "caps": np.ones(ROWS), "role": np.full(2, 2, np.uint8),
     "objective": 1.0, "centre": np.zeros((3, 2)), "curve": np.ones((3, 2)), "curved": np.ones(3, np.uint8),
 }  # fmt: skip
 
@@ -364,7 +365,8 @@ def test_decimals_of_impossible_gaps_do_not_crash(gap):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("loss", 1), ("caps", np.ones(9)), ("caps", None), ("role", None), ("role", np.ones(3, np.uint8)),
+        ("caps", np.ones(9)), ("caps", None), ("caps", np.full(ROWS, np.inf)), ("floors", np.ones(9)),
+        ("floors", None), ("floors", np.full(ROWS, np.nan)), ("role", None), ("role", np.ones(3, np.uint8)),
         ("objective", np.nan), ("objective", np.inf), ("centre", None), ("centre", np.zeros((2, 2))),
         ("centre", np.full((3, 2), np.nan)), ("curve", np.zeros((3, 3))), ("curve", np.full((3, 2), np.inf)),
         ("curve", None), ("curved", None), ("curved", np.ones(2, np.uint8)),

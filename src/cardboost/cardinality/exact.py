@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost import _kernels
-from cardboost.cardinality.curvature import column_roles, margin_caps
+from cardboost.cardinality.curvature import column_roles, margin_limits
 from cardboost.cardinality.merge import merge_rows, sign_bytes
 from cardboost.cardinality.polish import Incumbent, Polisher
 from cardboost.cardinality.problem import CardinalityProblem
@@ -35,6 +35,7 @@ _BATCH = 32  # nodes split at a time
 _STEPS = 60  # Newton steps per node at most
 _MOST_COLUMNS = 512
 _CURVED = 0.25  # part of the gap that curvature must close for the children to use it too
+_CURVED_WORK = 4  # times the work of a plain node
 _RETRY = 5  # columns decided before it is tried again
 _WAIT = 0.02  # seconds between two looks at the clock, about
 _FIRST_CHUNK = 4
@@ -90,10 +91,11 @@ def exact_search(
     if reason is not None:
         raise ValueError(reason)
     search = _Search(merge_rows(problem), incumbent, late)
+    search.begin()
     limit = np.inf if max_nodes is None else max_nodes
     if most_work is not None:
-        limit = min(limit, max(1.0, most_work // max(1, search.problem.pool.dense().size)))
-    search.begin()
+        entries = max(1, search.problem.pool.dense().size)
+        limit = min(limit, max(1.0, most_work // (entries * (_CURVED_WORK if search.bends else 1))))
     status = "optimal"
     while len(search.open):
         if search.tree.size + 2 > limit:
@@ -158,7 +160,7 @@ class _Search:
         if packed is None:
             dense = np.ascontiguousarray(merged.pool.dense().T, dtype=np.float64)
         p, k = merged.prices, merged.max_terms
-        self.caps: Array | None = None
+        self.limits: tuple[Array, Array] | None = None  # of margins in a better choice
         self.role: NDArray[np.uint8] | None = None
         self.root: Array | None = None
         self._columns = (
@@ -172,6 +174,11 @@ class _Search:
         self.batches = 0
         self._closed_at = np.inf  # the least bound that a node was closed with
         self._tried: set[bytes] = set()
+
+    @property
+    def bends(self) -> bool:
+        """Whether bounds use curvature."""
+        return self.limits is not None
 
     @property
     def cutoff(self) -> float:
@@ -196,13 +203,14 @@ class _Search:
     ) -> list[Any]:
         """What the kernel finds for these nodes, or for the first of them when time runs out."""
         risk, parts, done = self.problem.risk, [], 0
+        floors, caps = self.limits or (None, None)
         while done < len(state) and not (done and self.late()):
             own = slice(done, done + self._pace)
             started = time.perf_counter()
             parts.append(
                 _kernels.bound_nodes(
                     risk.loss.code, *self._columns, state[own], start[own], tau[own], self.cutoff, steps,
-                    risk.threads, self.caps, self.role, self.incumbent.objective,
+                    risk.threads, floors, caps, self.role, self.incumbent.objective,
                     None if centre is None else centre[own],
                     None if curve is None else curve[own],
                     None if curved is None else curved[own].astype(np.uint8),
@@ -221,13 +229,13 @@ class _Search:
             self.incumbent.weights[None, :].copy(),
             np.zeros(1),
         )
-        if self.problem.risk.loss.name == "exponential":
-            bound, weights, tau, *_ = self._bounds(state, start, tau)
-            start, centre = weights, weights[0].astype(np.float32).astype(np.float64)
-            if bound[0] < self.cutoff:
-                self.role = column_roles(self.problem)
-                self.caps = margin_caps(self.problem, self.role, centre, self.incumbent.objective)
-                self.role, self.root = (None, None) if self.caps is None else (self.role, centre)
+        bound, start, tau, *_ = self._bounds(state, start, tau)
+        if bound[0] < self.cutoff:
+            centre = start[0].astype(np.float32).astype(np.float64)
+            role = column_roles(self.problem)
+            self.limits = margin_limits(self.problem, role, centre, self.incumbent.objective)
+            if self.limits is not None:
+                self.role, self.root = role, centre
         self._add(state, start, tau, np.zeros((1, n)), np.full(1, n))
 
     def _add(
@@ -368,7 +376,7 @@ class _Search:
         self.late = lambda: False
         none = np.zeros(len(state))
         kept, curved = curve, np.asarray(curve.any(axis=1))
-        if self.caps is None:
+        if self.limits is None:
             found = self._bounds(state, weights, none, steps=0)
         else:
             found = self._bounds(state, weights, none, centre, curve, curved, steps=0)

@@ -80,8 +80,7 @@ def with_default_box(problem: CardinalityProblem, found: Incumbent) -> Cardinali
 
 def _leaf_bytes(problem: CardinalityProblem) -> int:
     """About what a leaf takes in a file: with curvature, three numbers to a column."""
-    curved = problem.risk.loss.name == "exponential"
-    return 250 + 18 * problem.pool.n_columns if curved else 130 + 6 * problem.pool.n_columns
+    return 250 + 18 * problem.pool.n_columns
 
 
 def select(

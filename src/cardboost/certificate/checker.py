@@ -221,7 +221,8 @@ def _curvature(certificate: dict[str, Any], bound: dict[str, Any], data: Evidenc
     everything = _at({"forced_in": [], "forced_out": []}, centre)
     value = evaluate_bound(certificate, bound, everything, data)
     at = _point(centre["intercept"], centre["centre"], bound, data)
-    return Curvature.make(a, data.share, low, box, certificate["solution"]["objective"], at, value)
+    objective = certificate["solution"]["objective"]
+    return Curvature.make(certificate["problem"]["loss"], (a, data.share), (low, box), objective, at, value)
 
 
 def _holds(

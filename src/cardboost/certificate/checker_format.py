@@ -278,8 +278,8 @@ def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
             path = f"bounds[{b}].leaves[{i}]"
             yield from _weight_faults(leaf["weights"], size, covered, f"{path}.weights")
             yield from _centre_faults(leaf.get("curve"), covered, boxed, f"{path}.curve")
-            if leaf.get("curve") is not None and certificate["problem"]["loss"] != "exponential":
-                yield f"{path}.curve: must be null unless the loss is exponential"
+            if leaf.get("curve") is not None and certificate["problem"]["loss"] == "squared":
+                yield f"{path}.curve: must be null for the squared loss"
             yield from _order_faults(leaf["forced_in"], covered, f"{path}.forced_in")
             yield from _order_faults(leaf["forced_out"], covered, f"{path}.forced_out")
             if set(leaf["forced_in"]) & set(leaf["forced_out"]):
