@@ -554,7 +554,7 @@ auto py_bound_nodes(int loss, Maybe<uint8_t, 2> packed, Maybe<double, 2> dense, 
                     In<double, 1> l2, In<double, 1> l0, In<double, 1> upper, In<uint8_t, 1> charged, int max_terms,
                     In<int8_t, 2> state, In<double, 2> start, In<double, 1> tau, double cutoff, int max_steps,
                     int threads, Maybe<double, 1> floors, Maybe<double, 1> caps, Maybe<uint8_t, 1> role, double objective,
-                    Maybe<double, 2> centre, Maybe<double, 2> curve, Maybe<uint8_t, 1> curved) {
+                    Maybe<double, 2> curve, Maybe<uint8_t, 1> curved) {
     const size_t n = l1.shape(0), m = share.shape(0), nodes = state.shape(0);
     require(loss == 0 || loss == 1, "bound_nodes: exponential or logistic loss only");
     require(packed.has_value() != dense.has_value(), "bound_nodes: give packed signs or dense columns");
@@ -578,15 +578,12 @@ auto py_bound_nodes(int loss, Maybe<uint8_t, 2> packed, Maybe<double, 2> dense, 
         require(std::isfinite(caps->data()[i]) && std::isfinite(floors->data()[i]), "bound_nodes: caps must be finite");
     require(caps.has_value() == role.has_value() && (!role || role->shape(0) == n), "bound_nodes: caps need roles");
     require(!caps || std::isfinite(objective), "bound_nodes: caps need an objective");
-    require(!curve || max_steps > 0 || (caps && centre), "bound_nodes: a curve needs caps and a centre");
+    require(!curve || caps, "bound_nodes: a curve needs caps");
     require(curve.has_value() == curved.has_value() && (!curved || curved->shape(0) == nodes),
             "bound_nodes: a curve is for nodes that say if they use it");
-    for (const auto* own : {&centre, &curve}) {
-        if (!*own) continue;
-        require((*own)->shape(0) == nodes && (*own)->shape(1) == n, "bound_nodes: nodes differ in size");
-        for (size_t k = 0; k < nodes * n; ++k)
-            require(std::isfinite((*own)->data()[k]), "bound_nodes: centres and curves must be finite");
-    }
+    require(!curve || (curve->shape(0) == nodes && curve->shape(1) == n), "bound_nodes: nodes differ in size");
+    for (size_t k = 0; curve && k < nodes * n; ++k)
+        require(curve->data()[k] >= 0.0 && std::isfinite(curve->data()[k]), "bound_nodes: a curve must be finite");
     ChoiceProblem problem{static_cast<LossKind>(loss), static_cast<int>(n), static_cast<int64_t>(m),
                           packed ? packed->data() : nullptr, dense ? dense->data() : nullptr, share.data(), l1.data(),
                           l2.data(), l0.data(), upper.data(), charged.data(), max_terms,
@@ -599,8 +596,7 @@ auto py_bound_nodes(int loss, Maybe<uint8_t, 2> packed, Maybe<double, 2> dense, 
     {
         nb::gil_scoped_release release;
         bound_nodes(problem, static_cast<int64_t>(nodes),
-                    {state.data(), start.data(), tau.data(), centre ? centre->data() : nullptr,
-                     curve ? curve->data() : nullptr, curved ? curved->data() : nullptr, cutoff, objective, max_steps},
+                    {state.data(), start.data(), tau.data(), curve ? curve->data() : nullptr, curved ? curved->data() : nullptr, cutoff, objective, max_steps},
                     threads,
                     {bound.data(), weights.data(), tau_out.data(), value.data(), fixed.data(), branch.data(),
                      centre_out.data(), curve_out.data(), plain.data()});
@@ -739,7 +735,7 @@ NB_MODULE(_kernels, m) {
           "members"_a, "offsets"_a, "tolerance"_a, "threads"_a);
     m.def("bound_nodes", &py_bound_nodes, "loss"_a, "packed"_a.none(), "dense"_a.none(), "share"_a, "l1"_a, "l2"_a,
           "l0"_a, "upper"_a, "charged"_a, "max_terms"_a, "state"_a, "start"_a, "tau"_a, "cutoff"_a, "max_steps"_a,
-          "threads"_a, "floors"_a = nb::none(), "caps"_a = nb::none(), "role"_a = nb::none(), "objective"_a = 0.0, "centre"_a = nb::none(),
+          "threads"_a, "floors"_a = nb::none(), "caps"_a = nb::none(), "role"_a = nb::none(), "objective"_a = 0.0,
           "curve"_a = nb::none(), "curved"_a = nb::none());
     m.def("price_levels", &py_price_levels, "packed"_a, "s"_a, "l1"_a, "l2"_a, "l0"_a, "step"_a, "top"_a, "levels"_a);
     m.def("tabu_moves", &py_tabu_moves, "packed"_a, "s"_a, "l1"_a, "l2"_a, "l0"_a, "step"_a, "top"_a, "counted"_a,

@@ -24,6 +24,7 @@ constexpr double kPivot = 1e-8;     // share of a column's curvature that no oth
 constexpr double kSpare = 1e-8;     // share of the mean curvature of a column that is not set aside
 constexpr double kBarrier = 0.02;
 constexpr int kAsideRounds = 12;
+constexpr int kTries = 6;  // times that curvature set aside is made smaller before it is given up
 
 // sums over eight signs, indexed by their byte
 void fill_signs(const double* w, int size, double* table) {
@@ -181,7 +182,7 @@ void block_spans(int size, int stride, const double* P, const double* block, dou
 // One node, as NodeInputs describes them.
 struct NodeQuestion {
     const int8_t* state;
-    const double *start, *centre, *curve;
+    const double *start, *curve;
     double tau, cutoff, objective;
     int max_steps;
 };
@@ -199,7 +200,7 @@ public:
           knee_(problem.n), slope_(problem.n), H_(static_cast<size_t>(problem.n) * problem.n),
           factor_(static_cast<size_t>(problem.n) * problem.n), scratch_(problem.n), step_(problem.n),
           best_worth_(problem.n), plain_worth_(problem.n), mu_(problem.n), d_(problem.n), aside_(problem.n),
-          step_weights_(problem.n), caps_(problem.caps ? problem.m : 0), floors_(caps_.size()), left_(caps_.size()), S_(square(problem)), P_(square(problem)),
+          step_weights_(problem.n), caps_(problem.caps ? problem.m : 0), floors_(caps_.size()), left_(caps_.size()), S_(square(problem)), P_(square(problem)), plain_H_(square(problem)),
           inverse_(square(problem)) {
         active_.reserve(problem.n);
         used_.reserve(problem.n);
@@ -220,14 +221,21 @@ public:
         double value = 0.0;
         *plain = 0.0;
         std::fill(curve, curve + p_.n, 0.0);
-        if (q.max_steps == 0 && q.curve && std::any_of(q.curve, q.curve + p_.n, [](double x) { return x > 0.0; })) {
-            recheck(q, weights, centre, curve);
-        } else {
-            value = newton(q.cutoff, q.max_steps, weights);
-            std::copy(weights, weights + p_.n, centre);
-            *plain = best_;
-            if (q.max_steps > 0 && p_.caps && q.curve && !decided_ && best_ < q.cutoff) curved(q, weights, centre, curve, &value);
+        if (q.max_steps == 0 && q.curve) {
+            // a bound of the search, at the same weights: the curvature was found to be there
+            span_.clear();
+            for (int j = 0; j < p_.n; ++j) {
+                if (state_[j] != kOut || q.start[j] != 0.0) span_.push_back(j);
+                if (p_.role[j] == kAside) d_[j] = q.curve[j];
+                mu_[j] += d_[j];
+            }
+            std::copy(q.curve, q.curve + p_.n, curve);
         }
+        value = newton(q.cutoff, q.max_steps, weights);
+        std::copy(weights, weights + p_.n, centre);
+        *plain = best_;
+        if (q.max_steps > 0 && p_.caps && q.curve && !decided_ && best_ < q.cutoff)
+            curved(q, weights, centre, curve, &value);
         best_ = std::max(best_, 0.0);  // no loss is negative
         *bound = best_;
         *tau_out = tau_;
@@ -243,7 +251,7 @@ public:
 
 private:
     // Newton steps on the relaxation from w_; `weights` takes those of the best bound, the last value is returned
-    double newton(double cutoff, int max_steps, double* weights) {
+    double newton(double cutoff, int max_steps, double* weights, bool fresh = false) {
         best_ = -std::numeric_limits<double>::infinity();
         set_prices();
         evaluate(w_.data());
@@ -256,12 +264,14 @@ private:
         threshold_ = next_ = 0.0;
         note(weights);
         double value = risk_ + price(w_.data());
-        bool fresh = false;
+        has_model_ = fresh;
         int finishing = 0;
         const double enough = decided_ ? 0.0 : kEnough;
         for (int step = 0; step < max_steps && best_ < cutoff; ++step) {
             if (!fresh) model();
+            const bool old = fresh;
             fresh = false;
+            has_model_ = true;
             minimise_model();
             const double before = risk_ + price(w_.data());  // at the new multiplier
             const double promised = model_drop();
@@ -293,6 +303,7 @@ private:
                 evaluate(w_.data());
                 risk_ = old_risk;
                 value = before;
+                if (old) continue;  // the model was that of another point
                 break;
             }
             note(weights);
@@ -314,22 +325,31 @@ private:
         const double plain_value = *value, plain_tau = tau_;
         // proofs are kept in single precision: what is checked here is what will be checked then
         round_all(centre);
-        if (narrow(q.objective, centre)) {
+        const bool modelled = has_model_;
+        if (modelled) std::copy(H_.begin(), H_.end(), plain_H_.begin());
+        if (!narrow(q.objective, centre)) {
+            best_ = plain;
+            return;
+        }
+        // with the parent's curvature a first point is found, and more may be set aside there; else it is found here
+        const bool known = modelled && inherit(q.curve);
+        if (!known) {
             cut();
             hessian(basis_, left_);
-        } else {
-            best_ = plain;
-            return;
-        }
-        if (!set_aside(q.curve)) {
-            best_ = plain;
-            return;
+            if (!set_aside(q.curve)) {
+                best_ = plain;
+                return;
+            }
         }
         for (int j : active_) mu_[j] = p_.l2[j] + d_[j];
+        if (modelled) {
+            std::copy(plain_H_.begin(), plain_H_.end(), H_.begin());
+            for (int j : span_) H_[static_cast<size_t>(j) * p_.n + j] -= d_[j];
+        }
         std::copy(centre, centre + p_.n, w_.begin());
-        *value = newton(q.cutoff, q.max_steps, step_weights_.data());
+        *value = newton(q.cutoff, q.max_steps, step_weights_.data(), modelled);
         round_all(step_weights_.data());
-        if (hold(step_weights_.data(), 6) && best_ > plain) {
+        if (hold(step_weights_.data(), known) && best_ > plain) {
             std::copy(step_weights_.begin(), step_weights_.end(), weights);
             std::copy(d_.begin(), d_.end(), curve);
             return;
@@ -345,33 +365,13 @@ private:
         set_prices();
     }
 
-    // the bound of given weights and curvature, or that of the centre where it does not hold
-    void recheck(const NodeQuestion& q, double* weights, double* centre, double* curve) {
-        std::copy(q.start, q.start + p_.n, weights);
-        std::copy(q.centre, q.centre + p_.n, centre);
-        span_.clear();
-        for (int j = 0; j < p_.n; ++j)
-            if (state_[j] != kOut || weights[j] != 0.0 || centre[j] != 0.0) span_.push_back(j);
-        const bool found = narrow(q.objective, centre);
-        const double plain = best_;
-        if (found) {
-            for (int j : span_)
-                if (p_.role[j] == kAside) d_[j] = std::max(0.0, q.curve[j]);
-            if (hold(weights, 1) && best_ > plain) {
-                std::copy(d_.begin(), d_.end(), curve);
-                return;
-            }
-        }
-        best_ = plain;
-        std::copy(centre, centre + p_.n, weights);
-    }
-
     // caps_ and floors_: margins of better choices are between them, from the ellipsoid around the centre that its bound leaves
     bool narrow(double objective, const double* centre) {
         std::copy(centre, centre + p_.n, w_.begin());
         best_ = -std::numeric_limits<double>::infinity();
         evaluate(w_.data());
         note(scratch_.data());
+        best_ = std::max(best_, 0.0);
         const double room = objective - best_ + kRoom * (1.0 + std::fabs(objective));
         if (!(room > 0.0) || !std::isfinite(room)) return false;
         std::copy(p_.caps, p_.caps + p_.m, caps_.begin());
@@ -474,6 +474,19 @@ private:
         return true;
     }
 
+    // d_: the parent's, where it has one for every open column
+    bool inherit(const double* start) {
+        std::fill(d_.begin(), d_.end(), 0.0);
+        bool any = false;
+        for (int j : basis_) {
+            if (!is_open(j) || p_.role[j] != kAside) continue;
+            if (!(start[j] > 0.0)) return false;
+            d_[j] = start[j];
+            any = true;
+        }
+        return any;
+    }
+
     // aside_: that of the parent, smaller if it must be, or a share of what every column has by itself
     bool begin_aside(const double* start, int first, int open) {
         const int n = p_.n;
@@ -501,18 +514,22 @@ private:
         return true;
     }
 
-    // whether the curvature that is left at `weights` allows d_, made smaller a few times if need be; sets the bound
-    bool hold(const double* weights, int tries) {
+    // whether the curvature that is left at `weights` allows d_, chosen `anew` or made smaller a few times if need be;
+    // sets the bound
+    bool hold(const double* weights, bool anew) {
         std::copy(weights, weights + p_.n, w_.begin());
         margins(w_.data());
         row_pass(p_.loss, p_.m, F_.data(), p_.share, u_.data(), curvature_.data());
         cut();
         hessian(basis_, left_);
+        if (anew) {
+            std::copy(d_.begin(), d_.end(), plain_H_.begin());
+            if (!set_aside(plain_H_.data())) return false;
+        }
         const int size = static_cast<int>(basis_.size());
         used_ = basis_;
-        // rounding may differ when this is looked at again
-        const double spare = (tries > 1 ? 2.0 : 1.0) * kSpare * mean_curvature();
-        for (int k = 0; k < tries; ++k) {
+        const double spare = kSpare * mean_curvature();
+        for (int k = 0; k < kTries; ++k) {
             load_factor(-spare);
             for (int a = 0; a < size; ++a) factor_[static_cast<size_t>(a) * p_.n + a] -= d_[used_[a]];
             if (factorise_strictly(size)) {
@@ -1064,12 +1081,12 @@ private:
     const ChoiceProblem& p_;
     const int groups_;
     const int8_t* state_ = nullptr;
-    bool limited_ = false, decided_ = false;
+    bool limited_ = false, decided_ = false, has_model_ = false;
     int slots_ = 0;
     double tau_ = 0.0, risk_ = 0.0, best_ = 0.0, threshold_ = 0.0, next_ = 0.0;
     std::vector<int> active_, used_, seen_, span_, basis_;
     std::vector<double> F_, u_, curvature_, w_, target_, c_, worth_, terms_, r_, knee_, slope_, H_, factor_, scratch_, step_,
-        best_worth_, plain_worth_, mu_, d_, aside_, step_weights_, caps_, floors_, left_, S_, P_, inverse_;
+        best_worth_, plain_worth_, mu_, d_, aside_, step_weights_, caps_, floors_, left_, S_, P_, plain_H_, inverse_;
     std::vector<double> gram_, block_, scaled_, inverse_column_, diagonal_;
 };
 
@@ -1084,7 +1101,7 @@ void bound_nodes(const ChoiceProblem& problem, int64_t nodes, const NodeInputs& 
         NodeSolver solver(problem);
 #pragma omp for schedule(dynamic, 1)
         for (int64_t k = 0; k < nodes; ++k)
-            solver.solve({in.state + k * n, in.start + k * n, in.centre ? in.centre + k * n : nullptr,
+            solver.solve({in.state + k * n, in.start + k * n,
                           in.curve && in.curved[k] ? in.curve + k * n : nullptr, in.tau[k], in.cutoff, in.objective, in.max_steps},
                          out.bound + k, out.weights + k * n, out.tau + k, out.value + k, out.fixed + k * n,
                          out.branch + k, out.centre + k * n, out.curve + k * n, out.plain + k);

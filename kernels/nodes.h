@@ -31,12 +31,11 @@ enum ColumnState : int8_t { kFree = 0, kIn = 1, kOut = 2 };
 // Nodes to bound. `start`: weights to begin with; `tau`: the multiplier of the size limit; `curve`: curvature set
 // aside by the parent, or null. A bound of `cutoff` is enough. `objective`: that of the best choice known, which
 // caps rely on. With max_steps 0 only the bound at `start` is computed, whatever its weights say of columns that
-// are out: with its `curve` if that is not zero and holds, else at `centre`.
+// are out, and with `curve` as it is: one that the search has found to hold.
 struct NodeInputs {
     const int8_t* state;
     const double* start;
     const double* tau;
-    const double* centre;  // null without max_steps 0
     const double* curve;
     const uint8_t* curved;  // which nodes are to use curvature; with `curve`
     double cutoff, objective;

@@ -162,7 +162,6 @@ def bound_nodes(
     caps: F64 | None = None,
     role: U8 | None = None,
     objective: float = 0.0,
-    centre: F64 | None = None,
     curve: F64 | None = None,
     curved: U8 | None = None,
 ) -> tuple[F64, F64, F64, F64, I8, I32, F64, F64, F64]: ...

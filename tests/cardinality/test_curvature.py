@@ -126,7 +126,7 @@ def test_bounds_with_curvature_are_those_of_the_twin_and_hold(seed):
     bound, weights, _, _, fixed, branch, centre, curve, plain = _kernels.bound_nodes(
         **more, state=state, start=np.zeros(state.shape), max_steps=60, curve=np.zeros(state.shape)
     )
-    again = _kernels.bound_nodes(**more, state=state, start=weights, centre=centre, curve=curve, max_steps=0)
+    again = _kernels.bound_nodes(**more, state=state, start=weights, curve=curve, max_steps=0)
     enumeration = enumeration_of(problem)
     for i, own in enumerate(state):
         optimum = least_in_node(enumeration, own, k)
@@ -143,27 +143,6 @@ def test_bounds_with_curvature_are_those_of_the_twin_and_hold(seed):
             assert least > 0.0
             assert bound[i] == pytest.approx(value, abs=1e-7)
     assert branch.dtype == np.int32
-
-
-def test_more_curvature_than_there_is_proves_nothing():
-    A, problem, arguments, _ = curved_case(1)
-    n = A.shape[1]
-    objective = polish(problem)[0].objective
-    role = column_roles(problem)
-    floors, caps = margin_limits(problem, role, root_weights(arguments, n), objective)
-    more = {
-        **arguments, "state": np.zeros((1, n), np.int8), "tau": np.zeros(1), "cutoff": objective,
-        "threads": 1, "floors": floors, "caps": caps, "role": role, "objective": objective,
-        "curved": np.ones(1, np.uint8),
-    }  # fmt: skip
-    bound, weights, *_, centre, curve, plain = _kernels.bound_nodes(
-        **more, start=np.zeros((1, n)), curve=np.zeros((1, n)), max_steps=60
-    )
-    assert curve.any()
-    assert bound[0] > plain[0]
-    refused = _kernels.bound_nodes(**more, start=weights, centre=centre, curve=20.0 * curve, max_steps=0)
-    assert refused[0][0] < bound[0]
-    assert not refused[7].any()
 
 
 def test_repeated_and_opposite_columns_have_nothing_set_aside():

@@ -215,7 +215,7 @@ def test_progress_is_told_and_time_is_kept():
     seen = []
     calls = iter(range(10**6))
     found = exact_search(
-        problem, start, late=lambda: next(calls) > 20, progress=lambda *facts: seen.append(facts)
+        problem, start, late=lambda: next(calls) > 3, progress=lambda *facts: seen.append(facts)
     )
     assert found.status == "time limit"
     assert seen

@@ -114,7 +114,7 @@ RIGHT = {
 CURVED = {
     **RIGHT["bound_nodes"], "loss": 0, "max_steps": 0, "floors": -np.ones(ROWS),
     "caps": np.ones(ROWS), "role": np.full(2, 2, np.uint8),
-    "objective": 1.0, "centre": np.zeros((3, 2)), "curve": np.ones((3, 2)), "curved": np.ones(3, np.uint8),
+    "objective": 1.0, "curve": np.ones((3, 2)), "curved": np.ones(3, np.uint8),
 }  # fmt: skip
 
 RAGGED = [np.zeros(10), np.zeros(9)]
@@ -367,9 +367,9 @@ def test_decimals_of_impossible_gaps_do_not_crash(gap):
     [
         ("caps", np.ones(9)), ("caps", None), ("caps", np.full(ROWS, np.inf)), ("floors", np.ones(9)),
         ("floors", None), ("floors", np.full(ROWS, np.nan)), ("role", None), ("role", np.ones(3, np.uint8)),
-        ("objective", np.nan), ("objective", np.inf), ("centre", None), ("centre", np.zeros((2, 2))),
-        ("centre", np.full((3, 2), np.nan)), ("curve", np.zeros((3, 3))), ("curve", np.full((3, 2), np.inf)),
-        ("curve", None), ("curved", None), ("curved", np.ones(2, np.uint8)),
+        ("objective", np.nan), ("objective", np.inf), ("curve", np.full((3, 2), -1.0)),
+        ("curve", np.zeros((3, 3))), ("curve", np.full((3, 2), np.inf)), ("curve", None), ("curved", None),
+        ("curved", np.ones(2, np.uint8)),
     ],
 )  # fmt: skip
 def test_curvature_needs_caps_roles_and_centres_that_fit(name, value):

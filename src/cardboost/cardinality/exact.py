@@ -35,7 +35,7 @@ _BATCH = 32  # nodes split at a time
 _STEPS = 60  # Newton steps per node at most
 _MOST_COLUMNS = 512
 _CURVED = 0.25  # part of the gap that curvature must close for the children to use it too
-_CURVED_WORK = 4  # times the work of a plain node
+_CURVED_WORK = 3  # times the work of a plain node
 _RETRY = 5  # columns decided before it is tried again
 _WAIT = 0.02  # seconds between two looks at the clock, about
 _FIRST_CHUNK = 4
@@ -196,7 +196,6 @@ class _Search:
         state: NDArray[np.int8],
         start: Array,
         tau: Array,
-        centre: Array | None = None,
         curve: Array | None = None,
         curved: NDArray[np.bool_] | None = None,
         steps: int = _STEPS,
@@ -211,7 +210,6 @@ class _Search:
                 _kernels.bound_nodes(
                     risk.loss.code, *self._columns, state[own], start[own], tau[own], self.cutoff, steps,
                     risk.threads, floors, caps, self.role, self.incumbent.objective,
-                    None if centre is None else centre[own],
                     None if curve is None else curve[own],
                     None if curved is None else curved[own].astype(np.uint8),
                 )
@@ -248,7 +246,7 @@ class _Search:
         n_open = np.count_nonzero((state == FREE) & self.problem.prices.charged, axis=1)
         curved = n_open <= least
         bound, weights, tau, value, fixed, branch, centre, curve, plain = self._bounds(
-            state, start, tau, None, curve, curved
+            state, start, tau, curve if self.bends else None, curved if self.bends else None
         )
         if len(bound) < len(state):  # no time: the split is undone
             return False
@@ -375,17 +373,21 @@ class _Search:
         """Leaves with the bounds that their weights prove as kept; those that fall short are solved anew."""
         self.late = lambda: False
         none = np.zeros(len(state))
-        kept, curved = curve, np.asarray(curve.any(axis=1))
+        curve[(state == OUT) & (weights == 0.0) & (centre == 0.0)] = 0.0  # these columns stay where they are
+        curved = np.asarray(curve.any(axis=1))
         if self.limits is None:
             found = self._bounds(state, weights, none, steps=0)
         else:
-            found = self._bounds(state, weights, none, centre, curve, curved, steps=0)
-        bound, weights, *_, centre, curve, _ = found
+            found = self._bounds(state, weights, none, curve, curved, steps=0)
+        bound, weights = found[:2]
         wanted = np.minimum(expected, self.cutoff)
         short = np.flatnonzero(bound < wanted - CLOSED * np.maximum(1.0, wanted))
         if len(short):
             again, exact, *_, exact_centre, exact_curve, _ = self._bounds(
-                state[short], weights[short], none[short], None, kept[short], curved[short]
+                state[short],
+                weights[short],
+                none[short],
+                *((curve[short], curved[short]) if self.bends else (None, None)),
             )
             better = again > bound[short]
             for old, new in ((weights, exact), (centre, exact_centre), (curve, exact_curve)):

@@ -200,10 +200,11 @@ def _at(leaf: dict[str, Any], point: dict[str, Any]) -> dict[str, Any]:
     return {**leaf, "intercept": point["intercept"], "weights": point["centre"], "theta": 1.0, "curve": None}
 
 
-def _point(intercept: float, weights: Any, bound: dict[str, Any], data: Evidence) -> Floats:
-    """Weights as an array; for stumps the intercept comes first."""
-    dense = _dense(leaf_weights(weights, bound["columns"]), bound["columns"])
-    return dense if isinstance(data.columns, Matrix) else np.append(intercept, dense)
+def _point(point: dict[str, Any], key: str, certificate: dict[str, Any], columns: int) -> Floats:
+    """Weights as an array; the intercept, where there is one, comes first."""
+    dense = _dense(leaf_weights(point[key], columns), columns)
+    boxed = certificate["problem"]["intercept_box"] is not None
+    return np.append(point["intercept"], dense) if boxed else dense
 
 
 def _curvature(certificate: dict[str, Any], bound: dict[str, Any], data: Evidence) -> Curvature | None:
@@ -213,14 +214,14 @@ def _curvature(certificate: dict[str, Any], bound: dict[str, Any], data: Evidenc
         return None
     box = data.prices["max_weight"][:n]
     low, a = np.zeros(n), columns.a[:, :n] if isinstance(columns, Matrix) else columns.pool_matrix[:, :n]
-    if isinstance(columns, Stumps):
-        most = certificate["problem"]["intercept_box"] or 0.0
+    most = certificate["problem"]["intercept_box"]
+    if isinstance(columns, Stumps) and most is not None:
         low, box, a = np.append(-most, low), np.append(most, box), np.column_stack([columns.y, a])
     if not np.isfinite(box).all():
         return None
     everything = _at({"forced_in": [], "forced_out": []}, centre)
-    value = evaluate_bound(certificate, bound, everything, data)
-    at = _point(centre["intercept"], centre["centre"], bound, data)
+    value = max(0.0, evaluate_bound(certificate, bound, everything, data))
+    at = _point(centre, "centre", certificate, n)
     objective = certificate["solution"]["objective"]
     return Curvature.make(certificate["problem"]["loss"], (a, data.share), (low, box), objective, at, value)
 
@@ -230,13 +231,15 @@ def _holds(
 ) -> bool:
     """Whether so much curvature is left for every model of the leaf that is better than the solution."""
     curve, n = leaf["curve"], bound["columns"]
-    centre = _point(curve["intercept"], curve["centre"], bound, data)
-    weights = _point(leaf["intercept"], leaf["weights"], bound, data)
+    centre = _point(curve, "centre", certificate, n)
+    weights = _point(leaf, "weights", certificate, n)
     inside = np.ones(len(centre), dtype=bool)
     inside[np.array(leaf["forced_out"], dtype=np.intp) + (len(centre) - n)] = False
     inside |= (centre != 0) | (weights != 0)
-    value = evaluate_bound(certificate, bound, _at(leaf, curve), data)
-    aside = _point(0.0, curve["aside"], bound, data)
+    value = max(0.0, evaluate_bound(certificate, bound, _at(leaf, curve), data))  # no loss is negative
+    aside = _point({**curve, "intercept": 0.0}, "aside", certificate, n)
+    if leaf["theta"] == 1.0 and value >= known.objective:
+        return True  # there is no such model
     with np.errstate(over="ignore", invalid="ignore"):
         return leaf["theta"] == 1.0 and known.narrowed(centre, value, inside).allows(weights, aside, inside)
 

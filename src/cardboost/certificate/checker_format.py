@@ -276,7 +276,8 @@ def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
             yield f"bounds[{b}].caps: must be null for a dictionary"
         for i, leaf in enumerate(bound["leaves"]):
             path = f"bounds[{b}].leaves[{i}]"
-            yield from _weight_faults(leaf["weights"], size, covered, f"{path}.weights")
+            within = size if leaf.get("curve") is None else covered
+            yield from _weight_faults(leaf["weights"], within, covered, f"{path}.weights")
             yield from _centre_faults(leaf.get("curve"), covered, boxed, f"{path}.curve")
             if leaf.get("curve") is not None and certificate["problem"]["loss"] == "squared":
                 yield f"{path}.curve: must be null for the squared loss"
