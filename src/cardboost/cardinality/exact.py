@@ -36,6 +36,7 @@ _STEPS = 60  # Newton steps per node at most
 _MOST_COLUMNS = 512
 _CURVED = 0.25  # part of the gap that curvature must close for the children to use it too
 _CURVED_WORK = 3  # times the work of a plain node
+_MOST_CURVED = 4e7  # multiplications of a Hessian, beyond which plain nodes come further in the time there is
 _RETRY = 5  # columns decided before it is tried again
 _WAIT = 0.02  # seconds between two looks at the clock, about
 _FIRST_CHUNK = 4
@@ -228,7 +229,8 @@ class _Search:
             np.zeros(1),
         )
         bound, start, tau, *_ = self._bounds(state, start, tau)
-        if bound[0] < self.cutoff:
+        entries = self.problem.pool.dense().size
+        if bound[0] < self.cutoff and entries * n <= _MOST_CURVED and not self.late():
             centre = start[0].astype(np.float32).astype(np.float64)
             role = column_roles(self.problem)
             self.limits = margin_limits(self.problem, role, centre, self.incumbent.objective)
@@ -252,7 +254,7 @@ class _Search:
             return False
         own = self.tree.add(
             state=state, weights=weights, bound=bound, tau=tau, fixed=fixed, branch=branch, centre=centre,
-            curve=curve, worth=(bound - plain) / np.maximum(self.cutoff - plain, 1e-300),
+            curve=curve, worth=np.clip((bound - plain) / np.maximum(self.cutoff - plain, 1e-300), 0.0, 1.0),
             least=np.where(curved, n_open, least + _RETRY), made_at=np.full(len(state), self.batches),
         )  # fmt: skip
         self._improve(state, weights, value, branch < 0)
