@@ -71,12 +71,17 @@ def serve_child(run_task) -> bool:
     return True
 
 
+def import_failure(module: str) -> str | None:
+    """Why a module cannot be imported; None if it can."""
+    tried = subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, text=True)
+    return None if tried.returncode == 0 else (tried.stderr.strip().splitlines() or ["no reason given"])[-1]
+
+
 def require(modules: dict[str, str]) -> None:
     """End with one sentence when a module cannot be imported; `modules` maps each to what to do about it."""
     for module, remedy in modules.items():
-        tried = subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, text=True)
-        if tried.returncode != 0:
-            reason = (tried.stderr.strip().splitlines() or ["no reason given"])[-1]
+        reason = import_failure(module)
+        if reason is not None:
             sys.exit(f"{module} cannot be imported ({reason}): {remedy}")
 
 
