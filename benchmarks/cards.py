@@ -367,7 +367,7 @@ def report(means: dict, names: list[str], options: argparse.Namespace) -> dict[t
                 rows.append([f"{name}, {size} terms"] + [f"{value:.4f}" for value in values])
             for who, rank in zip(names, np.mean(placed, axis=0), strict=True):
                 mean_ranks[measure_name, size, who] = float(rank)
-        print(f"\nTest {measure_name}, mean over {len(options.splits)} splits")
+        print(f"\nTest {measure_name}, mean over splits {options.splits}")
         print_table(["data", *names], rows)
     print(f"\nMean rank over {len(options.sets)} sets (1 is best)")
     print_table(
