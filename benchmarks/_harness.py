@@ -50,12 +50,15 @@ class Goal:
         return f"{verdict:<6}  {self.what}: {self.value:.4g} (goal: {relation} {self.limit:.4g})"
 
 
-def run_in_own_process(script: str, task: dict, threads: int) -> dict:
-    """Run `task` by `script` in a new process with `threads` threads, and return the result that it wrote."""
+def run_in_own_process(script: str, task: dict, threads: int, python: str = sys.executable) -> dict:
+    """Run `task` by `script` in a new process with `threads` threads, and return the result that it wrote.
+
+    `python` may be that of another environment, for a peer that cannot be installed beside the others.
+    """
     with tempfile.TemporaryDirectory() as folder:
         result_file = Path(folder) / "result.json"
         environment = dict(os.environ) | {name: str(threads) for name in THREAD_VARIABLES}
-        command = [sys.executable, script, CHILD_FLAG, json.dumps(task), str(result_file)]
+        command = [python, script, CHILD_FLAG, json.dumps(task), str(result_file)]
         finished = subprocess.run(command, env=environment, capture_output=True, text=True)
         if finished.returncode != 0 or not result_file.exists():
             lines = finished.stderr.strip().splitlines() or [f"exit code {finished.returncode}, no message"]
