@@ -281,6 +281,7 @@ def _selected(
     leaves, rule, everything, centre = choice.search.leaves, choice.rule, pool, choice.search.centre
     if whole:
         root = choice.search.root
+        assert root is not None  # local search came first
         everything = pool.subset(np.arange(pool.n_columns))
         outer = dictionary_relaxation(
             replace(choice.problem, pool=everything), source, rule, root,

@@ -373,6 +373,7 @@ class _Proof:
         pool, settings = self.pool, self.settings
         choice = choose(pool, self.risk, rule, settings, start, self.dictionary)
         rule, problem, weights, root = choice.rule, choice.problem, choice.weights, choice.search.root
+        assert root is not None  # local search came first
         limits = problem.limits
         pool.place_missing(weights)
         bounds = [ProvenScope("pool", pool.n_columns, choice.search.leaves, choice.search.centre)]

@@ -159,6 +159,23 @@ class Polisher:
             at = self.refit(support, at.weights)
         return at
 
+    def shed(self, at: Incumbent, size: int) -> Incumbent:
+        """Drop columns down to ``size``, and further while it pays; many between one refit and the next."""
+        while len(at.support) and not self.late():
+            model, support, value = self._model(at), [int(j) for j in at.support], at.objective
+            while support:
+                scores = self._scores(at, model, [[i for i in support if i != j] for j in support])
+                least = int(np.argmin(scores))
+                if len(support) <= size and scores[least] >= value:
+                    break
+                value = float(scores[least])
+                del support[least]
+            found = self.refit(support, at.weights)
+            if len(at.support) <= size and found.objective >= at.objective:
+                return at
+            at = found
+        return at
+
     def _moves(self, at: Incumbent) -> list[list[int]]:
         """The most promising supports one drop, add or swap away, best first by the model."""
         p, k = self.problem.prices, self.problem.max_terms

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.cardinality import exact, tabu
-from cardboost.cardinality.polish import Incumbent, polish
+from cardboost.cardinality.merge import merge_rows
+from cardboost.cardinality.polish import Incumbent, Polisher, polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.qubo import QuboResult, anneal, is_sampler
 from cardboost.cardinality.relaxation import Relaxation, pool_relaxation
@@ -29,6 +30,7 @@ Array = NDArray[np.float64]
 METHODS = ("auto", "exact", "tabu", "polish", "qubo")
 #: with "auto", nodes times the entries of the table that each of them reads
 _AUTO_WORK = 1e9
+_FEW = 60  # nodes after a first, quick choice: many problems are closed by then
 _WORTH = 1e-8  # share of the objective
 _FILE = 4_000_000  # bytes that the leaves may take in a certificate
 
@@ -61,7 +63,7 @@ class Selection:
 
     problem: CardinalityProblem
     incumbent: Incumbent
-    root: Relaxation
+    root: Relaxation | None  # None where a few nodes after a quick choice were enough
     leaves: tuple[Leaf, ...]
     centre: Array | None  # from which the caps follow that leaves with a curve rely on
     lower_bound: float
@@ -83,6 +85,33 @@ def _leaf_bytes(problem: CardinalityProblem) -> int:
     return 250 + 18 * problem.pool.n_columns
 
 
+def _quick_search(
+    problem: CardinalityProblem, options: SearchOptions, late: Callable[[float], bool], boxed: bool
+) -> Selection | None:
+    """What a few nodes of exact search make of the convex solution thinned out; None where it is refused."""
+    polisher = Polisher(merge_rows(problem), lambda: late(0.2))
+    first = polisher.shed(polisher.all_columns(), polisher.most_terms)
+    if not problem.allows(first.support):
+        return None
+    problem = problem if boxed else with_default_box(problem, first)
+    if exact.accepts(problem) is not None:
+        return None
+    most = max(1, _FILE // _leaf_bytes(problem))
+    found = exact.exact_search(
+        problem, first, max_nodes=_FEW, late=lambda: late(0.3), most_leaves=most, progress=options.progress
+    )
+    return Selection(
+        problem,
+        found.incumbent,
+        None,
+        found.leaves,
+        found.centre,
+        found.lower_bound,
+        found.status,
+        found.nodes,
+    )
+
+
 def select(
     problem: CardinalityProblem,
     start: Incumbent | None,
@@ -96,6 +125,11 @@ def select(
     twice the largest weight found becomes one.
     """
     sampling, method = None, options.method
+    quick = None
+    if method == "exact" and start is None and (options.max_nodes or np.inf) > 4 * _FEW:
+        quick = _quick_search(problem, options, late, boxed)
+        if quick is not None and quick.status == "optimal":
+            return quick
     if method == "qubo" or not isinstance(method, str):
         sampling = anneal(
             problem, "tabu" if method == "qubo" else method, None if start is None else start.weights,
@@ -103,7 +137,8 @@ def select(
         )  # fmt: skip
         found = sampling.incumbent
     else:
-        found = start if start is not None else polish(problem, None, lambda: late(0.5))[0]
+        known = None if quick is None else quick.incumbent.weights
+        found = start if start is not None else polish(problem, known, lambda: late(0.5))[0]
     if start is not None and start.objective < found.objective:
         found = start
     walk = None
