@@ -163,7 +163,7 @@ class Polisher:
         """Drop columns down to ``size``, and further while it pays; many between one refit and the next."""
         while len(at.support) and not self.late():
             model, support, value = self._model(at), [int(j) for j in at.support], at.objective
-            while support:
+            for _ in range(max(1, len(support) // 4)):  # the model holds near the present weights
                 scores = self._scores(at, model, [[i for i in support if i != j] for j in support])
                 least = int(np.argmin(scores))
                 if len(support) <= size and scores[least] >= value:
@@ -340,8 +340,9 @@ def polish(
     """The best support that local search finds from several starts; returns it and the number of refits.
 
     Starts: the empty model, ``start`` (weights) if given, forward selection of columns or of features, and
-    the convex solution thinned out. ``again``: only ``start`` and the columns of its features. On large
-    tables the search sees some of the rows; what it finds is refitted and compared on all of them.
+    the convex solution thinned out, in small and in large steps. ``again``: only ``start`` and the columns of
+    its features. On large tables the search sees some of the rows; what it finds is refitted and compared on
+    all of them.
     """
     merged = merge_rows(problem)
     smaller = sketch_rows(merged)
@@ -358,6 +359,8 @@ def polish(
         wide.append(polisher.all_columns())
         if problem.limits is not None:
             wide.append(polisher.grow_features())
+    if wide and problem.limits is None and not late():
+        starts.append(polisher.shed(wide[0], k))
     starts += [at for at in (polisher.thin(own, k) for own in wide) if problem.allows(at.support)]
     ends = [polisher.improve(at) for at in (starts[1:] if again else starts)]
     if smaller is not merged:
