@@ -252,6 +252,7 @@ class _Search:
         )
         if len(bound) < len(state):  # no time: the split is undone
             return False
+        bound[self._crowded(state)] = self.incumbent.objective  # there is no choice in such a node
         own = self.tree.add(
             state=state, weights=weights, bound=bound, tau=tau, fixed=fixed, branch=branch, centre=centre,
             curve=curve, worth=np.clip((bound - plain) / np.maximum(self.cutoff - plain, 1e-300), 0.0, 1.0),
@@ -314,6 +315,14 @@ class _Search:
             tree.split_at[chosen] = -1
             self.open = live
 
+    def _crowded(self, state: NDArray[np.int8]) -> NDArray[np.bool_]:
+        """Where more columns are in than may be."""
+        k = self.problem.max_terms
+        if k is None:
+            return np.zeros(len(state), dtype=bool)
+        inside = (state == IN) & self.problem.prices.charged
+        return np.asarray(np.count_nonzero(inside, axis=1) > k)
+
     def _decided(self, nodes: NDArray[np.intp]) -> NDArray[np.int8]:
         """Their states, with the columns that their bounds fix."""
         state, fixed = self.tree.state[nodes], self.tree.fixed[nodes]
@@ -329,7 +338,7 @@ class _Search:
             low, high = (middle, high) if self._count(middle) <= most else (low, middle - 1)
         tree = self.tree
         shown, inner = self._shown(low)
-        outer = np.flatnonzero(shown & ~inner)
+        outer = np.flatnonzero(shown & ~inner & ~self._crowded(tree.state[: tree.size]))
         states, points, expected = [tree.state[outer]], [outer], [tree.bound[outer]]
         for i in np.flatnonzero(inner & (tree.fixed[: tree.size] != FREE).any(axis=1)):
             own = self._fixings(int(i))
