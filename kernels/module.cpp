@@ -596,7 +596,8 @@ auto py_bound_nodes(int loss, Maybe<uint8_t, 2> packed, Maybe<double, 2> dense, 
     {
         nb::gil_scoped_release release;
         bound_nodes(problem, static_cast<int64_t>(nodes),
-                    {state.data(), start.data(), tau.data(), curve ? curve->data() : nullptr, curved ? curved->data() : nullptr, cutoff, objective, max_steps},
+                    {state.data(), start.data(), tau.data(), curve ? curve->data() : nullptr,
+                     curved ? curved->data() : nullptr, cutoff, objective, max_steps},
                     threads,
                     {bound.data(), weights.data(), tau_out.data(), value.data(), fixed.data(), branch.data(),
                      centre_out.data(), curve_out.data(), plain.data()});

@@ -44,8 +44,9 @@ struct NodeInputs {
 
 // Per node: the best bound, the weights that prove it, the multiplier of the size limit, the value of the
 // relaxation at the last weights, which columns the bound fixes (a ColumnState, kFree: not fixed) and the column
-// to branch on (-1: none is used in part). `plain`: the best bound without curvature. `curve`: the curvature that the bound sets aside for each column, zero
-// where it does without; `centre`: the weights around which margins are capped then.
+// to branch on (-1: none is used in part). `plain`: the best bound without curvature. `curve`: the curvature that
+// the bound sets aside for each column, zero where it does without; `centre`: the weights around which margins are
+// capped then.
 struct NodeResults {
     double* bound;
     double* weights;
