@@ -24,19 +24,22 @@ def run(before, timed):
     return json.loads(done.stdout)
 
 
-def best_of(times, before, timed):
-    return min((run(before, timed) for _ in range(times)), key=lambda own: own[0])
+def within(limit, before, timed):
+    """As ``run``, again until one run keeps the limit: other work on the machine only makes it slower."""
+    for _ in range(8):
+        seconds, modules = run(before, timed)
+        if seconds <= limit:
+            return modules
+    raise AssertionError(f"{timed!r} took {seconds:.2f} s, more than {limit} s")
 
 
 def test_import_cardboost_adds_a_tenth_of_a_second_at_most():
-    seconds, _ = best_of(3, "import sklearn", "import cardboost")
-    assert seconds <= 0.1
+    within(0.1, "import sklearn", "import cardboost")
 
 
 def test_the_classifier_adds_little_to_the_parts_of_scikit_learn_that_it_needs():
     before = "import sklearn.base, sklearn.callback, sklearn.utils.multiclass, sklearn.utils.validation"
-    seconds, modules = best_of(2, before, "import cardboost; cardboost.CardBoostClassifier")
-    assert seconds <= 0.3
+    modules = within(0.3, before, "import cardboost; cardboost.CardBoostClassifier")
     others = {name.partition(".")[0] for name in modules} - {"cardboost"} - set(sys.stdlib_module_names)
     assert not others & {"pandas", "polars", "rich", "matplotlib", "hypothesis", "pytest"}
 

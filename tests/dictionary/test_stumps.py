@@ -12,7 +12,7 @@ from cardboost.data.binning import BinnedMatrix, bin_table
 from cardboost.data.categories import Categories
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
-from cardboost.dictionary.orders import label_orders
+from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stumps import CONSTANT, StumpDictionary, Stumps
 from cardboost.losses import LOSSES, SQUARED
 from cardboost.risk import EmpiricalRisk

@@ -29,7 +29,7 @@ from cardboost.boosting import scouting
 from cardboost.cardinality import merge
 from cardboost.dictionary.stumps import RowSketch
 
-PAPER = {"loss": "exponential", "criterion": "edge", "l2": 0.0, "fit_intercept": False}
+PAPER = {"loss": "exponential", "criterion": "edge", "l2": 0.0, "fit_intercept": False, "max_nodes": 100}
 SETTINGS = {
     "default": {},
     "few": {"max_terms": 3, "max_iter": 8},
@@ -343,11 +343,14 @@ def test_verbose_prints_one_line_per_round(capsys):
 )
 def test_time_limit(parameters):
     X, y = make(13, rows=20_000, features=30, levels=200)
-    limit = 1.0
-    started = time.perf_counter()
-    fitted = model(max_iter=5000, time_limit=limit, **parameters).fit(X, y)
-    seconds = time.perf_counter() - started
-    assert seconds <= 1.1 * limit + 0.3  # other work on the machine
+    limit, seconds = 1.0, np.inf
+    for _ in range(3):  # other work on the machine only makes it slower
+        started = time.perf_counter()
+        fitted = model(max_iter=5000, time_limit=limit, **parameters).fit(X, y)
+        seconds = min(seconds, time.perf_counter() - started)
+        if seconds <= 1.1 * limit:
+            break
+    assert seconds <= 1.1 * limit + 0.1
     if parameters["max_terms"] is None:
         assert fitted.trace_.status == "time limit"
     assert_sound(fitted, X, y)
@@ -479,6 +482,7 @@ def test_threads_order_and_repetition_change_nothing(name):
     assert_nothing_irrelevant_matters(X, y, SETTINGS[name])
 
 
+@pytest.mark.long
 def test_the_defaults_do_not_depend_on_threads_and_order():
     X, y = make(30)
     plain = CardBoostClassifier().fit(X, y)
@@ -767,7 +771,7 @@ def test_nothing_works_before_the_fit():
 
 AWKWARD = {
     "logistic": {"max_iter": 6},
-    "free": {"l1": 0.0, "l2": 0.0, "max_iter": 6},
+    "free": {"l1": 0.0, "l2": 0.0, "max_iter": 6, "max_nodes": 100},
     "free edge": {
         "l1": 0.0,
         "l2": 0.0,
@@ -775,6 +779,7 @@ AWKWARD = {
         "criterion": "edge",
         "fit_intercept": False,
         "max_iter": 6,
+        "max_nodes": 100,
     },
     "exponential convex": {"max_terms": None, "max_iter": 20, "loss": "exponential"},
     "free convex": {"max_terms": None, "max_iter": 20, "l1": 0.0, "l2": 0.0},

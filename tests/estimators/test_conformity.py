@@ -18,21 +18,35 @@ from cardboost import CardBoostClassifier, CardBoostRegressor
 
 ESTIMATORS = [
     CardBoostClassifier(n_jobs=1),
-    CardBoostClassifier(n_jobs=1, max_terms=None, max_iter=30),
-    CardBoostClassifier(n_jobs=1, loss="exponential", criterion="edge", l2=0.0, fit_intercept=False),
+    CardBoostClassifier(
+        n_jobs=1, loss="exponential", criterion="edge", l2=0.0, fit_intercept=False, max_nodes=50
+    ),
     CardBoostRegressor(n_jobs=1),
+]
+CONVEX = [
+    CardBoostClassifier(n_jobs=1, max_terms=None, max_iter=30),
     CardBoostRegressor(n_jobs=1, max_terms=None, max_iter=30),
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)
-def test_scikit_learns_checks(estimator, check, monkeypatch):
+def run_check(estimator, check, monkeypatch):
     # without it the check of array API dispatch, here on NumPy's arrays, is skipped
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
     with warnings.catch_warnings():
         # the checks themselves fit on a column of labels and warn about what they skip
         warnings.simplefilter("default")
         check(estimator)
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learns_checks(estimator, check, monkeypatch):
+    run_check(estimator, check, monkeypatch)
+
+
+@pytest.mark.long
+@parametrize_with_checks(CONVEX)
+def test_scikit_learns_checks_without_selection(estimator, check, monkeypatch):
+    run_check(estimator, check, monkeypatch)
 
 
 class Sampler:

@@ -21,7 +21,7 @@ from cardboost.dictionary.estimators import (
     UnionDictionary,
     check_estimator,
 )
-from cardboost.dictionary.orders import label_orders
+from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.outputs import METHODS, method_of, name_of
 

@@ -25,7 +25,7 @@ from cardboost.cardinality.deepening import deepen
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.relaxation import dictionary_relaxation
-from cardboost.cardinality.select import SearchOptions, Selection, select, with_default_box
+from cardboost.cardinality.select import SearchOptions, Selection, select
 from cardboost.certificate.bounds import Leaf, dual_bound
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, intercept_of, write_certificate
@@ -326,10 +326,11 @@ def choose(
     found, _ = polish(problem, start, lambda: settings.late(0.65 if limits else 0.75))
     if limits is not None and dictionary is not None:
         problem, found = deepen(problem, found, dictionary, rule, lambda: settings.late(0.75))
-    if settings.max_weight is None:
-        problem = with_default_box(problem, found)
+    boxed = settings.max_weight is not None
+    chosen = select(problem, found, settings.search, lambda share: settings.late(0.75 + 0.17 * share), boxed)
+    problem = chosen.problem
+    if not boxed:
         rule = replace(rule, max_weight=float(np.max(problem.prices.max_weight[pool.n_free :], initial=0.0)))
-    chosen = select(problem, found, settings.search, lambda share: settings.late(0.75 + 0.17 * share))
     if chosen.sampling is not None and chosen.sampling.fallback is not None:
         warnings.warn(
             f"The columns are those of the built-in search. {chosen.sampling.fallback}", stacklevel=2

@@ -22,7 +22,7 @@ from cardboost import _kernels
 from cardboost.data.binning import MISSING, BinnedMatrix
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary, Proposals
-from cardboost.dictionary.orders import Orders
+from cardboost.dictionary.label_orders import Orders
 from cardboost.dictionary.sketch import RowSketch
 from cardboost.risk import RiskPoint
 

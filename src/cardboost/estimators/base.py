@@ -25,7 +25,7 @@ from cardboost.cardinality.tabu import check_bits
 from cardboost.data.binning import BinnedMatrix, apply_cuts, bin_table
 from cardboost.data.table import Table, check_rows, match_names, read_table
 from cardboost.data.weights import RowWeights
-from cardboost.dictionary.orders import label_orders
+from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.estimators.callbacks import CallbackSupportMixin, Rounds
 from cardboost.estimators.features import feature_prices, monotonic_directions

@@ -26,7 +26,7 @@ from cardboost.cardinality.exact import Progress as Proving
 from cardboost.data.binning import bin_table
 from cardboost.data.table import Table
 from cardboost.data.weights import RowWeights
-from cardboost.dictionary.orders import label_orders
+from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.estimators.base import BoostedCards, Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
