@@ -356,7 +356,8 @@ def polish(
         wide.append(polisher.all_of_features(starts[-1]))
     elif k > 0 and not late():
         starts.append(polisher.grow(k))
-        wide.append(polisher.all_columns())
+        if not late():
+            wide.append(polisher.all_columns())
         if problem.limits is not None:
             wide.append(polisher.grow_features())
     if wide and problem.limits is None and not late():
