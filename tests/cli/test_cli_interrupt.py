@@ -44,7 +44,7 @@ def start(folder, *words):
     command = [sys.executable, "-c", COMMAND, "fit", "data.csv", "--target", "y", "--threads", "1", *words]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = subprocess.Popen(command, cwd=folder, text=True, **pipes)
-    assert process.stdout.readline() == "under way\n"
+    assert "under way\n" in iter(process.stdout.readline, "")
     return process
 
 

@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 from cardboost.cli import csv_table
-from cardboost.cli.csv_table import open_csv, same_label
+from cardboost.cli.csv_table import open_csv
 from cardboost.cli.files import BadInput
 from cardboost.cli.frame import Coded, Column
+from cardboost.cli.values import same_label
 from cardboost.data.table import read_table
 
 
@@ -117,8 +118,6 @@ def test_labels_of_models():
         (b"a,b\n1,-1e999\n", "column 'b' holds -1e999"),
         (b"a,b\n1,1_000\n", "holds '1_000', which is not a number"),
         (b"a,b,c\nx,1,y\n", r"column 'a' holds 'x', which is not a number \(so does 'c'\)"),
-        (b"a,b\n1,\xff\n", "is not a text file in UTF-8"),
-        ("a,b\n1,2\n".encode("utf-16"), "is not a text file in UTF-8"),
         (b'a,b\n1,"' + b"x" * 200_000 + b'"\n', "line 2: this is not CSV"),
     ],
 )
@@ -144,7 +143,7 @@ def test_faults_of_the_target(write, cells, sentence):
 def test_a_missing_file_and_a_folder(tmp_path):
     with pytest.raises(BadInput, match="no such file"):
         read(str(tmp_path / "none.csv"))
-    with pytest.raises(BadInput, match="cannot read"):
+    with pytest.raises(BadInput, match="is a directory"):
         read(str(tmp_path))
 
 

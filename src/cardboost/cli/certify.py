@@ -13,13 +13,21 @@ import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from cardboost.cli.files import CERTIFICATE_FAILS, OK, BadInput, binary_ensemble, counted, read_model_file
-from cardboost.cli.fit import add_delimiter
+from cardboost.cli.files import (
+    CERTIFICATE_FAILS,
+    OK,
+    BadInput,
+    binary_ensemble,
+    counted,
+    read_model_file,
+    say,
+)
+from cardboost.cli.options import add_delimiter
 from cardboost.cli.predict import known_kinds, require_columns
 
 if TYPE_CHECKING:
-    from cardboost.cli.csv_table import Kind
     from cardboost.cli.run import Rows
+    from cardboost.cli.values import Kind
     from cardboost.model.ensemble import Ensemble
     from cardboost.model.io import Model
 
@@ -46,7 +54,7 @@ def add_parser(verbs: Any, **style: Any) -> None:
     )
     parser.set_defaults(run=run)
     parser.add_argument("model", metavar="MODEL.json", help="a model file")
-    parser.add_argument("data", metavar="DATA.csv", help="the data it was trained on")
+    parser.add_argument("data", metavar="DATA", help="the data it was trained on")
     parser.add_argument("--target", metavar="COLUMN", help="the target (default: as in `cardboost fit`)")
     parser.add_argument("--weight", metavar="COLUMN", help="the row weights (default: as in `cardboost fit`)")
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
@@ -76,8 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _read(arguments: argparse.Namespace, model: Model, ensemble: Ensemble) -> Rows:
     """The columns of the model in its order, labels and weights; held-out rows are left out again."""
-    from cardboost.cli.csv_table import open_csv
     from cardboost.cli.run import Rows, kept_rows
+    from cardboost.cli.tables import open_table
 
     recorded, classes = _recorded(model), ensemble.classes
     assert classes is not None
@@ -86,19 +94,20 @@ def _read(arguments: argparse.Namespace, model: Model, ensemble: Ensemble) -> Ro
     if not isinstance(target, str):
         raise BadInput("--target is needed: the model file does not say which column it predicts.")
     names = [ensemble.feature_name(j) for j in range(ensemble.n_features)]
-    with open_csv(arguments.data, arguments.delimiter) as source:
+    with open_table(arguments.data, arguments.delimiter) as source:
         require_columns(source, names, named=ensemble.feature_names is not None)
         if isinstance(weight, str) and weight.strip() in {name.strip() for name in names}:
             raise BadInput(f"--weight {weight}: this column is a feature of the model.")
         extra = [weight] if isinstance(weight, str) else []
         kinds: dict[str, Kind] = {**_kinds(model, ensemble, names), **dict.fromkeys(extra, "numbers")}
         table, labels = source.read([*names, *extra], target, kinds)
+        say(source.remark, "certify")
     assert labels is not None
-    for text, line in zip(labels.texts, labels.lines, strict=True):
+    for text, place in zip(labels.texts, labels.places, strict=True):
         if not any(_same(text, label) for label in classes):
             first, second = classes
             raise BadInput(
-                f"{arguments.data}, line {line}: the label {text.strip()!r} in {target!r} is none of the "
+                f"{arguments.data}, {place}: the label {text.strip()!r} in {target!r} is none of the "
                 f"model's classes, {first!r} and {second!r}."
             )
     weights = table.take_out(extra[0]) if extra else None
@@ -133,7 +142,7 @@ def _recorded(model: Model) -> dict[str, Any]:
 
 
 def _same(text: str, label: Any) -> bool:
-    from cardboost.cli.csv_table import same_label
+    from cardboost.cli.values import same_label
 
     return same_label(text, label)
 

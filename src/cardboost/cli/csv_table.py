@@ -12,31 +12,37 @@ import contextlib
 import csv
 import itertools
 import math
-import os
 import re
 import shlex
-import stat
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.cli.files import BadInput, closest, counted, listed, reason
+from cardboost.cli import fast_csv
+from cardboost.cli.files import BadInput, counted, listed
 from cardboost.cli.frame import Array, Coded, Frame
-
-#: auto: numbers, or categories where the cells are text; numbers: nothing else; text: labels as they stand;
-#: categories: numbers as labels where all cells are numbers, else text
-Kind = Literal["auto", "numbers", "categories", "text"]
+from cardboost.cli.source import Source
+from cardboost.cli.text_file import FALLBACK, SHOWN, TextFile, is_regular, open_text
+from cardboost.cli.values import (
+    MISSING,
+    TRUTH,
+    Kind,
+    Labels,
+    check_target,
+    number_of,
+    plain,
+    short,
+    unlabelled,
+)
 
 DELIMITERS = ",;\t|"
-MISSING = frozenset(("", "na", "nan", "null", "?"))
-_TRUTH = {"true": 1.0, "false": 0.0}
 _WORDS = {
     form: value
-    for word, value in (*((word, math.nan) for word in MISSING), *_TRUTH.items())
+    for word, value in (*((word, math.nan) for word in MISSING), *TRUTH.items())
     for form in (word, word.upper(), word.capitalize())
 } | {"NaN": math.nan}
 _CELLS_PER_BLOCK = 400_000
@@ -46,75 +52,47 @@ _MOSTLY = 0.95
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
-# ------------------------------------------------------------------------------------------------ values
-
-
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """The target: for every row the number of its label in ``texts``; texts as they stand in the file."""
-
-    texts: tuple[str, ...]
-    lines: tuple[int, ...]  # where each of them stands first
-    codes: NDArray[np.int32]
-
-    def classes(self) -> list[Any]:
-        return _classes(self.texts)
-
-    def equal(self, label: Any) -> NDArray[np.bool_]:
-        """Which rows have this label."""
-        same = np.array([same_label(text, label) for text in self.texts], dtype=bool)
-        return same[self.codes]
-
-
-def _classes(texts: Iterable[str]) -> list[Any]:
-    """Distinct labels, sorted: integers if all of them are whole numbers, otherwise text."""
-    texts = [text.strip() for text in texts]
-    numbers = [_whole(text) for text in texts]
-    return sorted(set(texts)) if None in numbers else sorted(set(numbers))
-
-
-def _whole(text: str) -> int | None:
-    try:
-        number = float(text)
-        whole = number == math.floor(number) and abs(number) < 2.0**53 and "_" not in text
-        return int(number) if whole else None
-    except (ValueError, OverflowError):
-        return None
-
-
-def same_label(text: str, label: Any) -> bool:
-    """Whether the text of a cell means a label of a model (text, a number or a truth value)."""
-    text = text.strip()
-    if isinstance(label, str):
-        return text == label.strip()
-    if isinstance(label, bool) and text.lower() in _TRUTH:
-        return _TRUTH[text.lower()] == label
-    try:
-        return float(text) == label
-    except ValueError:
-        return False
-
-
 # ------------------------------------------------------------------------------------------------ the file
 
 
 @contextlib.contextmanager
-def open_csv(path: str, delimiter: str | None = None) -> Iterator[CsvFile]:
-    """A CSV file with its header read: UTF-8, the delimiter found out if it is not given."""
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            first = list(itertools.islice(file, _SNIFFED_LINES))
-            if not any(line.strip() for line in first):
-                raise BadInput(f"{path} is empty: a header with column names is needed.")
-            found = delimiter if delimiter is not None else _sniff(first)
-            reader = csv.reader(itertools.chain(first, file), delimiter=found)
-            header = next(row for row in reader if row)
-            names = [name.strip() for name in header]
-            yield CsvFile(path, names, reader, found)
-    except OSError as error:
-        raise BadInput(f"cannot read {path!r}: {reason(error)}.") from None
-    except UnicodeDecodeError:
-        raise BadInput(f"{path} is not a text file in UTF-8: save it as CSV UTF-8.") from None
+def open_csv(path: str, delimiter: str | None = None, encoding: str | None = None) -> Iterator[CsvFile]:
+    """A CSV file with its header read; the delimiter and the encoding found out if they are not given."""
+    with contextlib.ExitStack() as stack:
+        text, first = _first_lines(path, encoding, stack)
+        if not any(line.strip() for line in first):
+            raise BadInput(f"{path} is empty: a header with column names is needed.")
+        found = delimiter if delimiter is not None else _sniff(first)
+        reader = csv.reader(itertools.chain(first, text.lines), delimiter=found)
+        header = next(row for row in reader if row)
+        form = {
+            "format": "csv",
+            "delimiter": found,
+            "encoding": SHOWN[text.encoding],
+            "compression": text.compression,
+        }
+        names = [name.strip() for name in header]
+        yield CsvFile(path, names, form, reader, found, text.encoding, first)
+
+
+def _first_lines(path: str, encoding: str | None, stack: contextlib.ExitStack) -> tuple[TextFile, list[str]]:
+    """The open file and its first lines, in the first encoding that can read these."""
+    while True:
+        with contextlib.ExitStack() as own:
+            try:
+                text = own.enter_context(open_text(path, encoding))
+                first = list(itertools.islice(text.lines, _SNIFFED_LINES))
+            except UnicodeDecodeError:
+                encoding = FALLBACK.get(encoding or "utf-8")
+                if encoding is None or not is_regular(path):
+                    raise _no_text(path) from None
+                continue
+            stack.push(own.pop_all())
+            return text, first
+
+
+def _no_text(path: str) -> BadInput:
+    return BadInput(f"{path} is not a text file in UTF-8: save it as CSV UTF-8.")
 
 
 def _sniff(lines: Sequence[str]) -> str:
@@ -150,32 +128,42 @@ class _Block:
 
 
 @dataclass
-class CsvFile:
+class CsvFile(Source):
     """An open file after its header."""
 
-    path: str
-    names: list[str]
-    reader: Any
-    delimiter: str
+    reader: Any = None
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    first: list[str] = field(default_factory=list)
     _seen: dict[str, int] = field(default_factory=dict)
     _lines: list[int] = field(default_factory=list)
-
-    def where(self, name: str) -> int:
-        """The position of a column, or a sentence that suggests others."""
-        if name.strip() not in self.names:
-            known = [own for own in self.names if own]
-            raise BadInput(f"{self.path} has no column {name!r}: {closest(name, known)}")
-        if self.names.count(name.strip()) > 1:
-            raise BadInput(f"{self.path} has more than one column named {name.strip()!r}: names must differ.")
-        return self.names.index(name.strip())
 
     def read(
         self, names: Sequence[str], label: str | None = None, kinds: Mapping[str, Kind] | None = None
     ) -> tuple[Frame, Labels | None]:
-        """These columns, under the names asked for, and one column as labels. Kinds default to auto."""
+        try:
+            return fast_csv.read(self, names, label, kinds or {}) or self._read(names, label, kinds)
+        except UnicodeDecodeError:
+            with open_csv(self.path, self.delimiter, self._next_encoding()) as again:
+                self.form = again.form
+                return again.read(names, label, kinds)
+
+    def _next_encoding(self) -> str:
+        """What to read the file in when its text is not in the encoding of its first lines."""
+        other = FALLBACK.get(self.encoding)
+        if other is None or not is_regular(self.path):
+            raise _no_text(self.path)
+        if self.encoding == "utf-8" and not all(line.isascii() for line in self.first):
+            at = f"{self.path}, after line {self.reader.line_num}"
+            raise BadInput(f"{at}: not UTF-8, which the file begins with: save it as CSV UTF-8.")
+        return other
+
+    def _read(
+        self, names: Sequence[str], label: str | None = None, kinds: Mapping[str, Kind] | None = None
+    ) -> tuple[Frame, Labels | None]:
         kinds = kinds or {}
         places = [self.where(name) for name in names]
-        columns = [_Incoming(name, kinds.get(name, "auto")) for name in names]
+        columns = [Incoming(name, kinds.get(name, "auto")) for name in names]
         label_place = None if label is None else self.where(label)
         codes: list[NDArray[np.int32]] = []
         n_rows = 0
@@ -190,7 +178,8 @@ class CsvFile:
         self._refuse_mistakes(columns)
         again = self._read_again([column for column in columns if column.late], n_rows)
         data = {own.name: again[own.name] if own.late else own.finish() for own in columns}
-        labels = Labels(tuple(self._seen), tuple(self._lines), np.concatenate(codes)) if codes else None
+        lines = tuple(f"line {line}" for line in self._lines)
+        labels = Labels(tuple(self._seen), lines, np.concatenate(codes)) if codes else None
         return Frame(data, n_rows), labels
 
     def _blocks(self) -> Iterator[_Block]:
@@ -215,9 +204,9 @@ class CsvFile:
             if rows:
                 yield block
 
-    def _add(self, columns: list[_Incoming], cells: list[tuple[str, ...]], block: _Block) -> None:
+    def _add(self, columns: list[Incoming], cells: list[tuple[str, ...]], block: _Block) -> None:
         """Append a block to every column; all that must hold numbers and do not are named together."""
-        faults: list[_Incoming] = []
+        faults: list[Incoming] = []
         for column, own in zip(columns, cells, strict=True):
             infinite = column.add(own, block)
             if infinite is not None:
@@ -235,13 +224,13 @@ class CsvFile:
                 raise BadInput(f"{self._at(faults[0])}: write decimals with a point.")
             raise BadInput(f"{self._at(faults[0])}, which is not a number{also}.")
 
-    def _at(self, column: _Incoming) -> str:
+    def _at(self, column: Incoming) -> str:
         """The first cell of a column that is no number."""
         assert column.first is not None
         line, text = column.first
-        return f"{self.path}, line {line}: column {column.name!r} holds {_short(text)}"
+        return f"{self.path}, line {line}: column {column.name!r} holds {short(text)}"
 
-    def _refuse_mistakes(self, columns: list[_Incoming]) -> None:
+    def _refuse_mistakes(self, columns: list[Incoming]) -> None:
         """Text in columns that otherwise hold numbers."""
         for column in columns:
             if column.kind != "auto" or column.first is None:
@@ -256,17 +245,17 @@ class CsvFile:
             count = f"{numbers:,} of its {known:,} cells are numbers"
             raise BadInput(f"{self._at(column)}, but {count}: correct what is not, or {force}.")
 
-    def _read_again(self, late: list[_Incoming], n_rows: int) -> dict[str, Array | Coded]:
+    def _read_again(self, late: list[Incoming], n_rows: int) -> dict[str, Array | Coded]:
         """Columns in which text came after some blocks of numbers, whose cells are gone by now."""
         if not late:
             return {}
-        if not stat.S_ISREG(os.stat(self.path).st_mode):
+        if not is_regular(self.path):
             raise BadInput(
                 f"{self._at(late[0])} after many numbers, and this input cannot be read twice: name the "
                 f"column with --categorical {shlex.quote(late[0].name)}."
             )
         names = [column.name for column in late]
-        with open_csv(self.path, self.delimiter) as again:
+        with open_csv(self.path, self.delimiter, self.encoding) as again:
             frame, _ = again.read(names, kinds=dict.fromkeys(names, "text"))
         if frame.n_rows != n_rows:
             raise BadInput(f"{self.path} changed while it was read.")
@@ -280,20 +269,14 @@ class CsvFile:
                 continue
             line = block.line(cells.index(text))
             if text.strip().lower() in MISSING:
-                what = f"holds {_short(text.strip())}, a missing value" if text.strip() else "is empty"
-                at = f"{self.path}, line {line}"
-                raise BadInput(f"{at}: the target {name!r} {what}; every row needs a label.")
+                raise unlabelled(f"{self.path}, line {line}", name, text)
             seen[text] = len(seen)
             self._lines.append(line)
-            if len(classes := _classes(seen)) > 2:
-                raise BadInput(
-                    f"the target {name!r} has more than two classes ({listed([str(c) for c in classes])}); "
-                    "only two are supported yet."
-                )
+            check_target(name, seen)
         return np.fromiter(map(seen.__getitem__, cells), dtype=np.int32, count=len(cells))
 
 
-class _Incoming:
+class Incoming:
     """A column as it comes in, block by block: numbers as long as all cells are, then codes of texts."""
 
     def __init__(self, name: str, kind: Kind) -> None:
@@ -330,11 +313,16 @@ class _Incoming:
         decimals = 0
         times = np.bincount(np.concatenate(self.codes), minlength=len(self.texts)).tolist()
         for text, own in zip(self.texts, times, strict=True):
-            number = _number(text)
+            number = number_of(text)
             known += 0 if number is not None and math.isnan(number) else own
             numbers += 0 if number is None or math.isnan(number) else own
             decimals += own if _DECIMAL_COMMA.fullmatch(text.strip()) else 0
         return known, numbers, decimals
+
+    def mostly_numbers(self) -> bool:
+        """Whether text may be a mistake here."""
+        known, numbers, decimals = self.counts()
+        return numbers + decimals >= _MOSTLY * known
 
     def finish(self) -> Array | Coded:
         """All blocks as one; they are let go."""
@@ -343,22 +331,15 @@ class _Incoming:
             return np.concatenate(numbers)
         texts = [text.strip() for text in self.texts]
         labels: list[Any] = [None if text.lower() in MISSING else text for text in texts]
-        values = [value for text in texts if (value := _number(text)) is not None]
+        values = [value for text in texts if (value := number_of(text)) is not None]
         if self.kind == "categories" and len(values) == len(texts):
             if any(map(math.isinf, values)):
                 raise BadInput(f"column {self.name!r} holds an infinite number; numbers must be finite.")
-            labels = [_plain(value) for value in values]
+            labels = [plain(value) for value in values]
         known = sorted({label for label in labels if label is not None})
         place = {label: k for k, label in enumerate(known)} | {None: -1}
         into = np.array([place[label] for label in labels], dtype=np.int32)
         return Coded(tuple(known), into[np.concatenate(self.codes)])
-
-
-def _plain(number: float) -> int | float | None:
-    """A number as a label: whole ones without a point; None if it is missing."""
-    if math.isnan(number):
-        return None
-    return int(number) if number.is_integer() and abs(number) < 2.0**53 else number
 
 
 def _numbers(cells: tuple[str, ...]) -> Array | int:
@@ -372,25 +353,8 @@ def _numbers(cells: tuple[str, ...]) -> Array | int:
             return np.array([words[cell] if cell in words else float(cell) for cell in cells])
     values = np.empty(count)
     for k, cell in enumerate(cells):
-        number = _number(cell)
+        number = number_of(cell)
         if number is None:
             return k
         values[k] = number
     return values
-
-
-def _number(cell: str) -> float | None:
-    """The number of a cell, NaN if it is missing, None if it is text."""
-    word = cell.strip().lower()
-    if word in MISSING:
-        return math.nan
-    if word in _TRUTH:
-        return _TRUTH[word]
-    try:
-        return None if "_" in word else float(word)
-    except ValueError:
-        return None
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:37] + "...")

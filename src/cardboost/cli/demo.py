@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cardboost.cli.files import CERTIFICATE_FAILS, INTERRUPTED, OK, command, make_folder, replacing
-from cardboost.cli.fit import whole
+from cardboost.cli.options import whole
 
 if TYPE_CHECKING:
     from cardboost.cli.run import Rows

@@ -7,7 +7,10 @@ import difflib
 import os
 import secrets
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+import stat
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -21,6 +24,7 @@ BAD_INPUT = 2
 BUG = 70
 INTERRUPTED = 130
 PIPE_CLOSED = 141
+_OLD_DRAFT = 3600.0
 
 
 class BadInput(Exception):
@@ -64,6 +68,45 @@ def write_text(path: Path, text: str) -> None:
         file.write(text)
 
 
+def write_together(folder: Path, contents: Mapping[str, bytes]) -> list[Path]:
+    """Files of one folder, replaced one right after the other once all of them are on the disk.
+
+    If one cannot be written, for want of space or of permission, all old ones stay.
+    """
+    _clear_drafts(folder)
+    drafts: dict[Path, Path] = {}
+    target = folder
+    try:
+        for name, content in contents.items():
+            target = Path(os.path.realpath(folder / name))
+            if target.is_dir():
+                raise BadInput(f"cannot write {str(folder / name)!r}: there is a folder of that name.")
+            draft = target.with_name(f".cardboost-{secrets.token_hex(8)}.tmp")
+            drafts[target] = draft
+            with open(draft, "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            if target.exists():
+                os.chmod(draft, stat.S_IMODE(target.stat().st_mode))
+        for target, draft in drafts.items():
+            os.replace(draft, target)
+    except OSError as error:
+        raise BadInput(f"cannot write {str(target)!r}: {reason(error)}.") from None
+    finally:
+        for draft in drafts.values():
+            draft.unlink(missing_ok=True)
+    return [folder / name for name in contents]
+
+
+def _clear_drafts(folder: Path) -> None:
+    """Remove what a run that was killed an hour ago or more could not."""
+    for draft in folder.glob(".cardboost-*.tmp"):
+        with contextlib.suppress(OSError):
+            if time.time() - draft.stat().st_mtime > _OLD_DRAFT:
+                draft.unlink()
+
+
 def read_model_file(path: str) -> Model:
     from cardboost.model.io import load_model
 
@@ -100,6 +143,12 @@ def command(*words: str, width: int = 79) -> str:
     if len(line) <= width or not at:
         return line
     return f"  {shlex.join(words[:at])} \\\n      {shlex.join(words[at:])}"
+
+
+def say(remark: str | None, verb: str) -> None:
+    """A remark on stderr, where there is one."""
+    if remark is not None:
+        print(f"cardboost {verb}: {remark}", file=sys.stderr)
 
 
 def counted(number: int, thing: str) -> str:

@@ -4,32 +4,43 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
-import shlex
 import sys
-import textwrap
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from cardboost.cli.files import INTERRUPTED, OK, BadInput, command, counted, make_folder
+from cardboost.cli.files import INTERRUPTED, OK, BadInput, command, counted, make_folder, say
+from cardboost.cli.options import (
+    add_delimiter,
+    amount,
+    bins,
+    count,
+    fraction,
+    positive,
+    whole,
+    whole_or_none,
+)
 
 if TYPE_CHECKING:
-    from cardboost.cli.csv_table import Kind, Labels
+    from cardboost.cli.inferred import ColumnFacts
     from cardboost.cli.run import Rows, Run
+    from cardboost.cli.values import Kind, Labels
 
 EXAMPLE = """\
 examples:
   cardboost fit patients.csv --target died --max-terms 8 --out run
-  cardboost fit loans.csv --target status --positive default --drop id name
-  cardboost fit sensors.csv --target fault --holdout 0.3 --time 60
+  cardboost fit loans.parquet --target status --positive default --drop id
+  cardboost fit sensors.csv.gz --target fault --holdout 0.3 --time 60
   cardboost fit shops.csv --target closed --categorical region zip
 
-Writes model.json, card.txt and log.jsonl into the folder --out. Every column
-that is not the target, the weight or dropped is a feature: of numbers if all
-its cells are (true and false count as 1 and 0), else of categories. An empty
-cell, NA, NaN, null and ? are missing values. Ctrl-C keeps and writes the best
-model so far (exit code 130); a second Ctrl-C aborts.
+Writes model.json, card.txt and log.jsonl into the folder --out. CSV may be
+compressed (.gz, .zst); Parquet and .zst need an extra package, which a message
+names. Every column that is not the target, the weight or dropped is a feature:
+of numbers if all its cells are (true and false count as 1 and 0), else of
+categories. An empty cell, NA, NaN, null and ? are missing values. Ctrl-C keeps
+and writes the best model so far; a second Ctrl-C aborts.
+
+exit codes: 0 written, 2 bad usage or input, 70 a bug, 130 interrupted (the
+best model so far is written, unless Ctrl-C came before the fit or twice)
 """
 #: a card longer than this is not shown on the screen
 _LONGEST_CARD = 20
@@ -38,18 +49,18 @@ _LONGEST_CARD = 20
 def add_parser(verbs: Any, **style: Any) -> None:
     parser = verbs.add_parser(
         "fit",
-        help="train on a CSV file",
-        description="Train a small certified model on a CSV file with a header.",
+        help="train on a CSV or Parquet file",
+        description="Train a small certified model on a CSV file with a header, or on Parquet.",
         epilog=EXAMPLE,
         **style,
     )
     parser.set_defaults(run=run)
-    parser.add_argument("data", metavar="DATA.csv", help="training data, one row per example")
+    parser.add_argument("data", metavar="DATA", help="training data, one row per example")
     parser.add_argument(
         "--target", required=True, metavar="COLUMN", help="the column to predict (two classes)"
     )
     parser.add_argument("--out", default="run", metavar="DIR", help="folder for the files (default: run)")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON document")
     parser.add_argument(
         "--quiet", action="store_true", help="print nothing but errors (and the JSON, if asked)"
     )
@@ -106,7 +117,7 @@ def add_parser(verbs: Any, **style: Any) -> None:
         help="of candidates: gain or edge (default: gain)",
     )
     search.add_argument(
-        "--time", type=positive, metavar="SECONDS", help="look for candidates for so long at most"
+        "--time", type=positive, metavar="SECONDS", help="for the whole fit, the proof included"
     )
     search.add_argument(
         "--threads", type=whole, metavar="N", help="threads (default: all cores; same result)"
@@ -142,13 +153,8 @@ def add_parser(verbs: Any, **style: Any) -> None:
     add_delimiter(data)
 
 
-def add_delimiter(parser: Any) -> None:
-    parser.add_argument(
-        "--delimiter", type=delimiter, metavar="CHAR", help="between cells: , ; | or tab (default: found out)"
-    )
-
-
 def run(arguments: argparse.Namespace) -> int:
+    from cardboost.cli.inferred import describe
     from cardboost.cli.progress import Interrupt
     from cardboost.cli.run import fit_rows
 
@@ -156,11 +162,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput("--hot-start 0 needs --reselect: without it there is no candidate to select from.")
     rows, classes, facts = read_rows(arguments)
     folder = make_folder(arguments.out)
-    if not arguments.quiet:
-        _warn(rows)
+    columns = describe(rows.table)
     test = None
     if arguments.holdout:
         rows, test = _split(rows, arguments, facts)
+    if not arguments.quiet:
+        _say_what_was_read(facts, columns, arguments.json)
     names = (
         "max_terms",
         "l0",
@@ -182,10 +189,9 @@ def run(arguments: argparse.Namespace) -> int:
         outcome = fit_rows(rows, classes, options, facts, test=test, interrupt=interrupt, quiet=quiet)
         written = outcome.write(folder)
     if arguments.json:
-        result = {**outcome.result(), "data": facts, "files": [str(path) for path in written]}
-        print(json.dumps(result, ensure_ascii=False, indent=2))
+        print(json.dumps(_document(outcome, columns, [str(path) for path in written]), indent=2))
     elif not quiet:
-        print(_summary(outcome, rows, facts, arguments, [str(path) for path in written]))
+        print(_summary(outcome, facts, arguments, [str(path) for path in written]))
     if interrupt.asked:
         partly = "the best model so far" if outcome.interrupted else "the complete model"
         print(f"Interrupted: {partly} was written to {folder}.", file=sys.stderr)
@@ -195,11 +201,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def read_rows(arguments: argparse.Namespace) -> tuple[Rows, tuple[Any, Any], dict[str, Any]]:
     """Features, labels and weights from the file, and what is to be said about them."""
-    from cardboost.cli.csv_table import open_csv
     from cardboost.cli.run import Rows
+    from cardboost.cli.tables import open_table
 
     target, weight = arguments.target.strip(), arguments.weight
-    with open_csv(arguments.data, arguments.delimiter) as source:
+    with open_table(arguments.data, arguments.delimiter) as source:
         categorical = [name.strip() for name in arguments.categorical]
         for name in (target, *([weight] if weight is not None else []), *arguments.drop, *categorical):
             source.where(name)
@@ -221,6 +227,8 @@ def read_rows(arguments: argparse.Namespace) -> tuple[Rows, tuple[Any, Any], dic
         if weight is not None:
             kinds[weight.strip()] = "numbers"
         table, labels = source.read(wanted, target, kinds)
+        form, remark = source.form, source.remark
+    say(None if arguments.quiet else remark, "fit")
     assert labels is not None
     weights = None
     if weight is not None:
@@ -234,6 +242,7 @@ def read_rows(arguments: argparse.Namespace) -> tuple[Rows, tuple[Any, Any], dic
     rows = Rows(table, labels.equal(classes[1]), weights)
     facts: dict[str, Any] = {
         "file": os.path.basename(arguments.data),
+        **form,
         "target": target,
         "weight": None if weight is None else weight.strip(),
         "rows": table.n_rows,
@@ -246,39 +255,37 @@ def read_rows(arguments: argparse.Namespace) -> tuple[Rows, tuple[Any, Any], dic
     return rows, classes, facts
 
 
-def _warn(rows: Rows) -> None:
-    """Point out categories that look like the names of the rows."""
-    for name, count in rows.table.categories.items():
-        if 2 * count > rows.table.n_rows:
-            print(
-                f"cardboost fit: column {name!r} has {count:,} different values in {rows.table.n_rows:,} "
-                f"rows and looks like an identifier: --drop {shlex.quote(name)} leaves it out.",
-                file=sys.stderr,
-            )
+def _say_what_was_read(facts: dict[str, Any], columns: list[ColumnFacts], as_json: bool) -> None:
+    """The columns on stdout, unless that is for JSON; remarks on stderr."""
+    from cardboost.cli.inferred import remark_lines, table_lines
+
+    if not as_json:
+        counts = ", ".join(f"{count:,} of class {label}" for label, count in facts["classes"].items())
+        features = counted(facts["features"], "feature")
+        print(f"{facts['file']}: {facts['rows']:,} rows ({counts}), {features}\n")
+        print("\n".join(table_lines(columns)) + "\n", flush=True)
+    for line in remark_lines(columns):
+        print(line, file=sys.stderr)
 
 
-def _inferred(rows: Rows) -> list[str]:
-    """The columns by what they were taken for, in a few lines."""
-    counts = rows.table.categories
-    numbers = [name for name in rows.table.columns if name not in counts]
-    categories = [f"{name} ({count:,})" for name, count in counts.items()]
-    return [*_few_lines("numbers", numbers), *_few_lines("categories", categories)]
+def _document(run: Run, columns: list[ColumnFacts], written: list[str]) -> dict[str, Any]:
+    """What --json prints."""
+    from cardboost import __version__
 
-
-def _few_lines(head: str, items: list[str]) -> list[str]:
-    """The items after a head of their lines, as many as fit on three."""
-    for shown in range(len(items), 0, -1):
-        rest = f" and {len(items) - shown:,} more" if shown < len(items) else ""
-        text = ", ".join(items[:shown]) + rest
-        lines = textwrap.wrap(text, 68, break_on_hyphens=False, break_long_words=False)
-        if len(lines) <= 3 or shown == 1:
-            return [f"{head if k == 0 else '':<10} {line}" for k, line in enumerate(lines)]
-    return []
+    return {
+        "cardboost": __version__,
+        **run.result(),
+        "parameters": run.parameters,
+        "data": run.data,
+        "columns": [own.to_dict() for own in columns],
+        "card": run.card,
+        "files": written,
+    }
 
 
 def _order(labels: Labels, target: str, wanted: str | None) -> tuple[Any, Any]:
     """The two classes, the positive one last."""
-    from cardboost.cli.csv_table import same_label
+    from cardboost.cli.values import same_label
 
     classes = labels.classes()
     if len(classes) < 2:
@@ -312,9 +319,7 @@ def _split(rows: Rows, arguments: argparse.Namespace, facts: dict[str, Any]) -> 
     return rows.take(keep), rows.take(~keep)
 
 
-def _summary(
-    run: Run, rows: Rows, facts: dict[str, Any], arguments: argparse.Namespace, written: list[str]
-) -> str:
+def _summary(run: Run, facts: dict[str, Any], arguments: argparse.Namespace, written: list[str]) -> str:
     from cardboost.cli.run import certificate_lines, score_line
 
     if run.ensemble.n_terms <= _LONGEST_CARD:
@@ -329,9 +334,7 @@ def _summary(
                 "",
             ]
         )
-    counts = ", ".join(f"{count:,} of class {label}" for label, count in facts["classes"].items())
-    lines = [text, f"data       {facts['rows']:,} rows ({counts}), {counted(facts['features'], 'feature')}"]
-    lines += _inferred(rows)
+    lines = [text]
     lines += [score_line(name, scores) for name, scores in run.scores.items()]
     stop = "" if run.trace.status in ("column limit", "optimal", "exhausted") else f"; {run.trace.message}"
     lines.append(
@@ -344,52 +347,3 @@ def _summary(
     lines.append(command("cardboost", "predict", written[0], arguments.data, *extra))
     lines.append(command("cardboost", *check, *extra))
     return "\n".join(lines)
-
-
-# ------------------------------------------------------------------------------------------------ options
-
-
-def _number(text: str, accept: Callable[[float], bool], wanted: str, kind: type = float) -> Any:
-    try:
-        value = kind(text)
-        if "_" not in text and math.isfinite(value) and accept(value):
-            return value
-    except (ValueError, OverflowError):
-        pass
-    raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}")
-
-
-def whole(text: str) -> int:
-    return int(_number(text, lambda n: n >= 1, "a whole number of at least 1", int))
-
-
-def whole_or_none(text: str) -> int | None:
-    wanted = "a whole number of at least 1, or none"
-    return None if text.lower() == "none" else int(_number(text, lambda n: n >= 1, wanted, int))
-
-
-def bins(text: str) -> int:
-    return int(_number(text, lambda n: 2 <= n <= 255, "a whole number from 2 to 255", int))
-
-
-def count(text: str) -> int:
-    return int(_number(text, lambda n: n >= 0, "a whole number of at least 0", int))
-
-
-def amount(text: str) -> float:
-    return float(_number(text, lambda x: x >= 0, "a number of at least 0"))
-
-
-def positive(text: str) -> float:
-    return float(_number(text, lambda x: x > 0, "a number above 0"))
-
-
-def fraction(text: str) -> float:
-    return float(_number(text, lambda x: 0 <= x < 1, "a fraction of at least 0 and below 1"))
-
-
-def delimiter(text: str) -> str:
-    named = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}.get(text.lower(), text)
-    if len(named) != 1 or named in '\r\n"':
-        raise argparse.ArgumentTypeError(f"expected one character or the word tab, got {text!r}")
-    return named

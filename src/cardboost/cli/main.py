@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import traceback
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from cardboost.cli import certify, demo, fit, predict
-from cardboost.cli.files import BAD_INPUT, BUG, INTERRUPTED, OK, PIPE_CLOSED, BadInput
+from cardboost.cli.files import BAD_INPUT, BUG, INTERRUPTED, OK, PIPE_CLOSED, BadInput, reason
 
 _EPILOG = """\
 examples:
@@ -27,6 +28,7 @@ exit codes:
     2  bad usage or bad input, said in one sentence
    70  a bug in cardboost
   130  interrupted (fit keeps and writes the best model so far)
+  141  the reader of the output has gone
 """
 
 
@@ -77,7 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else BAD_INPUT
     try:
-        return int(parsed.run(parsed))
+        code = int(parsed.run(parsed))
+        sys.stdout.flush()
+        return code
     except BadInput as error:
         print(f"cardboost {parsed.verb}: {error}", file=sys.stderr)
         return BAD_INPUT
@@ -88,12 +92,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"cardboost {parsed.verb}: there is not enough memory for these data.", file=sys.stderr)
         return BAD_INPUT
     except BrokenPipeError:  # the reader of our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_output()
         return PIPE_CLOSED
+    except OSError as error:  # files have their own message: this is the screen, or what stands for it
+        _give_up_output()
+        print(f"cardboost {parsed.verb}: cannot write the output: {reason(error)}.", file=sys.stderr)
+        return BAD_INPUT
     except Exception:
         traceback.print_exc()
         print("This is a bug in cardboost: please report the lines above.", file=sys.stderr)
         return BUG
+
+
+def _give_up_output() -> None:
+    """Nothing more goes to stdout, not even when Python ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

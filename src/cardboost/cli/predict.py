@@ -8,12 +8,22 @@ import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from cardboost.cli.files import OK, BadInput, binary_ensemble, closest, listed, read_model_file, replacing
-from cardboost.cli.fit import add_delimiter
+from cardboost.cli.files import (
+    OK,
+    BadInput,
+    binary_ensemble,
+    closest,
+    listed,
+    read_model_file,
+    replacing,
+    say,
+)
+from cardboost.cli.options import add_delimiter
 
 if TYPE_CHECKING:
-    from cardboost.cli.csv_table import CsvFile, Kind
     from cardboost.cli.frame import Frame
+    from cardboost.cli.source import Source
+    from cardboost.cli.values import Kind
     from cardboost.model.ensemble import Ensemble
 
 EXAMPLE = """\
@@ -31,14 +41,14 @@ _ROWS_AT_ONCE = 65_536
 def add_parser(verbs: Any, **style: Any) -> None:
     parser = verbs.add_parser(
         "predict",
-        help="score the rows of a CSV file",
-        description="Score the rows of a CSV file with a model file.",
+        help="score the rows of a CSV or Parquet file",
+        description="Score the rows of a CSV or Parquet file with a model file.",
         epilog=EXAMPLE,
         **style,
     )
     parser.set_defaults(run=run)
     parser.add_argument("model", metavar="MODEL.json", help="a model file")
-    parser.add_argument("data", metavar="DATA.csv", help="rows to score, with a header")
+    parser.add_argument("data", metavar="DATA", help="rows to score, with a header")
     parser.add_argument("--out", default="-", metavar="FILE", help="where to write (default: -, the screen)")
     parser.add_argument(
         "--contributions", action="store_true", help="also what each used feature adds to the score"
@@ -47,13 +57,14 @@ def add_parser(verbs: Any, **style: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from cardboost.cli.csv_table import open_csv
+    from cardboost.cli.tables import open_table
 
     ensemble = binary_ensemble(read_model_file(arguments.model), arguments.model)
     used = [ensemble.feature_name(j) for j in ensemble.features_used]
-    with open_csv(arguments.data, arguments.delimiter) as source:
+    with open_table(arguments.data, arguments.delimiter) as source:
         require_columns(source, used, named=ensemble.feature_names is not None)
         frame, _ = source.read(used, kinds=known_kinds(ensemble, used))
+        say(source.remark, "predict")
     if arguments.out == "-":
         _write(sys.stdout, ensemble, frame, arguments.contributions)
         sys.stdout.flush()
@@ -72,7 +83,7 @@ def known_kinds(ensemble: Ensemble, names: list[str]) -> dict[str, Kind]:
     return kinds
 
 
-def require_columns(source: CsvFile, names: list[str], named: bool) -> None:
+def require_columns(source: Source, names: list[str], named: bool) -> None:
     """Say which columns of the model the file lacks."""
     lacking = [name for name in names if name.strip() not in source.names]
     if not lacking:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.cli.files import BadInput, write_text
+from cardboost.cli.files import BadInput, write_together
 from cardboost.cli.frame import Array, Frame
 from cardboost.cli.progress import Interrupt, Progress
 
@@ -81,6 +81,9 @@ class Run:
             "null_objective": self.certificate.null_objective,
             "status": self.certificate.status,
             "bounds": bounds,
+            "scope": self.certificate.scope,
+            "lower_bound": self.certificate.lower_bound,
+            "guarantee": self.certificate.guarantee,
             "scores": self.scores,
             "stopped_because": self.trace.message,
             "interrupted": self.interrupted,
@@ -111,18 +114,24 @@ class Run:
         lines.append({"event": "end", **self.result()})
         return "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
 
-    def write(self, folder: Path) -> list[Path]:
-        """The three files, each of them whole or not there."""
-        from cardboost.model.io import save
+    def contents(self) -> dict[str, bytes]:
+        """The files of a run, by name: the one place that says which there are."""
+        from cardboost.model.io import model_bytes
 
         training = {"parameters": self.parameters, "data": self.data}
+        return {
+            MODEL: model_bytes(self.ensemble, self.certificate.to_dict(), training),
+            CARD: self.card.encode(),
+            LOG: self.log().encode(),
+        }
+
+    def write(self, folder: Path) -> list[Path]:
+        """All files of the run, each of them whole or as it was before."""
         try:
-            save(folder / MODEL, self.ensemble, self.certificate.to_dict(), training)
-        except (OSError, ValueError) as error:
-            raise BadInput(f"cannot write {str(folder / MODEL)!r}: {error}.") from None
-        write_text(folder / CARD, self.card)
-        write_text(folder / LOG, self.log())
-        return [folder / MODEL, folder / CARD, folder / LOG]
+            contents = self.contents()
+        except ValueError as error:
+            raise BadInput(f"cannot write into {str(folder)!r}: {error}.") from None
+        return write_together(folder, contents)
 
 
 def fit_rows(
@@ -135,27 +144,33 @@ def fit_rows(
     quiet: bool = False,
 ) -> Run:
     """Train with these options of the classifier; a wish to stop is granted after the first column."""
-    from cardboost.estimators.base import proving_line
     from cardboost.estimators.classifier import CardBoostClassifier
 
     estimator = CardBoostClassifier(**options)
-    progress = Progress(_columns_at_most(estimator), quiet)
+    selects = estimator.max_terms is not None or estimator.l0 > 0
+    progress = Progress(_columns_at_most(estimator), quiet, selects)
 
     def proving(nodes: int, open_nodes: int, bound: float, objective: float) -> None:
-        progress.prove(proving_line(nodes, bound, objective), time.perf_counter() - started)
+        progress.prove(nodes, bound, objective)
 
     def after_round(record: Any) -> bool:
         progress.update(record)
-        return interrupt is not None and interrupt.asked and record.n_columns > 0
+        enough = interrupt is not None and interrupt.asked and record.n_columns > 0
+        if enough and selects:
+            progress.choose(record)
+        return enough
 
     started = time.perf_counter()
     try:
-        progress.say("binning ...")
+        progress.begin("binning")
         # labels go in as 0 and 1, so that either class can be the positive one
         labels = rows.positive.astype(np.int64)
         asked = (lambda: interrupt.asked) if interrupt is not None else (lambda: False)
         estimator._fit(rows.table, labels, rows.weight, after_round, asked, proving)
         seconds = time.perf_counter() - started
+        size, objective = estimator.ensemble_.n_terms, estimator.certificate_.objective
+        for own in estimator.certificate_.bounds:
+            progress.end(own.scope, size, objective, own.lower_bound, own.guarantee)
     except (ValueError, TypeError) as error:
         raise BadInput(str(error)) from None
     finally:

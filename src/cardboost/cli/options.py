@@ -1,0 +1,61 @@
+"""Values of options: what is accepted, and the sentence for what is not."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from typing import Any
+
+
+def add_delimiter(parser: Any) -> None:
+    """For every verb that reads a table."""
+    parser.add_argument(
+        "--delimiter", type=delimiter, metavar="CHAR", help="between cells: , ; | or tab (default: found out)"
+    )
+
+
+def _number(text: str, accept: Callable[[float], bool], wanted: str, kind: type = float) -> Any:
+    try:
+        value = kind(text)
+        if "_" not in text and math.isfinite(value) and accept(value):
+            return value
+    except (ValueError, OverflowError):
+        pass
+    raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}")
+
+
+def whole(text: str) -> int:
+    return int(_number(text, lambda n: n >= 1, "a whole number of at least 1", int))
+
+
+def whole_or_none(text: str) -> int | None:
+    wanted = "a whole number of at least 1, or none"
+    return None if text.lower() == "none" else int(_number(text, lambda n: n >= 1, wanted, int))
+
+
+def bins(text: str) -> int:
+    return int(_number(text, lambda n: 2 <= n <= 255, "a whole number from 2 to 255", int))
+
+
+def count(text: str) -> int:
+    return int(_number(text, lambda n: n >= 0, "a whole number of at least 0", int))
+
+
+def amount(text: str) -> float:
+    return float(_number(text, lambda x: x >= 0, "a number of at least 0"))
+
+
+def positive(text: str) -> float:
+    return float(_number(text, lambda x: x > 0, "a number above 0"))
+
+
+def fraction(text: str) -> float:
+    return float(_number(text, lambda x: 0 <= x < 1, "a fraction of at least 0 and below 1"))
+
+
+def delimiter(text: str) -> str:
+    named = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}.get(text.lower(), text)
+    if len(named) != 1 or named in '\r\n"':
+        raise argparse.ArgumentTypeError(f"expected one character or the word tab, got {text!r}")
+    return named
