@@ -445,3 +445,27 @@ def test_selection_stops_when_told():
     assert problem.max_terms is None or len(found.support) <= problem.max_terms
     root = pool_relaxation(problem, found.weights, late=lambda: True)
     assert root.leaf.bound <= found.objective + 1e-12
+
+
+@pytest.mark.parametrize("asked", range(0, 24, 3))
+def test_whenever_time_is_up_the_choice_keeps_to_its_limit(asked):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 6))
+    y = np.sin(3 * X[:, :4]).sum(axis=1) > 0
+    model = CardBoostClassifier(max_terms=6, hot_start=25, selector="exact", max_nodes=50, n_jobs=1)
+    times = 0
+
+    def stopped():
+        nonlocal times
+        times += generated
+        return times > asked
+
+    def after_round(record):
+        nonlocal generated
+        generated = record.n_columns >= 25
+        return False
+
+    generated = False
+    model._fit(X, y, None, after_round, stopped)
+    assert model.ensemble_.n_terms <= 6
+    assert model.certificate_.verify(X, y)

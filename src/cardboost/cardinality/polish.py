@@ -360,9 +360,9 @@ def polish(
             wide.append(polisher.all_columns())
         if problem.limits is not None:
             wide.append(polisher.grow_features())
-    if wide and problem.limits is None and not late():
-        starts.append(polisher.shed(wide[0], k))
-    starts += [at for at in (polisher.thin(own, k) for own in wide) if problem.allows(at.support)]
+    thinned = [polisher.shed(wide[0], k)] if wide and problem.limits is None and not late() else []
+    thinned += [polisher.thin(own, k) for own in wide]
+    starts += [at for at in thinned if problem.allows(at.support)]  # those that time was enough for
     ends = [polisher.improve(at) for at in (starts[1:] if again else starts)]
     if smaller is not merged:
         final = Polisher(merged)
