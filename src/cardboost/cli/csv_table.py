@@ -145,8 +145,9 @@ class CsvFile(Source):
             return fast_csv.read(self, names, label, kinds or {}) or self._read(names, label, kinds)
         except UnicodeDecodeError:
             with open_csv(self.path, self.delimiter, self._next_encoding()) as again:
+                found = again.read(names, label, kinds)
                 self.form = again.form
-                return again.read(names, label, kinds)
+                return found
 
     def _next_encoding(self) -> str:
         """What to read the file in when its text is not in the encoding of its first lines."""
