@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from cardboost import CardBoostClassifier
 from cardboost.cardinality.merge import merge_rows, sketch_rows
-from cardboost.cardinality.polish import polish
+from cardboost.cardinality.polish import Polisher, _refitted, polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.relaxation import RelaxationSolver, dictionary_relaxation, pool_relaxation
 from cardboost.data.binning import bin_table
@@ -469,3 +469,14 @@ def test_whenever_time_is_up_the_choice_keeps_to_its_limit(asked):
     model._fit(X, y, None, after_round, stopped)
     assert model.ensemble_.n_terms <= 6
     assert model.certificate_.verify(X, y)
+
+
+def test_when_time_is_up_only_the_best_support_is_refitted_on_all_rows():
+    problem = merge_rows(matrix_problem(np.random.default_rng(1).choice([-1.0, 1.0], (200, 6)), None))
+    polisher = Polisher(problem)
+    found = [polisher.refit(own) for own in ([0, 1], [2], [3, 4])]
+    best = min(found, key=lambda at: at.objective)
+    (only,) = _refitted(Polisher(problem), found, lambda: True)
+    assert only.support.tolist() == best.support.tolist()
+    every = _refitted(Polisher(problem), found, lambda: False)
+    assert [at.support.tolist() for at in every] == [at.support.tolist() for at in found]

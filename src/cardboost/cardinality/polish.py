@@ -365,6 +365,14 @@ def polish(
     starts += [at for at in thinned if problem.allows(at.support)]  # those that time was enough for
     ends = [polisher.improve(at) for at in (starts[1:] if again else starts)]
     if smaller is not merged:
-        final = Polisher(merged)
-        ends = [final.refit(at.support, at.weights) for at in {tuple(at.support): at for at in ends}.values()]
+        ends = _refitted(Polisher(merged), list({tuple(at.support): at for at in ends}.values()), late)
     return min(ends, key=lambda at: at.objective), polisher.work
+
+
+def _refitted(polisher: Polisher, found: list[Incumbent], late: Callable[[], bool]) -> list[Incumbent]:
+    """These supports on all rows, in their order; when time is up only the most promising ones."""
+    done: dict[int, Incumbent] = {}
+    for k in sorted(range(len(found)), key=lambda k: found[k].objective):
+        if not done or not late():
+            done[k] = polisher.refit(found[k].support, found[k].weights)
+    return [done[k] for k in sorted(done)]
