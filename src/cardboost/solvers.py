@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cardboost.boosting.column_generation import TraceRecord
+from cardboost.cardinality.merge import equal_columns
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.qubo import QuboResult
 from cardboost.cardinality.select import SearchOptions, Selection, check_method, select
@@ -359,13 +360,13 @@ def _matrix_certificate(
 def _distinct_columns(problem: _Matrix) -> NDArray[np.int32]:
     """Of identical columns, those that no other one undercuts in every price and the box."""
     usable = np.flatnonzero(problem.max_weight > 0)
-    _, group = np.unique(problem.A[:, usable], axis=1, return_inverse=True)
+    group = equal_columns(problem.A[:, usable])
     costs = np.stack([problem.l0, problem.l1, problem.l2, -problem.max_weight])[:, usable]
-    order = np.lexsort((usable, *costs[::-1], group.reshape(-1)))
+    order = np.lexsort((usable, *costs[::-1], group))
     kept: list[int] = []
     rivals: list[int] = []
     for k in order:
-        if rivals and group.reshape(-1)[rivals[0]] != group.reshape(-1)[k]:
+        if rivals and group[rivals[0]] != group[k]:
             rivals = []
         if not any((costs[:, r] <= costs[:, k]).all() for r in rivals):
             rivals.append(int(k))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.cardinality.merge import equal_columns
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.certificate.bounds import dual_bound
 
@@ -31,12 +32,10 @@ def column_roles(problem: CardinalityProblem) -> NDArray[np.uint8]:
     set aside for any of them."""
     A = problem.pool.dense()
     signs = np.sign(A[np.argmax(A != 0, axis=0), np.arange(A.shape[1])])
-    _, first, group, count = np.unique(
-        A * signs, axis=1, return_index=True, return_inverse=True, return_counts=True
-    )
-    group = group.reshape(-1)
-    role = np.where(problem.prices.charged & (count[group] == 1), ASIDE, PLAIN)
-    role[first[group] != np.arange(len(group))] = REPEATS
+    first = equal_columns(A * signs)
+    count = np.bincount(first, minlength=len(first))
+    role = np.where(problem.prices.charged & (count[first] == 1), ASIDE, PLAIN)
+    role[first != np.arange(len(first))] = REPEATS
     role[~A.any(axis=0)] = REPEATS
     return role.astype(np.uint8)
 

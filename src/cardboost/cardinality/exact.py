@@ -19,16 +19,17 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.cardinality.curvature import column_roles, margin_limits
-from cardboost.cardinality.merge import merge_rows, sign_bytes
+from cardboost.cardinality.merge import merge_rows
 from cardboost.cardinality.polish import Incumbent, Polisher
 from cardboost.cardinality.problem import CardinalityProblem
+from cardboost.cardinality.refits import IN, OUT, kernel_columns
 from cardboost.certificate.bounds import Curve, Leaf
 
 Array = NDArray[np.float64]
 #: told of nodes, open nodes, lower bound and objective of a search
 Progress = Callable[[int, int, float, float], object]
 
-FREE, IN, OUT = 0, 1, 2
+FREE = 0  # what a column may do in a node; see also IN and OUT
 #: a node is closed when its bound is within this share of the best objective
 CLOSED = 1e-9
 _BATCH = 32  # nodes split at a time
@@ -156,20 +157,10 @@ class _Search:
         self.problem, self.incumbent, self.late = merged, incumbent, late
         self._pace = _FIRST_CHUNK  # nodes that take about as long as one may wait to look at the clock
         self.polisher = Polisher(merged, late)
-        packed = sign_bytes(merged)
-        dense = None
-        if packed is None:
-            dense = np.ascontiguousarray(merged.pool.dense().T, dtype=np.float64)
-        p, k = merged.prices, merged.max_terms
         self.limits: tuple[Array, Array] | None = None  # of margins in a better choice
         self.role: NDArray[np.uint8] | None = None
         self.root: Array | None = None
-        self._columns = (
-            packed,
-            dense,
-            merged.risk.weights.normalised,
-            p.l1, p.l2, p.l0, p.max_weight, p.charged.astype(np.uint8), -1 if k is None else k,
-        )  # fmt: skip
+        self._columns = kernel_columns(merged)
         self.tree = _Tree(merged.pool.n_columns)
         self.open = np.zeros(0, dtype=np.intp)
         self.batches = 0
@@ -202,17 +193,18 @@ class _Search:
         steps: int = _STEPS,
     ) -> list[Any]:
         """What the kernel finds for these nodes, or for the first of them when time runs out."""
-        risk, parts, done = self.problem.risk, [], 0
+        parts, done = [], 0
         floors, caps = self.limits or (None, None)
         while done < len(state) and not (done and self.late()):
             own = slice(done, done + self._pace)
             started = time.perf_counter()
             parts.append(
                 _kernels.bound_nodes(
-                    risk.loss.code, *self._columns, state[own], start[own], tau[own], self.cutoff, steps,
-                    risk.threads, floors, caps, self.role, self.incumbent.objective,
-                    None if curve is None else curve[own],
-                    None if curved is None else curved[own].astype(np.uint8),
+                    **self._columns, state=state[own], start=start[own], tau=tau[own], cutoff=self.cutoff,
+                    max_steps=steps, threads=self.problem.risk.threads, floors=floors, caps=caps,
+                    role=self.role, objective=self.incumbent.objective,
+                    curve=None if curve is None else curve[own],
+                    curved=None if curved is None else curved[own].astype(np.uint8),
                 )
             )  # fmt: skip
             # how nodes are handed over in parts makes no difference to any of them

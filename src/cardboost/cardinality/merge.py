@@ -74,6 +74,13 @@ def _stored(problem: CardinalityProblem, dense: NDArray[Any], risk: EmpiricalRis
     return replace(problem, pool=pool, risk=replace(risk, sign=None))
 
 
+def equal_columns(dense: NDArray[Any]) -> NDArray[np.intp]:
+    """For every column, the first one that equals it."""
+    first: dict[bytes, int] = {}
+    lines = np.ascontiguousarray(dense.T) + 0  # no negative zeros
+    return np.array([first.setdefault(line.tobytes(), j) for j, line in enumerate(lines)], dtype=np.intp)
+
+
 def _packed(dense: NDArray[np.int8]) -> NDArray[np.uint64]:
     """Rows of -1, 0, 1 as words of bits."""
     planes = np.concatenate([dense > 0, dense == 0], axis=1) if (dense == 0).any() else dense > 0

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cardboost import _kernels
 from cardboost.cardinality.merge import merge_rows, sketch_rows
 from cardboost.cardinality.problem import CardinalityProblem, Support
+from cardboost.cardinality.refits import SignRefits
 from cardboost.master.newton import Master
 
 Array = NDArray[np.float64]
@@ -56,26 +57,40 @@ class Polisher:
         self._seen: dict[tuple[int, ...], Incumbent] = {}
         self._models: dict[tuple[int, ...], tuple[Array, Array]] = {}
         self._hessian: Array | None = None  # the latest
+        self._refits = SignRefits.make(problem)
 
     def refit(self, support: Iterable[int], start: Array | None = None) -> Incumbent:
         """The best weights on this support; columns that end at 0 leave it."""
-        chosen = sorted({int(j) for j in support})
-        key = tuple(chosen)
-        if key in self._seen:
-            return self._seen[key]
-        self.work += 1
-        problem = self.problem
-        columns = np.unique(np.concatenate([self._free, np.array(chosen, dtype=np.intp)]))
-        prices = problem.prices.convex()[columns]
+        return self.refit_all([support], start)[0]
+
+    def refit_all(self, supports: Iterable[Iterable[int]], start: Array | None = None) -> list[Incumbent]:
+        """The best weights on each of these supports, all from the same start."""
+        keys = [tuple(sorted({int(j) for j in own})) for own in supports]
+        new = list(dict.fromkeys(key for key in keys if key not in self._seen))
+        self.work += len(new)
+        found: list[Array | None] = [None] * len(new)
+        if new and self._refits is not None:
+            first = np.zeros(self.problem.pool.n_columns) if start is None else start
+            found = self._refits.solve(new, np.tile(first, (len(new), 1)), _REFIT_TOL)
+        for key, weights in zip(new, found, strict=True):
+            if weights is None:
+                weights = self._converge(key, start)
+            used = np.flatnonzero((weights > 0) & self.problem.prices.charged)
+            point = self.problem.risk.evaluate(self.problem.pool.margins(weights))
+            own = Incumbent(used, weights, self.problem.objective(point.value, weights))
+            self._seen[key] = self._seen[tuple(used)] = own
+        return [self._seen[key] for key in keys]
+
+    def _converge(self, support: tuple[int, ...], start: Array | None) -> Array:
+        """Weights of a support by the master of all losses and columns."""
+        columns = np.unique(np.concatenate([self._free, np.array(support, dtype=np.intp)]))
+        prices = self.problem.prices.convex()[columns]
         first = np.zeros(len(columns)) if start is None else np.minimum(start[columns], prices.max_weight)
-        master = Master(problem.pool.subset(columns), problem.risk, lambda pool: prices, first)
+        master = Master(self.problem.pool.subset(columns), self.problem.risk, lambda pool: prices, first)
         master.solve(tol=_REFIT_TOL, max_iter=60)
-        weights = np.zeros(problem.pool.n_columns)
+        weights = np.zeros(self.problem.pool.n_columns)
         weights[columns] = master.weights
-        used = np.flatnonzero((weights > 0) & problem.prices.charged)
-        found = Incumbent(used, weights, problem.objective(master.point.value, weights))
-        self._seen[key] = self._seen[tuple(used)] = found
-        return found
+        return weights
 
     def _model(self, at: Incumbent) -> tuple[Array, Array]:
         """Gradient and Hessian of the risk at an incumbent, over all columns."""
@@ -265,8 +280,7 @@ class Polisher:
             best = at
             if self.late():
                 return at
-            for support in self._moves(at):
-                found = self.refit(support, at.weights)
+            for found in self.refit_all(self._moves(at), at.weights):
                 if found.objective < best.objective - 1e-12 * max(1.0, abs(best.objective)):
                     best = found
             if best is at:

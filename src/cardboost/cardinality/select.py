@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 METHODS = ("auto", "exact", "tabu", "polish", "qubo")
 #: with "auto", nodes times the entries of the table that each of them reads
 _AUTO_WORK = 1e9
-_FEW = 60  # nodes after a first, quick choice: many problems are closed by then
+_FEW = 300  # nodes after a first, quick choice: many problems are closed by then
 _WORTH = 1e-8  # share of the objective
 _FILE = 4_000_000  # bytes that the leaves may take in a certificate
 
@@ -126,7 +126,7 @@ def select(
     """
     sampling, method = None, options.method
     quick = None
-    if method == "exact" and start is None and (options.max_nodes or np.inf) > 4 * _FEW:
+    if method == "exact" and start is None and (options.max_nodes or np.inf) > 2 * _FEW:
         quick = _quick_search(problem, options, late, boxed)
         if quick is not None and quick.status == "optimal":
             return quick
