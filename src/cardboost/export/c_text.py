@@ -92,7 +92,7 @@ def table(declaration: str, rows: Sequence[Sequence[str]], notes: Sequence[str],
         if not row:
             continue
         if note:
-            lines.append(f"{inner}/* {note} */")
+            lines.append(comment([note], inner))
         lines += textwrap.wrap(
             ", ".join(row) + ",", WIDTH, initial_indent=inner, subsequent_indent=inner, break_long_words=False
         )

@@ -40,12 +40,13 @@ class ProbabilityTable:
         entries = far // 2**step + 2
         chance = 1 / (1 + np.exp(-np.arange(entries) * 2.0**step * per_point))
         own = cls(step - fraction, fraction, np.rint(UNIT * chance).astype(np.int64), 0.0)
-        cells = np.arange((entries << fraction) + 1, dtype=np.int64) << own.shift
+        top = int(max(abs(points.lowest[0]), abs(points.highest[0])))
+        last = min(top >> own.shift, entries << fraction)  # behind the table nothing changes but the truth
+        cells = np.arange(last + 1, dtype=np.int64) << own.shift
         found = own.evaluate(cells) / UNIT
         worst = 0.0
-        for edge in (cells, cells + (1 << own.shift) - 1):  # the true curve rises within a cell
+        for edge in (cells, np.minimum(cells + (1 << own.shift) - 1, top)):  # the truth rises within a cell
             worst = max(worst, float(np.abs(found - 1 / (1 + np.exp(-edge * per_point))).max()))
-        top = int(max(abs(points.lowest[0]), abs(points.highest[0])))
         end = 1 / (1 + math.exp(-min(top * per_point, 700.0)))
         worst = max(worst, abs(end - float(own.evaluate(np.array([top]))[0]) / UNIT))
         return cls(own.shift, own.fraction, own.entries, worst + factor * points.error / 4)
