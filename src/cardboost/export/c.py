@@ -24,7 +24,7 @@ from cardboost.export.c_text import (
     table,
 )
 from cardboost.export.integer_model import HIGHEST, LOWEST, MISSING, Grid
-from cardboost.export.plan import Input
+from cardboost.export.plan import Input, Steps
 from cardboost.export.probability import UNIT
 
 _RESERVED = ("H", "INPUTS", "CLASSES", "POINT_BITS", "TEST_VECTORS_H")
@@ -44,11 +44,11 @@ def header(model: CModel) -> str:
         _positions(model),
         *_labels(model),
     ]
+    if _with_keys(model):
+        parts.append(_key_function(prefix))
     if model.points is None:
         parts += [_double_checks(prefix), _double_score(model)]
     else:
-        if _with_keys(model):
-            parts.append(_key_function(prefix))
         parts.append(_whole_score(model))
     if plan.decides:
         parts.append(_class_function(model))
@@ -91,7 +91,7 @@ def _about(model: CModel) -> list[str]:
     if model.number == "float":
         lines.append(
             "Decisions are those of the model for every finite float32; NaN is missing."
-            + ("" if _with_keys(model) else " Do not compile with -ffast-math.")
+            + (" Do not compile with -ffast-math." if points is None or model.layout == "ifs" else "")
         )
     else:
         lines.append(
@@ -159,10 +159,6 @@ def _labels(model: CModel) -> list[str]:
     return blocks
 
 
-def _note(model: CModel, place: int) -> str:
-    return quoted(model.plan.inputs[place].name)
-
-
 def _code_literal(cut: float) -> str:
     return "INT16_MIN" if cut == MISSING else int_literal(int(cut))
 
@@ -172,13 +168,12 @@ def _key_literal(cut: float) -> str:
     return "INT32_MIN" if cut == MISSING_CUT else f"0x{key:08X}" if key >= 0 else f"-0x{-key:08X}"
 
 
-def _cut_note(model: CModel, part: Sequence[Entry]) -> str:
+def _cut_note(model: CModel, place: int, cuts: Sequence[float]) -> str:
     """The name of an input; with floats also its cuts, which are keys in the table."""
-    name = _note(model, part[0].place)
+    name = quoted(model.plan.inputs[place].name)
     if model.number != "float":
         return name
-    cuts = ["missing" if own.cut == MISSING_CUT else repr(own.cut) for own in part]
-    return safe(f"{name}: {', '.join(cuts)}")
+    return safe(f"{name}: {', '.join('missing' if cut == MISSING_CUT else repr(cut) for cut in cuts)}")
 
 
 def _unused(model: CModel) -> str:
@@ -187,7 +182,9 @@ def _unused(model: CModel) -> str:
 
 def _with_keys(model: CModel) -> bool:
     """Whether floats are compared as whole numbers in the same order, which needs no floating point."""
-    if model.points is None or model.number != "float" or model.layout != "table":
+    if model.points is None:
+        return bool(model.plan.inputs)
+    if model.number != "float" or model.layout != "table":
         return False
     return any(part for _, part in model.programs)
 
@@ -210,9 +207,11 @@ def _key_function(prefix: str) -> str:
             "    uint32_t bits = 0u;",
             "    const uint8_t *from = (const uint8_t *)&value;",
             "    uint8_t *to = (uint8_t *)&bits;",
+            "    uint32_t size;",
             "    int32_t key;",
             *copies,
-            "    key = (int32_t)(bits & 0x7FFFFFFFu);",
+            "    size = bits & 0x7FFFFFFFu;",
+            "    key = (int32_t)size;",
             "    if (key > 0x7F800000) {",
             "        key = INT32_MIN;",
             "    } else if (bits > 0x7FFFFFFFu) {",
@@ -271,7 +270,7 @@ def _loop(model: CModel, entries: Sequence[Entry]) -> str:
         table(
             f"{'int32_t' if floats else 'int16_t'} cuts[{size}]",
             [[show(own.cut) for own in part] for part in places],
-            [_cut_note(model, part) for part in places],
+            [_cut_note(model, part[0].place, [own.cut for own in part]) for part in places],
         ),
         table(
             f"int{model.points.width}_t points[{size}]", [[int_literal(own.points) for own in entries]], [""]
@@ -331,12 +330,13 @@ def _double_score(model: CModel) -> str:
     name = f"{model.prefix}_scores" if several else f"{model.prefix}_score"
     about = "The score of every class, into scores." if several else "The score of a row."
     lines = [comment([about]), f"static inline {'void' if several else 'double'} {name}({arguments})", "{"]
-    notes = [_note(model, k) for k in range(len(plan.inputs))]
-    cuts = [[float_literal(cut) for cut in own.cuts] for own in model.steps]
-    levels = [
-        [double_literal(v) for row in (own.missing[None, :], own.levels) for v in row.ravel().tolist()]
+    ordered = [
+        Steps((MISSING_CUT, *own.cuts), np.vstack([own.missing, own.levels]), own.missing).merged()
         for own in model.steps
     ]
+    notes = [_cut_note(model, k, own.cuts) for k, own in enumerate(ordered)]
+    cuts = [[_key_literal(cut) for cut in own.cuts] for own in ordered]
+    levels = [list(map(double_literal, own.levels.ravel().tolist())) for own in ordered]
     bases = [double_literal(value) for value in plan.intercepts.tolist()]
     declared = [f"    double sum = {bases[0]};"]
     if several:
@@ -353,28 +353,23 @@ def _double_score(model: CModel) -> str:
         if several:
             add = f"        for (j = 0u; j < {count}u; j++) {{ scores[j] += levels[(at * {count}u) + j]; }}"
         lines += [
-            table(f"float cuts[{max(n_cuts, 1)}]", cuts if n_cuts else [["0.0f"]], notes if n_cuts else [""]),
-            table(
-                f"double levels[{sum(map(len, levels))}]",
-                levels,
-                [f"{note}: missing first" for note in notes],
-            ),
+            table(f"int32_t cuts[{max(n_cuts, 1)}]", cuts if n_cuts else [["0"]], notes if n_cuts else [""]),
+            table(f"double levels[{sum(map(len, levels))}]", levels, [""] * len(levels)),
             table(f"uint16_t counts[{len(cuts)}]", [[f"{len(own)}u" for own in cuts]], [""]),
             *declared,
             "    uint_fast16_t cut = 0u;",
             "    uint_fast16_t level = 0u;",
             "    uint_fast16_t i;",
             f"    for (i = 0u; i < {len(cuts)}u; i++) {{",
-            "        const float value = x[i];",
+            f"        const int32_t key = {model.prefix}_key(x[i]);",
             "        uint_fast16_t at = level;",
             "        uint_fast16_t k;",
-            "        if ((value <= 0.0f) || (value > 0.0f)) { at++; } /* not missing */",
             "        for (k = 0u; k < counts[i]; k++) {",
-            "            if (value > cuts[cut + k]) { at++; }",
+            "            if (key > cuts[cut + k]) { at++; }",
             "        }",
             add,
             "        cut += counts[i];",
-            "        level += counts[i] + (uint_fast16_t)2u;",
+            "        level += counts[i] + (uint_fast16_t)1u;",
             "    }",
         ]
     if not several:
@@ -434,9 +429,10 @@ def _probability_function(model: CModel) -> str:
             f"    if (at < {last}u) {{",
             "        const uint32_t low = entries[at];",
             f"        const uint32_t part = size & {(1 << own.fraction) - 1}u;",
-            f"        found = low + (((entries[at + 1u] - low) * part + {half}u) >> {own.fraction}u);",
+            f"        found = low + ((((entries[at + 1u] - low) * part) + {half}u) >> {own.fraction}u);",
             "    }",
-            f"    return (uint16_t)((score < 0) ? ({UNIT}u - found) : found);",
+            f"    if (score < 0) {{ found = {UNIT}u - found; }}",
+            "    return (uint16_t)found;",
             "}",
         ]
     )

@@ -29,6 +29,7 @@ class Target:
     tools: str
     flags: tuple[str, ...]
     libraries: tuple[str, ...]  # with the helpers for floating point
+    doubles: bool = True  # of 64 bits
 
     @property
     def compiler(self) -> str | None:
@@ -37,7 +38,7 @@ class Target:
 
 TARGETS = (
     Target("Cortex-M0", "arm-none-eabi-", ("-mcpu=cortex-m0", "-mthumb"), ("-lgcc",)),
-    Target("AVR ATmega328P", "avr-", ("-mmcu=atmega328p",), ("-lm", "-lgcc")),
+    Target("AVR ATmega328P", "avr-", ("-mmcu=atmega328p",), ("-lm", "-lgcc"), doubles=False),
 )
 _FLAGS = ("-std=c99", "-Os", "-ffreestanding", "-ffunction-sections", "-fdata-sections")
 _LINK = ("-nostdlib", "-nostartfiles", "-Wl,--gc-sections", "-Wl,-e,main")
@@ -53,9 +54,14 @@ class Size:
 
 
 def measure(ensemble: Any, **options: Any) -> list[Size]:
-    """The size on every target whose compiler is there; options are those of ``c_model``."""
+    """The size on every target whose compiler is there; options are those of ``c_model``.
+
+    Targets that lack the doubles which a model needs are left out.
+    """
     model = c_model(ensemble, **options)
-    return [_size(model, target) for target in TARGETS if target.compiler is not None]
+    there = [own for own in TARGETS if own.compiler is not None]
+    targets = [own for own in there if own.doubles or model.points is not None]
+    return [_size(model, target) for target in targets]
 
 
 def _size(model: CModel, target: Target) -> Size:

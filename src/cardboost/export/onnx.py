@@ -43,7 +43,7 @@ def export_onnx(ensemble: Any, *, exact: bool = True) -> bytes:
     if exact and not points.proven:
         raise ValueError(unproven(plan))
     unit = float(np.ldexp(1.0, -points.bits))
-    if not np.finfo(np.float32).tiny <= unit <= 1e30:
+    if not 1e-37 <= unit <= 1e30:
         raise ValueError("ensemble: its weights are too large or too small for float32.")
     trees = _Trees(plan, points)
     for place, own in enumerate(steps):
@@ -52,17 +52,21 @@ def export_onnx(ensemble: Any, *, exact: bool = True) -> bytes:
         helper.make_node(
             "TreeEnsembleRegressor",
             ["X"],
-            ["points"],
+            ["added"],
             domain="ai.onnx.ml",
             n_targets=plan.n_scores,
             aggregate_function="SUM",
             post_transform="NONE",
-            base_values=[float(value) for value in points.intercepts],
             **trees.attributes(),
         ),
+        helper.make_node("Add", ["added", "intercepts"], ["points"]),
         helper.make_node("Mul", ["points", "unit"], ["score"]),
     ]
-    constants = [helper.make_tensor("unit", TensorProto.FLOAT, [1], [unit])]
+    start = [float(value) for value in points.intercepts]
+    constants = [
+        helper.make_tensor("intercepts", TensorProto.FLOAT, [plan.n_scores], start),
+        helper.make_tensor("unit", TensorProto.FLOAT, [1], [unit]),
+    ]
     outputs = [helper.make_tensor_value_info("score", TensorProto.FLOAT, [None, plan.n_scores])]
     if plan.classes is not None:
         kind, labels = _labels(plan.classes, TensorProto)
@@ -106,7 +110,10 @@ def _factor(plan: Plan) -> float:
 def _labels(classes: tuple[Any, ...], kinds: Any) -> tuple[Any, list[Any]]:
     first = classes[0]
     if isinstance(first, str):
-        return kinds.STRING, [label.encode("utf-8", "surrogatepass") for label in classes]
+        for label in classes:
+            if "\0" in label or any("\ud800" <= c <= "\udfff" for c in label):
+                raise ValueError(f"classes: {label!r} holds a character that ONNX cannot.")
+        return kinds.STRING, [label.encode("utf-8") for label in classes]
     if isinstance(first, bool):
         return kinds.BOOL, list(classes)
     return (kinds.INT64 if isinstance(first, int) else kinds.DOUBLE), list(classes)
@@ -143,11 +150,11 @@ class _Trees:
         }
         self._leaves: dict[str, list[Any]] = {name: [] for name in ("treeids", "nodeids", "ids", "weights")}
         self._tree = -1
-        if not plan.inputs:  # the operator wants a tree
-            self._begin()
-            self._branch(0, 0.0, True, 0, 0, 0)
 
     def attributes(self) -> dict[str, Any]:
+        if self._tree < 0:  # the operator wants a tree
+            self._begin()
+            self._link(self._node(0, 0.0, True), self._leaf(0, 0), self._leaf(0, 0))
         nodes: dict[str, Any] = {f"nodes_{name}": values for name, values in self._nodes.items()}
         return nodes | {f"target_{name}": values for name, values in self._leaves.items()}
 
@@ -174,9 +181,6 @@ class _Trees:
                     else self._leaf(values[0], target)
                 )
                 self._link(root, left, self._leaf(gap, target))
-        if self._tree < 0 and place == len(self._plan.inputs) - 1:
-            self._begin()
-            self._branch(0, 0.0, True, 0, 0, 0)
 
     def _begin(self) -> None:
         self._tree += 1
@@ -192,10 +196,6 @@ class _Trees:
         right = self._search(feature, cuts[middle + 1 :], values[middle + 1 :], missing - middle - 1, target)
         self._link(node, left, right)
         return node
-
-    def _branch(self, feature: int, cut: float, missing_left: bool, low: int, high: int, target: int) -> None:
-        node = self._node(feature, cut, missing_left)
-        self._link(node, self._leaf(low, target), self._leaf(high, target))
 
     def _node(self, feature: int, cut: float, missing_left: bool) -> int:
         return self._append("BRANCH_LEQ", feature, cut, missing_left)

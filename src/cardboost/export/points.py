@@ -85,7 +85,7 @@ def _rounded(plan: Plan, steps: Sequence[Steps], width: int, most: int) -> Point
     spans = [float(np.ptp(own.values(), axis=0).max()) for own in steps]
     largest = max([*spans, 0.0])
     total = float(np.abs(plan.intercepts).max()) + sum(float(np.abs(own.values()).max()) for own in steps)
-    bits = _MOST_BITS
+    bits = _MOST_BITS if max(largest, total) > 0 else 0
     for size, room in ((largest, 2 ** (width - 1) - 1), (total, most)):
         if size > 0:  # at least the largest number of bits that can do
             bits = min(bits, math.frexp(room)[1] - math.frexp(size)[1] + 1)

@@ -68,14 +68,17 @@ def _steps(own: Input, k: int, table: str | None) -> str:
 def _labels(own: Input, k: int, table: str | None) -> str:
     assert own.categories is not None
     by_level: dict[float, list[str]] = {}
-    for label in (*own.categories.kept, *own.categories.rare):
+    labels = (*own.categories.kept, *own.categories.rare)
+    truth = all(isinstance(label, bool) for label in labels)
+    for label in labels:
         level = float(own.levels[own.categories.code(label), k])
-        by_level.setdefault(level, []).append(_label(label))
+        plain = int(label) if isinstance(label, bool) and not truth else label
+        by_level.setdefault(level, []).append(_label(plain))
     missing = float(own.missing[k])
     column = _column(own, table)
     whens = [
-        f"WHEN {column} IN ({', '.join(labels)}) THEN {_number(level)}"
-        for level, labels in by_level.items()
+        f"WHEN {column} IN ({', '.join(group)}) THEN {_number(level)}"
+        for level, group in by_level.items()
         if level != missing
     ]
     return f"CASE {' '.join(whens)} ELSE {_number(missing)} END" if whens else _number(missing)
