@@ -107,9 +107,7 @@ def stumps(*terms: tuple[int, float, float], intercept: float = 0.0, missing_lef
 
 def fixed_models() -> dict[str, Ensemble | MulticlassEnsemble]:
     rng = np.random.default_rng(5)
-    many = [
-        (0, float(cut), float(w)) for cut, w in zip(rng.normal(size=300), rng.normal(size=300), strict=True)
-    ]
+    many = [(0, cut, weight) for cut, weight in rng.normal(size=(120, 2)).tolist()]
     hostile = [(k, 0.5, 1.0 + k) for k in range(len(HOSTILE))]
     names = Ensemble(
         "exponential",

@@ -199,9 +199,10 @@ def test_sizes_on_this_computer(monkeypatch):
     assert measure(stumps((0, 0.5, 1.0))) == []
 
 
-def test_sizes_on_a_cortex_m0(saved, capsys):
+def test_sizes_on_a_cortex_m0(saved, capsys, monkeypatch):
     if shutil.which("arm-none-eabi-gcc") is None:
         pytest.skip("arm-none-eabi-gcc is not installed: sizes are shown only where it is")
+    monkeypatch.setattr(measuring, "TARGETS", TARGETS[:1])
     ensemble = stumps(
         *((k, 10.0 * k + 0.5, 1.0 + k / 8) for k in range(10)), intercept=0.1, missing_left=True
     )
@@ -210,6 +211,8 @@ def test_sizes_on_a_cortex_m0(saved, capsys):
     assert sizes["int16"].linked <= 150
     assert sizes["float"].linked <= 250  # no helpers for floating point
     assert sizes["int16"].linked == sizes["int16"].own
+    other = measure(ensemble, number="int16", layout="ifs")[0]
+    assert sizes["int16"].linked < other.linked  # the smaller layout was taken
     code, out, _ = run(capsys, "export", "model.json", "--format", "c", "--out", "card.h", "--measure")
     assert code == 0
     assert "Cortex-M0" in out

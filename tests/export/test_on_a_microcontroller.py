@@ -12,6 +12,7 @@ from cardboost.export.c import header
 from cardboost.export.c_model import c_model
 from cardboost.export.c_vectors import vectors
 
+VARIANTS = [{}, {"layout": "ifs"}, {"score": "double"}, {"number": "int16"}]
 TOOLS = ("arm-none-eabi-gcc", "qemu-system-arm")
 
 # a vector table, a call, and an exit code by semihosting
@@ -60,9 +61,7 @@ SECTIONS
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "options", [{}, {"layout": "ifs"}, {"score": "double"}, {"number": "int16"}], ids=str
-)
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
 @pytest.mark.parametrize("broken", [False, True])
 def test_self_test(options, broken, tmp_path):
     for name in TOOLS:

@@ -52,7 +52,7 @@ def _with_options(function: Callable[..., Any], ensemble: Any, options: dict[str
 def _c(ensemble: Any, path: Any, options: dict[str, Any], number: str) -> _Files:
     from cardboost.export.c import header
     from cardboost.export.c_model import c_model
-    from cardboost.export.c_vectors import vectors_for
+    from cardboost.export.c_vectors import vectors
 
     if "number" in options:
         raise ValueError("number: the format says it: 'c' takes float, 'c-int16' int16.")
@@ -61,8 +61,8 @@ def _c(ensemble: Any, path: Any, options: dict[str, Any], number: str) -> _Files
     model = _with_options(c_model, ensemble, rest | {"number": number})
     files: _Files = [(path, header(model))]
     if tests is not None:
-        name = f"{model.prefix}.h" if path is None else os.path.basename(os.fspath(path))
-        files.append((tests, vectors_for(model, name)))
+        name = None if path is None else os.path.basename(os.fspath(path))
+        files.append((tests, vectors(model, name)))
     return files
 
 

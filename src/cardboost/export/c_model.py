@@ -167,14 +167,14 @@ def estimate(programs: Programs, layout: str, number: str, width: int) -> int:
     """Bytes on a Cortex-M0 with -Os, roughly: what layout="auto" goes by.
 
     A table costs 72 bytes of code, with floats 60 more to put them into order, and per entry its cut, its
-    points and one byte. A statement costs 18 bytes with int16; with floats 24, and 512 for the helpers that
-    compare floats.
+    points and one byte. Statements cost 16 bytes and 20 for each; with floats 544, most of them for the
+    helpers that compare floats, and 26 for each.
     """
     size = sum(len(entries) for _, entries in programs)
     if layout == "table":
         several = 24 if len(programs) > 1 else 0
         return 72 + several + (60 if number == "float" else 0) + (_CUT[number] + width // 8 + 1) * size
-    return 12 * len(programs) + (512 + 24 * size if number == "float" else 18 * size)
+    return 544 + 26 * size if number == "float" else 16 + 20 * size
 
 
 def _entries(

@@ -17,18 +17,17 @@ from cardboost.export.plan import Array
 _MIXED = 24  # rows that mix values at random
 
 
-def vectors(model: CModel) -> str:
-    """A header with a function that returns how many of its rows get another answer; options as in
-    ``c_model``.
+def vectors(model: CModel, name: str | None = None) -> str:
+    """A header with a function that returns how many of its rows get another answer.
+
+    ``name`` is that of the file with the model's header, by default the prefix with .h.
     """
-    return _text(model, f"{model.prefix}.h")
-
-
-def vectors_for(model: CModel, header: Any) -> str:
-    """The same, for a header with another file name."""
-    if not isinstance(header, str) or not re.fullmatch(r"[\w.\- ]+", header, re.ASCII):
-        raise ValueError(f"header: expected the name of a file, found {header!r}.")
-    return _text(model, header)
+    file = f"{model.prefix}.h" if name is None else name
+    if not isinstance(file, str) or not re.fullmatch(r"[\w.\- ]+", file, re.ASCII):
+        raise ValueError(
+            f"path: test vectors include the header by its name, so it must be plain letters; found {file!r}."
+        )
+    return _text(model, file)
 
 
 def values(model: CModel, place: int) -> list[float]:

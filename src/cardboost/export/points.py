@@ -4,7 +4,7 @@ A point is a power of two. Every level is rounded to points, so integer sums nee
 floating-point unit. Rounding can change the sign of a score near 0, or the order of two classes; whether it
 does is found by going through everything that the inputs can add up to:
 
-* up to 2^20 combinations: all of them, with the sums of the model to the bit;
+* up to 2^20 sums: all of them, those of the model to the bit;
 * more, for one score: two halves of the inputs, whose sums are sorted; the pair that adds up closest to 0 is
 farther from 0 than all rounding errors together, or nothing is proven.
 """
@@ -116,7 +116,7 @@ def _at(plan: Plan, steps: Sequence[Steps], width: int, bits: int) -> Points:
 
 def _same_decisions(plan: Plan, steps: Sequence[Steps], points: Points) -> bool:
     values = [_distinct(own, x, m) for own, x, m in zip(steps, points.levels, points.missing, strict=True)]
-    if math.prod(len(own) for own, _ in values) <= MAX_COMBINATIONS:
+    if math.prod(len(own) for own, _ in values) * plan.n_scores <= MAX_COMBINATIONS:
         return _all_agree(plan, values, points.intercepts)
     return plan.n_scores == 1 and _far_from_zero(plan, [own[:, 0] for own, _ in values], points.error)
 
@@ -142,9 +142,9 @@ def _far_from_zero(plan: Plan, values: Sequence[Array], error: float) -> bool:
     halves = [np.zeros(1), np.zeros(1)]
     for own in sorted(values, key=len, reverse=True):
         k = 0 if len(halves[0]) <= len(halves[1]) else 1
-        halves[k] = np.unique(halves[k][:, None] + own[None, :])
-        if len(halves[k]) > MAX_COMBINATIONS:
+        if len(halves[k]) * len(own) > 4 * MAX_COMBINATIONS:
             return False
+        halves[k] = np.unique(halves[k][:, None] + own[None, :])
     one, two = halves[0] + plan.intercepts[0], np.sort(-halves[1])
     at = np.searchsorted(two, one)
     near = np.minimum(
