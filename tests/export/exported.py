@@ -126,6 +126,7 @@ def fixed_models() -> dict[str, Ensemble | MulticlassEnsemble]:
         "a tie": stumps((0, 0.5, 1.0), (1, 0.25, 1.0)),
         "near ties": stumps((0, 0.5, 0.1), (1, 0.25, 0.2), (2, 0.0, -0.3), (3, 1.0, 1e-7)),
         "too near": stumps((0, 0.5, 0.1), (1, 0.25, 0.2), (2, 0.0, -0.3), (3, 1.0, 1e-12)),
+        "lost digits": stumps((0, 0.5, 1e16), (1, 0.25, 1.0), (2, 0.0, -1e16), (3, 0.0, 0.5)),
         "many cuts": stumps(*many, intercept=0.3),
         "hostile names": names,
         "extreme cuts": stumps(
@@ -272,9 +273,8 @@ class Compiled:
         rows = np.ascontiguousarray(x, dtype=kind)
         if rows.shape[1] == 0:
             rows = np.zeros((len(rows), 1), dtype=kind)
-        scores = np.zeros(
-            (len(rows), model.plan.n_scores), dtype=np.float64 if model.points is None else np.int32
-        )
+        kinds = {"double": np.float64, "int32_t": np.int32, "int64_t": np.int64}
+        scores = np.zeros((len(rows), model.plan.n_scores), dtype=kinds[score_type(model)])
         classes, chances = np.zeros(len(rows), dtype=np.uint16), np.zeros(len(rows), dtype=np.uint16)
         pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in (rows, scores, classes, chances)]
         getattr(self._library, f"run_{k}")(ctypes.c_long(len(rows)), *pointers)

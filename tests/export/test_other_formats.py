@@ -36,6 +36,7 @@ from cardboost.model import Ensemble, Term
 from drawn_models import bits, drawn_ensembles, drawn_multiclass  # isort: skip
 
 MODELS = fixed_models()
+FINE = ("too near", "near ties", "lost digits")  # 24 bits do not tell their scores apart
 
 
 # ------------------------------------------------------------------------------------------------ Python
@@ -204,7 +205,7 @@ def run_onnx(data, x):
     return dict(zip(names, session.run(names, {"X": x.astype(np.float32)}), strict=True))
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name not in ("too near", "near ties")])
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in FINE])
 def test_onnx(name):
     ensemble = MODELS[name]
     rows = raw_rows(ensemble, 10_000, float32_values)
@@ -253,9 +254,10 @@ def test_onnx_tells_the_codes_of_labels():
 
 
 def test_onnx_needs_a_proof():
-    with pytest.raises(ValueError, match="exact=False"):
-        export_onnx(MODELS["too near"])
-    assert export_onnx(MODELS["too near"], exact=False)
+    for name in FINE:
+        with pytest.raises(ValueError, match="exact=False"):
+            export_onnx(MODELS[name])
+        assert export_onnx(MODELS[name], exact=False)
     with pytest.raises(ValueError, match="too large or too small"):
         export_onnx(stumps((0, 0.5, 1e200)))
 

@@ -62,7 +62,9 @@ def c_type(model: CModel) -> str:
 
 
 def score_type(model: CModel) -> str:
-    return "double" if model.points is None else "int32_t"
+    if model.points is None:
+        return "double"
+    return "int64_t" if model.points.width == 64 else "int32_t"
 
 
 def _about(model: CModel) -> list[str]:
@@ -229,10 +231,11 @@ def _whole_score(model: CModel) -> str:
     points = model.points
     assert points is not None
     several = model.plan.n_scores > 1
-    arguments = f"const {c_type(model)} *x" + (", int32_t *scores" if several else "")
+    kind = score_type(model)
+    arguments = f"const {c_type(model)} *x" + (f", {kind} *scores" if several else "")
     name = f"{model.prefix}_scores" if several else f"{model.prefix}_score"
     about = "The points of every class, into scores." if several else "The points of a row."
-    head = f"{comment([about])}\nstatic inline {'void' if several else 'int32_t'} {name}({arguments})\n{{\n"
+    head = f"{comment([about])}\nstatic inline {'void' if several else kind} {name}({arguments})\n{{\n"
     entries = [own for _, part in model.programs for own in part]
     if model.layout == "ifs" or not entries:
         return head + _ifs(model) + "}"
@@ -246,7 +249,7 @@ def _ifs(model: CModel) -> str:
     lines = []
     for k, (base, entries) in enumerate(model.programs):
         target = f"scores[{k}]" if several else "sum"
-        lines.append(f"    {'' if several else 'int32_t '}{target} = {int_literal(base)};")
+        lines.append(f"    {'' if several else f'{score_type(model)} '}{target} = {int_literal(base)};")
         for own in entries:
             literal = float_literal(own.cut) if model.number == "float" else _code_literal(own.cut)
             value = f"x[{places[own.place]}]"
@@ -281,7 +284,7 @@ def _loop(model: CModel, entries: Sequence[Entry]) -> str:
     above = [f"        if ({value} > cuts[k]) {{"]
     if not several:
         lines += [
-            f"    int32_t sum = {int_literal(model.programs[0][0])};",
+            f"    {score_type(model)} sum = {int_literal(model.programs[0][0])};",
             "    uint_fast16_t k;",
             f"    for (k = 0u; k < {len(entries)}u; k++) {{",
             *above,
@@ -292,13 +295,14 @@ def _loop(model: CModel, entries: Sequence[Entry]) -> str:
         ]
         return "\n".join(lines) + "\n"
     ends = np.cumsum([len(part) for _, part in model.programs]).tolist()
+    bases = [int_literal(base) for base, _ in model.programs]
     lines += [
         table(f"uint16_t ends[{len(ends)}]", [[f"{end}u" for end in ends]], [""]),
-        table(f"int32_t bases[{len(ends)}]", [[int_literal(base) for base, _ in model.programs]], [""]),
+        table(f"{score_type(model)} bases[{len(ends)}]", [bases], [""]),
         "    uint_fast16_t k = 0u;",
         "    uint_fast16_t j;",
         f"    for (j = 0u; j < {len(ends)}u; j++) {{",
-        "        int32_t sum = bases[j];",
+        f"        {score_type(model)} sum = bases[j];",
         "        for (; k < ends[j]; k++) {",
         *(f"    {line}" for line in above),
         "                sum += points[k];",
@@ -416,19 +420,19 @@ def _probability_function(model: CModel) -> str:
         ]
     )
     half = (1 << own.fraction) >> 1
+    kind = f"u{score_type(model)}"
     return "\n".join(
         [
             about,
-            f"static inline uint16_t {model.prefix}_probability(int32_t score)",
+            f"static inline uint16_t {model.prefix}_probability({score_type(model)} score)",
             "{",
             entries,
-            "    const uint32_t size = ((score < 0) ? (uint32_t)(-score) : (uint32_t)score)"
-            f" >> {own.shift}u;",
-            f"    const uint32_t at = size >> {own.fraction}u;",
+            f"    const {kind} size = ((score < 0) ? ({kind})(-score) : ({kind})score) >> {own.shift}u;",
+            f"    const {kind} at = size >> {own.fraction}u;",
             f"    uint32_t found = entries[{last}];",
             f"    if (at < {last}u) {{",
             "        const uint32_t low = entries[at];",
-            f"        const uint32_t part = size & {(1 << own.fraction) - 1}u;",
+            f"        const uint32_t part = (uint32_t)size & {(1 << own.fraction) - 1}u;",
             f"        found = low + ((((entries[at + 1u] - low) * part) + {half}u) >> {own.fraction}u);",
             "    }",
             f"    if (score < 0) {{ found = {UNIT}u - found; }}",

@@ -100,15 +100,15 @@ def c_model(
     """Decide what the header computes.
 
     ``layout`` "table" is a loop over tables, "ifs" one statement per cut, "auto" the smaller of the two by
-    :func:`estimate`. ``score`` "int32" is a sum of whole points, "double" the score of the model to the bit
+    :func:`estimate`. ``score`` "points" is a sum of whole points, "double" the score of the model to the bit
     (floats only), "auto" whole points where they are proven to keep every decision. ``probability`` adds a
     function for the probability of the second class. ``scales`` and ``exact`` (int16 only, and ``exact`` with
-    score="int32") are those of :meth:`IntegerModel.from_ensemble`.
+    score="points") are those of :meth:`IntegerModel.from_ensemble`.
     """
     for name, value, known in (
         ("number", number, ("float", "int16")),
         ("layout", layout, ("auto", "table", "ifs")),
-        ("score", score, ("auto", "int32", "double")),
+        ("score", score, ("auto", "points", "double")),
     ):
         if value not in known:
             raise ValueError(f"{name}: expected {', '.join(map(repr, known))}, found {value!r}.")
@@ -132,9 +132,9 @@ def c_model(
             None if score == "double" or (score == "auto" and not plan.decides) else find_points(plan, steps)
         )
         if points is not None and not points.proven:
-            if score == "int32" and exact:
+            if score == "points" and exact:
                 raise ValueError(unproven(plan))
-            points = points if score == "int32" else None
+            points = points if score == "points" else None
     if sum(len(own.cuts) + 2 for own in steps) * plan.n_scores > _MOST_CUTS:
         raise ValueError(f"ensemble: C counts its cuts in 16 bits, and there are more than {_MOST_CUTS}.")
     if probability and points is None:

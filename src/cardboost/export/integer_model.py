@@ -1,4 +1,7 @@
-"""A model in whole numbers: int16 inputs, int32 sums. It is defined here; the C export computes the same."""
+"""A model in whole numbers: int16 inputs, sums of 32 bits, or of 64 where the proof needs them.
+
+It is defined here, and the C export computes the same.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ from cardboost.export.plan import Array, Plan, Steps
 
 Integers = NDArray[np.int64]
 MAX_COMBINATIONS = 2**20
-INT32_MAX = 2**31 - 1
+#: what no sum may exceed, by the width of a difference of two levels
+MOST = {16: 2**31 - 1, 32: 2**31 - 1, 64: 2**58}
 _MOST_BITS = 900
 _UNIT = 2.0**-53
 
@@ -32,7 +33,7 @@ class Points:
     """Levels of all inputs in points of 2**-bits, for steps with the same cuts."""
 
     bits: int
-    width: int  # of a difference of two levels of one input: 16 or 32 bits
+    width: int  # bits of a difference of two levels of one input; 16 and 32 have sums of 32 bits, 64 of 64
     intercepts: Integers
     levels: tuple[Integers, ...]
     missing: tuple[Integers, ...]
@@ -68,17 +69,18 @@ class Points:
 
 
 def find_points(
-    plan: Plan, steps: Sequence[Steps], widths: Sequence[int] = (16, 32), most: int = INT32_MAX
+    plan: Plan, steps: Sequence[Steps], widths: Sequence[int] = (16, 32, 64), most: int | None = None
 ) -> Points:
-    """Points of the smallest width that keeps every decision; if none does, those of the largest width.
+    """Points of the smallest width that keeps every decision; if none does, those of 32 bits.
 
     ``most`` is what no sum may exceed.
     """
+    found = {}
     for width in widths:
-        points = _rounded(plan, steps, width, most)
-        if points.proven:
-            break
-    return points
+        found[width] = _rounded(plan, steps, width, MOST[width] if most is None else most)
+        if found[width].proven:
+            return found[width]
+    return found[32]
 
 
 def _rounded(plan: Plan, steps: Sequence[Steps], width: int, most: int) -> Points:

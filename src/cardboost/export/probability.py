@@ -49,7 +49,7 @@ class ProbabilityTable:
             worst = max(worst, float(np.abs(found - 1 / (1 + np.exp(-edge * per_point))).max()))
         end = 1 / (1 + math.exp(-min(top * per_point, 700.0)))
         worst = max(worst, abs(end - float(own.evaluate(np.array([top]))[0]) / UNIT))
-        return cls(own.shift, own.fraction, own.entries, worst + factor * points.error / 4)
+        return cls(own.shift, own.fraction, own.entries, min(1.0, worst + factor * points.error / 4))
 
     def evaluate(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
         """The ten-thousandths of totals, in whole numbers as the C code computes them."""
