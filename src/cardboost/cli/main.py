@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from cardboost.cli import certify, demo, fit, predict
+from cardboost.cli import certify, demo, export, fit, predict
 from cardboost.cli.files import BAD_INPUT, BUG, INTERRUPTED, OK, PIPE_CLOSED, BadInput, reason
 
 _EPILOG = """\
@@ -19,6 +19,7 @@ examples:
   cardboost fit patients.csv --target died --max-terms 8 --out run
   cardboost predict run/model.json new.csv --out scores.csv
   cardboost certify run/model.json patients.csv --target died
+  cardboost export run/model.json --format c --out card.h
 
 `cardboost VERB --help` shows the options of a verb.
 
@@ -53,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"cardboost {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True, dest="verb")
-    for module in (demo, fit, predict, certify):
+    for module in (demo, fit, predict, certify, export):
         module.add_parser(verbs, **style)
     return parser
 

@@ -259,6 +259,16 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         )
         save(path, self.ensemble_, content, {"parameters": params})
 
+    def export(self, format: str, path: str | os.PathLike[str] | None = None, **options: Any) -> str | bytes:
+        """The model as "c", "c-int16", "python", "sql", "onnx" or "json", and in a file if ``path`` is given.
+
+        Options are those of the format: see docs/export.md.
+        """
+        from cardboost.export import export_model
+
+        check_is_fitted(self)
+        return export_model(self.ensemble_, format, path, **options)
+
     def card(self) -> str:
         """The model as a card to read and print."""
         from cardboost.model.card import render_card

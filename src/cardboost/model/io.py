@@ -237,7 +237,7 @@ def save(
 ) -> None:
     """Write a model file. Whatever happens on the way, the path holds the old file or the new one."""
     data = model_bytes(ensemble, certificate, training)
-    _write_atomically(Path(os.path.realpath(path)), data)
+    write_atomically(Path(os.path.realpath(path)), data)
 
 
 def model_bytes(
@@ -303,7 +303,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a value of type {type(value).__name__} has no place in a model file")
 
 
-def _write_atomically(target: Path, data: bytes) -> None:
+def write_atomically(target: Path, data: bytes) -> None:
     """A new file beside the target takes its name once its content is on the disk."""
     folder = target.parent
     if not folder.is_dir():

@@ -1,0 +1,142 @@
+"""`cardboost export`: a model file as C, Python, SQL, ONNX or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from cardboost.cli.files import OK, BadInput, read_model_file, reason
+
+if TYPE_CHECKING:
+    from cardboost.model.io import Model
+
+EXAMPLE = """\
+examples:
+  cardboost export run/model.json --format c --out card.h
+  cardboost export run/model.json --format c-int16 --out card.h \\
+      --test-vectors test_vectors.h --scale temperature=10 --measure
+  cardboost export run/model.json --format sql
+
+c takes floats, c-int16 whole numbers; both decide as the model does. The test
+vectors are a second header with a function that returns how many rows got
+another answer. docs/export.md says what is guaranteed.
+"""
+_FORMATS = ("c", "c-int16", "python", "sql", "onnx", "json")
+_C = ("c", "c-int16")
+
+
+def add_parser(verbs: Any, **style: Any) -> None:
+    parser = verbs.add_parser(
+        "export",
+        help="write a model as C, Python, SQL, ONNX or JSON",
+        description="Write a model file in a form that runs without cardboost.",
+        epilog=EXAMPLE,
+        **style,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("model", metavar="MODEL.json", help="a model file")
+    parser.add_argument("--format", choices=_FORMATS, required=True, help="what to write")
+    parser.add_argument("--out", default="-", metavar="FILE", help="where to write (default: -, the screen)")
+    parser.add_argument("--prefix", metavar="NAME", help="how names in C begin (default: cardboost)")
+    parser.add_argument("--test-vectors", metavar="FILE", help="C: a second header with a self-test")
+    parser.add_argument("--probability", action="store_true", help="C: also a function for probabilities")
+    parser.add_argument(
+        "--scale",
+        action="append",
+        metavar="FEATURE=N",
+        help="c-int16: whole numbers per unit of a feature (default: by its cuts); again for others",
+    )
+    parser.add_argument(
+        "--inexact",
+        action="store_true",
+        help="c-int16, onnx: accept rounding that is not proven to keep every decision",
+    )
+    parser.add_argument(
+        "--measure", action="store_true", help="C: bytes on processors whose compiler is installed"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    model = read_model_file(arguments.model)
+    options = _options(arguments)
+    screen = arguments.out == "-"
+    if screen and arguments.format == "onnx":
+        raise BadInput("--format onnx needs --out: the file is not text.")
+    if screen and (arguments.test_vectors is not None or arguments.measure):
+        raise BadInput("--test-vectors and --measure need --out.")
+    text = _export(model, arguments, options)
+    if screen:
+        sys.stdout.write(text if isinstance(text, str) else "")
+        sys.stdout.flush()
+        return OK
+    print(f"wrote {arguments.out}")
+    if arguments.test_vectors is not None:
+        print(f"wrote {arguments.test_vectors}")
+    if arguments.measure:
+        _print_sizes(model, arguments.format, options)
+    return OK
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What the format is told; words that do not go with it are refused."""
+    for word, given, formats in (
+        ("--prefix", arguments.prefix, _C),
+        ("--test-vectors", arguments.test_vectors, _C),
+        ("--probability", arguments.probability, _C),
+        ("--measure", arguments.measure, _C),
+        ("--scale", arguments.scale, ("c-int16",)),
+        ("--inexact", arguments.inexact, ("c-int16", "onnx")),
+    ):
+        if given and arguments.format not in formats:
+            raise BadInput(f"{word} goes with --format {' and '.join(formats)} only.")
+    options: dict[str, Any] = {}
+    if arguments.prefix is not None:
+        options["prefix"] = arguments.prefix
+    if arguments.probability:
+        options["probability"] = True
+    if arguments.inexact:
+        options["exact"] = False
+    if arguments.scale:
+        options["scales"] = dict(map(_scale, arguments.scale))
+    return options
+
+
+def _scale(word: str) -> tuple[str, float]:
+    name, mark, number = word.rpartition("=")
+    try:
+        if not mark:
+            raise ValueError
+        return name, float(number)
+    except ValueError:
+        raise BadInput(f"--scale {word}: write it as FEATURE=CODES_PER_UNIT, as in temperature=10.") from None
+
+
+def _export(model: Model, arguments: argparse.Namespace, options: dict[str, Any]) -> str | bytes:
+    from cardboost.export import export_model
+
+    files = {} if arguments.test_vectors is None else {"test_vectors": arguments.test_vectors}
+    path = None if arguments.out == "-" else arguments.out
+    try:
+        return export_model(model.ensemble, arguments.format, path, **options, **files)
+    except FileNotFoundError as error:
+        raise BadInput(str(error)) from None
+    except OSError as error:
+        raise BadInput(f"cannot write {arguments.out!r}: {reason(error)}.") from None
+    except (ValueError, ImportError) as error:
+        raise BadInput(str(error)) from None
+
+
+def _print_sizes(model: Model, name: str, options: dict[str, Any]) -> None:
+    from cardboost.export.measure import TARGETS, measure
+
+    number = "int16" if name == "c-int16" else "float"
+    try:
+        sizes = measure(model.ensemble, number=number, **options)
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+    for own in sizes:
+        print(f"{own.target}: {own.linked} bytes, {own.own} of them in the header")
+    if not sizes:
+        tools = " and ".join(f"{target.tools}gcc" for target in TARGETS)
+        print(f"no sizes: neither of {tools} is installed")

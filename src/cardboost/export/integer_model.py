@@ -1,0 +1,215 @@
+"""A model in whole numbers: int16 inputs, sums of 32 bits, or of 64 where the proof needs them.
+
+It is defined here, and the C export computes the same.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.export.plan import Array, Input, Plan, Steps
+from cardboost.export.points import Points, find_points
+
+MISSING = -(2**15)
+LOWEST, HIGHEST = -(2**15 - 1), 2**15 - 1
+_LARGEST_OFFSET = 2**40
+_EXPONENTS = (-1000, 1000)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The numbers (code + offset) / scale, codes from -32767 to 32767; -32768 is missing."""
+
+    scale: float
+    offset: int = 0
+
+    def value(self, code: int) -> float:
+        return (code + self.offset) / self.scale
+
+    def at_most(self, cut: float) -> float:
+        """The code of the largest number on the grid that is not above ``cut``; minus infinity if there is
+        none.
+        """
+        code = self._near(cut)
+        while code <= HIGHEST and self.value(code) <= cut:
+            code += 1
+        while code >= LOWEST and self.value(code) > cut:
+            code -= 1
+        return -math.inf if code < LOWEST else min(code, HIGHEST)
+
+    def encode(self, value: float) -> int:
+        """The code of the smallest number on the grid that is not below ``value``, or the nearest code."""
+        if value != value:
+            return MISSING
+        code = self._near(value)
+        while code > LOWEST and self.value(code - 1) >= value:
+            code -= 1
+        while code < HIGHEST and self.value(code) < value:
+            code += 1
+        return code
+
+    def _near(self, value: float) -> int:
+        return int(min(max(value * self.scale - self.offset, LOWEST), HIGHEST))
+
+    def holds(self, cut: float) -> bool:
+        """Whether the cut is on the grid: then a code decides as the number it was made of."""
+        code = self.at_most(cut)
+        return code > -math.inf and self.value(int(code)) == cut
+
+    @classmethod
+    def for_cuts(cls, cuts: Sequence[float]) -> Grid:
+        """A power of two: 1 or the least above it with all cuts on the grid, if a range of 16 bits allows."""
+        if not cuts:
+            return cls(1.0)
+        least, largest = min(cuts), max(cuts)
+        size = max(abs(least), abs(largest))
+        finest = max(_lowest_bit(cut) for cut in cuts)
+        for exponent in (max(finest, 0), finest):
+            if _EXPONENTS[0] <= exponent <= _EXPONENTS[1] and _scaled(size, exponent) < HIGHEST:
+                return cls(2.0**exponent)
+        span = largest - least if 0 < largest - least < math.inf else size
+        exponent = min(max(14 - math.frexp(span)[1], _EXPONENTS[0]), _EXPONENTS[1])
+        while _scaled(size, exponent) > _LARGEST_OFFSET:
+            exponent -= 1
+        middle = least / 2 + largest / 2
+        far = _scaled(size, exponent) >= HIGHEST
+        return cls(2.0**exponent, round(math.ldexp(middle, exponent)) if far else 0)
+
+
+def _scaled(size: float, exponent: int) -> float:
+    """size * 2**exponent, infinite where a double cannot hold it."""
+    return math.inf if math.frexp(size)[1] + exponent > 1000 else math.ldexp(size, exponent)
+
+
+def _lowest_bit(cut: float) -> int:
+    """The least e with cut * 2**e whole."""
+    if cut == 0:
+        return -1074
+    top, bottom = cut.as_integer_ratio()
+    return bottom.bit_length() - 1 if bottom > 1 else 1 - (top & -top).bit_length()
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerModel:
+    """Sums of points over int16 codes: one column per input of ``plan``, in its order.
+
+    Numbers are on the grid of their input, labels have the codes of the model, and any other code of a label
+    counts as missing. If ``points.proven``, decisions are those of the model at ``decode(codes)``.
+    """
+
+    plan: Plan
+    grids: tuple[Grid | None, ...]  # None: labels
+    steps: tuple[Steps, ...]  # of codes; missing is the first of them
+    points: Points
+
+    @classmethod
+    def from_ensemble(
+        cls, ensemble: Any, scales: Mapping[str | int, Any] | None = None, exact: bool = True
+    ) -> IntegerModel:
+        """Round a model of stumps.
+
+        ``scales`` has for some features, by name or index, the codes per unit, or (codes per unit, offset).
+        ``exact``: refuse a model for which it cannot be proven that no decision changes.
+        """
+        plan = Plan.of(ensemble)
+        given = _check_scales(scales, plan)
+        grids = tuple(
+            None if own.categories is not None else given.get(own.feature) or Grid.for_cuts(own.steps().cuts)
+            for own in plan.inputs
+        )
+        steps = tuple(_on_codes(own, grid) for own, grid in zip(plan.inputs, grids, strict=True))
+        points = find_points(plan, steps)
+        if exact and not points.proven:
+            raise ValueError(unproven(plan))
+        return cls(plan, grids, steps, points)
+
+    def decision_function(self, codes: Any) -> NDArray[np.int64]:
+        """The points of every row; for several classes one column per class."""
+        table = np.asarray(codes)
+        if table.ndim != 2 or table.shape[1] != len(self.steps):
+            raise ValueError(f"codes: expected {len(self.steps)} columns, found shape {table.shape}.")
+        if table.dtype != np.int16:
+            raise ValueError(f"codes: expected int16, found {table.dtype}.")
+        total = np.tile(self.points.intercepts, (len(table), 1))
+        for j, (steps, levels) in enumerate(zip(self.steps, self.points.levels, strict=True)):
+            total += levels[np.searchsorted(np.array(steps.cuts), table[:, j].astype(np.float64))]
+        return total[:, 0] if self.plan.n_scores == 1 else total
+
+    def encode(self, values: Any) -> NDArray[np.int16]:
+        """The codes of numbers (rows, inputs), each the nearest on its grid that is not below it.
+
+        Labels are given as codes, anything missing as NaN.
+        """
+        table = np.asarray(values, dtype=np.float64)
+        out = np.full(table.shape, MISSING, dtype=np.int16)
+        for j, grid in enumerate(self.grids):
+            column = table[:, j]
+            known = ~np.isnan(column)
+            if grid is None:
+                out[known, j] = np.clip(column[known], LOWEST, HIGHEST).astype(np.int16)
+            else:
+                out[known, j] = [grid.encode(value) for value in column[known].tolist()]
+        return out
+
+    def decode(self, codes: Any) -> Array:
+        """The numbers that codes stand for, codes of labels as they are; NaN where missing or unseen."""
+        table = np.asarray(codes).astype(np.float64)
+        out = np.where(table == MISSING, np.nan, table)
+        for j, (own, grid) in enumerate(zip(self.plan.inputs, self.grids, strict=True)):
+            if grid is not None:
+                out[:, j] = (out[:, j] + grid.offset) / grid.scale
+            else:
+                out[(out[:, j] < 0) | (out[:, j] >= len(own.levels)), j] = np.nan
+        return out
+
+
+def unproven(plan: Plan) -> str:
+    """Why there are no whole points."""
+    if plan.n_scores > 1:
+        return (
+            "exact: scores of several classes in whole points cannot be proven to decide as the model does; "
+            "exact=False accepts rounding."
+        )
+    return (
+        "exact: some score is too close to 0, or there are too many terms, to prove that whole points decide "
+        "as the model does; exact=False accepts rounding."
+    )
+
+
+def _on_codes(own: Input, grid: Grid | None) -> Steps:
+    """Over all int16, of which the lowest is missing."""
+    if grid is None:
+        return own.steps().on(math.floor, HIGHEST)
+    inside = own.steps().on(grid.at_most, HIGHEST)
+    levels = np.vstack([own.missing, inside.levels])
+    return Steps((float(MISSING), *inside.cuts), levels, own.missing).merged()
+
+
+def _check_scales(scales: Any, plan: Plan) -> dict[int, Grid]:
+    if scales is None:
+        return {}
+    if not isinstance(scales, Mapping):
+        raise ValueError(f"scales: expected a mapping from features to codes per unit, found {scales!r}.")
+    places = {own.name: own for own in plan.inputs} | {own.feature: own for own in plan.inputs}
+    found = {}
+    for key, given in scales.items():
+        if key not in places:
+            raise ValueError(f"scales: {key!r} is no feature that the model uses.")
+        if places[key].categories is not None:
+            raise ValueError(f"scales: {key!r} holds labels, which have codes of their own.")
+        scale, offset = given if isinstance(given, tuple) and len(given) == 2 else (given, 0)
+        real = isinstance(scale, numbers.Real) and not isinstance(scale, bool)
+        if not real or not 0 < scale < math.inf:
+            raise ValueError(f"scales[{key!r}]: expected a positive number, found {scale!r}.")
+        whole = isinstance(offset, numbers.Integral) and not isinstance(offset, bool)
+        if not whole or abs(offset) > _LARGEST_OFFSET:
+            raise ValueError(f"scales[{key!r}]: expected a whole number as offset, found {offset!r}.")
+        found[places[key].feature] = Grid(float(scale), int(offset))
+    return found

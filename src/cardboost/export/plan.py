@@ -1,0 +1,166 @@
+"""What a model computes, input by input, in the form that all exporters read.
+
+A model has one score, or one per class. Every used feature is an input, and what it adds to all scores at
+once is one step function. Scores add the inputs in the order of the features, beginning with the intercept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.model.ensemble import Ensemble
+from cardboost.model.multiclass import MulticlassEnsemble
+
+if TYPE_CHECKING:
+    from cardboost.model.terms import Categories, StepFunction
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """``levels[k]``, one value per score, holds for cuts[k-1] < x <= cuts[k], ``missing`` for no value."""
+
+    cuts: tuple[float, ...]
+    levels: Array  # (cuts + 1, scores)
+    missing: Array  # (scores,)
+
+    def merged(self) -> Steps:
+        """Without the cuts between equal levels."""
+        ends = [k for k in range(len(self.cuts)) if (self.levels[k] != self.levels[k + 1]).any()]
+        rows = [*ends, len(self.cuts)]
+        return Steps(tuple(self.cuts[k] for k in ends), self.levels[rows], self.missing)
+
+    def on(self, at_most: Callable[[float], float], highest: float) -> Steps:
+        """The same function where x takes fewer values.
+
+        ``at_most`` gives the largest of them that is not above a cut, or minus infinity; ``highest`` is the
+        largest of all. Intervals without a value are gone.
+        """
+        cuts: list[float] = []
+        rows: list[int] = []
+        for k, cut in enumerate(self.cuts):
+            own = at_most(cut)
+            if own >= highest:
+                rows.append(k)
+                break
+            if own > -math.inf and (not cuts or own > cuts[-1]):
+                cuts.append(own)
+                rows.append(k)
+        else:
+            rows.append(len(self.cuts))
+        return Steps(tuple(cuts), self.levels[rows], self.missing).merged()
+
+    def chain(self) -> tuple[list[tuple[str, float, Array]], Array]:
+        """Comparisons to be tried one after the other, each with its level, and the level if none is true.
+
+        No comparison is true for a missing value.
+        """
+        up = [("<=", cut, row) for cut, row in zip(self.cuts, self.levels, strict=False)]
+        if not self.cuts or (self.missing == self.levels[-1]).all():
+            return up, self.missing
+        if (self.missing == self.levels[0]).all():
+            down = zip(self.cuts, self.levels[1:], strict=True)
+            return [(">", cut, row) for cut, row in reversed(list(down))], self.missing
+        return [*up, (">", self.cuts[-1], self.levels[-1])], self.missing
+
+    def values(self) -> Array:
+        """All that the input can add: distinct rows."""
+        return np.unique(np.vstack([self.levels, self.missing]), axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Input:
+    """A used feature: a number with its steps, or labels with one row of ``levels`` for every code."""
+
+    feature: int
+    name: str
+    cuts: tuple[float, ...]
+    levels: Array
+    missing: Array
+    categories: Categories | None = None
+
+    def steps(self) -> Steps:
+        """The step function of a number; of labels, of their codes 0, 1, ...: any other code is missing."""
+        if self.categories is None:
+            return Steps(self.cuts, self.levels, self.missing).merged()
+        cuts = tuple(code - 0.5 for code in range(len(self.levels) + 1))
+        return Steps(cuts, np.vstack([self.missing, self.levels, self.missing]), self.missing).merged()
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A model as intercepts, one per score, and inputs."""
+
+    loss: str
+    classes: tuple[Any, ...] | None
+    n_features: int
+    named: bool
+    intercepts: Array
+    inputs: tuple[Input, ...]
+
+    @classmethod
+    def of(cls, ensemble: Any) -> Plan:
+        """The plan of a model of stumps; anything else is refused."""
+        if not isinstance(ensemble, Ensemble | MulticlassEnsemble):
+            raise ValueError(
+                f"ensemble: only models of stumps can be exported; got {type(ensemble).__name__}, whose "
+                "learners are Python objects."
+            )
+        members = ensemble.ensembles if isinstance(ensemble, MulticlassEnsemble) else (ensemble,)
+        by_feature: dict[int, list[tuple[int, StepFunction]]] = {j: [] for j in ensemble.features_used}
+        for k, own in enumerate(members):
+            for step in own.step_functions():
+                by_feature[step.feature].append((k, step))
+        return cls(
+            ensemble.loss,
+            ensemble.classes,
+            ensemble.n_features,
+            ensemble.feature_names is not None,
+            np.array([own.intercept for own in members]),
+            tuple(
+                _join(feature, steps, len(members), ensemble.categories.get(feature))
+                for feature, steps in by_feature.items()
+            ),
+        )
+
+    @property
+    def n_scores(self) -> int:
+        return len(self.intercepts)
+
+    @property
+    def decides(self) -> bool:
+        """Whether scores stand for classes; of a regressor they are the predictions."""
+        return self.classes is not None
+
+    @property
+    def probability_factor(self) -> float | None:
+        """f in the probability 1 / (1 + exp(-f score)) of a class."""
+        return {"logistic": 1.0, "exponential": 2.0}.get(self.loss)
+
+    def words(self) -> str:
+        """What the model is, for a comment."""
+        inputs = f"{len(self.inputs)} of {self.n_features} features"
+        if self.classes is None:
+            return f"A regressor on {inputs}."
+        return f"A classifier for {len(self.classes)} classes on {inputs}, {self.loss} loss."
+
+
+def _join(
+    feature: int, steps: Sequence[tuple[int, StepFunction]], n_scores: int, categories: Categories | None
+) -> Input:
+    """The step functions of one feature for several scores as one; scores without one get 0 from it."""
+    cuts = sorted({cut for _, own in steps for cut in own.cuts})
+    levels = np.zeros((len(cuts) + 1, n_scores))
+    missing = np.zeros(n_scores)
+    for k, own in steps:
+        at = np.searchsorted(np.array(own.cuts), np.array([*cuts, math.inf]), side="left")
+        levels[:, k] = np.array(own.levels)[at]
+        missing[k] = own.missing
+    return Input(feature, steps[0][1].name, tuple(cuts), levels, missing, categories)

@@ -1,0 +1,146 @@
+"""A model as one SQL expression over the columns of a table.
+
+Numbers are written so that every database reads their bits: decimals where these are exact, otherwise a whole
+number divided by a power of two. NULL is missing.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+from cardboost.export.plan import Input, Plan, Steps
+
+_DOUBLE = "DOUBLE PRECISION"
+_MOST_DIGITS = 15
+_LARGEST = 2**53
+
+
+def export_sql(ensemble: Any, *, output: str = "score", table: str | None = None) -> str:
+    """The expression. For several classes it is a list, one score per class, each with AS and its label.
+
+    ``output`` "class" gives the label in place of the score (two classes only). ``table`` is put in front of
+    the columns. Columns are found by the names of the features.
+    """
+    plan = Plan.of(ensemble)
+    if output not in ("score", "class"):
+        raise ValueError(f"output: expected 'score' or 'class', found {output!r}.")
+    if table is not None and not isinstance(table, str):
+        raise ValueError(f"table: expected a name, found {table!r}.")
+    _check_names(plan)
+    if plan.n_scores > 1:
+        if output == "class":
+            raise ValueError("output: 'class' needs a model for two classes; several have one score each.")
+        assert plan.classes is not None
+        labels = [_identifier(str(label)) for label in plan.classes]
+        return ",\n".join(f"{_score(plan, k, table)}\nAS {label}" for k, label in enumerate(labels)) + "\n"
+    score = _score(plan, 0, table)
+    if output == "score":
+        return f"{score}\n"
+    if plan.classes is None:
+        raise ValueError("output: 'class' needs a classifier.")
+    negative, positive = map(_label, plan.classes)
+    return f"CASE WHEN {score} > 0\nTHEN {positive} ELSE {negative} END\n"
+
+
+def _score(plan: Plan, k: int, table: str | None) -> str:
+    parts = [_number(float(plan.intercepts[k]), cast=True)]
+    for own in plan.inputs:
+        if own.levels[:, k].any() or own.missing[k] != 0:
+            parts.append(_labels(own, k, table) if own.categories is not None else _steps(own, k, table))
+    return "(" + "\n + ".join(parts) + ")"
+
+
+def _steps(own: Input, k: int, table: str | None) -> str:
+    column = f"CAST({_column(own, table)} AS {_DOUBLE})"
+    steps = Steps(own.cuts, own.levels[:, k : k + 1], own.missing[k : k + 1]).merged()
+    missing = _number(float(steps.missing[0]))
+    if not steps.cuts:
+        return f"CASE WHEN {column} IS NOT NULL THEN {_number(float(steps.levels[0, 0]))} ELSE {missing} END"
+    whens = [
+        f"WHEN {column} {sign} {_number(cut)} THEN {_number(float(row[0]))}"
+        for sign, cut, row in steps.chain()[0]
+    ]
+    return f"CASE {' '.join(whens)} ELSE {missing} END"
+
+
+def _labels(own: Input, k: int, table: str | None) -> str:
+    assert own.categories is not None
+    by_level: dict[float, list[str]] = {}
+    labels = (*own.categories.kept, *own.categories.rare)
+    truth = all(isinstance(label, bool) for label in labels)
+    for label in labels:
+        level = float(own.levels[own.categories.code(label), k])
+        plain = int(label) if isinstance(label, bool) and not truth else label
+        by_level.setdefault(level, []).append(_label(plain))
+    missing = float(own.missing[k])
+    column = _column(own, table)
+    whens = [
+        f"WHEN {column} IN ({', '.join(group)}) THEN {_number(level)}"
+        for level, group in by_level.items()
+        if level != missing
+    ]
+    return f"CASE {' '.join(whens)} ELSE {_number(missing)} END" if whens else _number(missing)
+
+
+def _column(own: Input, table: str | None) -> str:
+    return _identifier(own.name) if table is None else f"{_identifier(table)}.{_identifier(own.name)}"
+
+
+def _check_names(plan: Plan) -> None:
+    seen: dict[str, str] = {}
+    for own in plan.inputs:
+        other = seen.setdefault(own.name.casefold(), own.name)
+        if other != own.name:
+            raise ValueError(
+                f"feature_names: SQL does not tell {other!r} from {own.name!r}, which differ only in case."
+            )
+
+
+def _text(text: str, what: str) -> str:
+    """Text that a statement can hold."""
+    if "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
+        raise ValueError(f"{what}: {text!r} holds a character that SQL cannot.")
+    return text
+
+
+def _identifier(name: str) -> str:
+    if not name:
+        raise ValueError("feature_names: SQL has no columns without a name.")
+    return '"' + _text(name, "feature_names").replace('"', '""') + '"'
+
+
+def _label(label: Any) -> str:
+    if isinstance(label, str):
+        return "'" + _text(label, "categories").replace("'", "''") + "'"
+    if isinstance(label, bool):
+        return "TRUE" if label else "FALSE"
+    if isinstance(label, int):
+        if abs(label) >= 2**63:
+            raise ValueError(f"categories: the label {label} has more digits than integers in SQL.")
+        return str(label)
+    return _number(label)
+
+
+def _number(value: float, cast: bool = False) -> str:
+    """A double with all its bits. With ``cast`` its type is double in every database."""
+    shown = Decimal(repr(value))
+    digits = shown.as_tuple()
+    if shown == Decimal(value) and len(digits.digits) <= _MOST_DIGITS and abs(int(digits.exponent)) <= 15:
+        text = f"{value!r}e0" if "e" not in repr(value) else repr(value)
+        return f"CAST({text} AS {_DOUBLE})" if cast else text
+    mantissa, exponent = math.frexp(value)
+    whole, exponent = int(mantissa * _LARGEST), exponent - 53
+    while whole % 2 == 0:
+        whole, exponent = whole // 2, exponent + 1
+    text = f"CAST({whole} AS {_DOUBLE})"
+    sign = "*" if exponent > 0 else "/"
+    # powers that stay exact on the way: a subnormal result is reached by the last division only
+    for part in _powers(abs(exponent)):
+        text += f" {sign} {2**part}"
+    return f"({text})"
+
+
+def _powers(exponent: int) -> list[int]:
+    return [62] * (exponent // 62) + ([exponent % 62] if exponent % 62 else [])
