@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardboost.certificate import checker
-from cardboost.cli.csv_table import _DECIMAL_COMMA, _number, open_csv
+from cardboost.cli.csv_table import _DECIMAL_COMMA, open_csv
+from cardboost.cli.values import number_of
 from cardboost.data.binning import MISSING, bin_table
 from cardboost.data.categories import CategoricalColumn, plain_label
 from cardboost.data.table import check_finite, read_table
@@ -28,7 +29,7 @@ from cardboost.data.weights import RowWeights
 
 words = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"]), min_size=1, max_size=6)
 words = words.filter(
-    lambda text: text.strip() == text and _number(text) is None and not _DECIMAL_COMMA.fullmatch(text)
+    lambda text: text.strip() == text and number_of(text) is None and not _DECIMAL_COMMA.fullmatch(text)
 )
 
 
