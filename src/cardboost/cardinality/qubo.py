@@ -26,8 +26,8 @@ Bits = NDArray[np.int8]
 
 _MOST_VARIABLES = 2000  # unless the user says otherwise: every pair of them has its coupling
 _FEWEST_BITS = 3  # of a weight before columns are left out instead
-_ANSWERS = 16  # different supports of one call that are refitted
-_POLISHED = 8  # of them improved by local search
+_ANSWERS = 40  # different supports of one call that are refitted
+_POLISHED = 40  # of them improved by local search
 _PATIENCE = 3  # rounds in a row that bring nothing better
 _ENERGY_TOL = 1e-6
 _FIRST_SHARE = (
