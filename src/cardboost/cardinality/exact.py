@@ -22,14 +22,13 @@ from cardboost.cardinality.curvature import column_roles, margin_limits
 from cardboost.cardinality.merge import merge_rows
 from cardboost.cardinality.polish import Incumbent, Polisher
 from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.cardinality.refits import IN, OUT, kernel_columns
+from cardboost.cardinality.refits import FREE, IN, OUT, kernel_columns
 from cardboost.certificate.bounds import Curve, Leaf
 
 Array = NDArray[np.float64]
 #: told of nodes, open nodes, lower bound and objective of a search
 Progress = Callable[[int, int, float, float], object]
 
-FREE = 0  # what a column may do in a node; see also IN and OUT
 #: a node is closed when its bound is within this share of the best objective
 CLOSED = 1e-9
 _BATCH = 32  # nodes split at a time

@@ -26,8 +26,7 @@ Bits = NDArray[np.int8]
 
 _MOST_VARIABLES = 2000  # unless the user says otherwise: every pair of them has its coupling
 _FEWEST_BITS = 3  # of a weight before columns are left out instead
-_ANSWERS = 40  # different supports of one call that are refitted
-_POLISHED = 40  # of them improved by local search
+_ANSWERS = 40  # different supports of one call that are refitted and improved, at most
 _PATIENCE = 3  # rounds in a row that bring nothing better
 _ENERGY_TOL = 1e-6
 _FIRST_SHARE = (
@@ -371,7 +370,7 @@ class _Search:
         refits = [polisher.thin(polisher.refit(support, own), k) for support, own in supports.items()]
         allowed = [at for at in refits if self.problem.allows(at.support)] or [polisher.largest(weights, k)]
         ranked = sorted({tuple(at.support): at for at in allowed}.values(), key=lambda at: at.objective)
-        found = min((polisher.improve(at) for at in ranked[:_POLISHED]), key=lambda at: at.objective)
+        found = min((polisher.improve(at) for at in ranked), key=lambda at: at.objective)
         difference = 0.0
         if stated is not None:
             apart = np.abs(stated - energies)

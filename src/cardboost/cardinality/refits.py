@@ -19,7 +19,7 @@ from cardboost.cardinality.problem import CardinalityProblem
 
 Array = NDArray[np.float64]
 
-IN, OUT = 1, 2  # of a column in a node (kernels/nodes.h)
+FREE, IN, OUT = 0, 1, 2  # what a column may do in a node (kernels/nodes.h)
 _STEPS = 60
 _NEVER = 1e300  # no bound reaches it: refits go on until they have converged
 _LARGE = 64.0  # a weight so large is not refitted here where there is no box

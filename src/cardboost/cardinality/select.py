@@ -161,7 +161,9 @@ def select(
     refused = exact.accepts(problem) if wanted else None
     if refused is not None and method == "exact":
         raise ValueError(refused)
-    if wanted and refused is None and not late(0.75):
+    if wanted and refused is None and late(0.75):
+        status = "time limit"
+    elif wanted and refused is None:
         proven = exact.exact_search(
             problem,
             found,
