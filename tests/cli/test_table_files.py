@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import itertools
 import json
 import os
 import sys
@@ -207,8 +208,8 @@ PLAIN = b"a,y\n" + b"1,0\n2,1\n" * 5000
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (gzip.compress(PLAIN)[:-20], "its compressed data are damaged or cut off"),
-        (gzip.compress(PLAIN)[:30] + b"\x00" * 60, "its compressed data are damaged or cut off"),
+        (gzip.compress(PLAIN, mtime=0)[:-20], "its compressed data are damaged or cut off"),
+        (gzip.compress(PLAIN, mtime=0)[:30] + b"\x00" * 60, "its compressed data are damaged or cut off"),
         (zstd_bytes(PLAIN)[:-5], "its compressed data are damaged or cut off"),
         (zstd_bytes(PLAIN)[:9] + b"\xff" * 30, "its compressed data are damaged or cut off"),
         (b"PAR1" + b"x" * 50, "cannot be read as Parquet"),
@@ -216,10 +217,11 @@ PLAIN = b"a,y\n" + b"1,0\n2,1\n" * 5000
         (b"a,y\n1,0\n2,\x001\n", "line 3: a NUL byte"),
         ("a,y\n1,0\n".encode("utf-16-le"), "line 1: a NUL byte"),
         (b"\xef\xbb\xbfa,y\n1,\xff\n", "is not a text file in UTF-8"),
-        (gzip.compress(b""), "is empty"),
+        (gzip.compress(b"", mtime=0), "is empty"),
         (b"a,a,y\n1,2,0\n", "more than one column named 'a'"),
         (b'a,y\n"1\n2",0\n3\n', "line 4: 1 cell, but the header has 2 columns"),
     ],
+    ids=map(str, itertools.count()),
 )
 def test_damaged_files_get_one_sentence(work, capsys, content, sentence):
     (work / "data").write_bytes(content)
