@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from cardboost.data.table import read_table
 from cardboost.model import Ensemble, Term
+from cardboost.model.io import load_model, save
 
 
 def slow_feature(ensemble: Ensemble, feature: int, x: float) -> float:
@@ -366,3 +367,20 @@ def test_any_ensemble_on_any_rows(terms: list[Term], intercept: float, X: list[t
     assert bits(score) == bits([slow_score(ensemble, row) for row in X])
     assert np.isfinite(score).all()
     assert np.isfinite(ensemble.predict_proba(X)).all()
+
+
+def test_a_unit_gives_points_and_survives_the_file(tmp_path: Any) -> None:
+    unit = 0.1
+    terms = tuple(Term(k, 0.5, 1, False, unit * p) for k, p in enumerate((3, 1, 7)))
+    own = Ensemble("logistic", 0.25, terms, None, 3, ("a", "b"), unit=unit)
+    assert own.term_points() == (3, 1, 7)
+    save(tmp_path / "model.json", own)
+    assert load_model(tmp_path / "model.json").ensemble == own
+    assert Ensemble("logistic", 0.25, terms, None, 3, ("a", "b")).term_points() is None
+
+
+@pytest.mark.parametrize("unit", [0.0, -0.1, math.nan, math.inf, 0.2, 1e-9, "0.1", True])
+def test_a_unit_that_does_not_divide_the_weights_is_refused(unit: Any) -> None:
+    terms = (Term(0, 0.5, 1, False, 0.1), Term(1, 0.5, 1, False, 0.1 * 7))
+    with pytest.raises(ValueError, match=r"^unit: expected"):
+        Ensemble("logistic", 0.25, terms, None, 3, ("a", "b"), unit=unit)

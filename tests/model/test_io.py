@@ -171,9 +171,9 @@ FAULTS = [
     (_set("format", "other"), "format: expected 'cardboost-model', found 'other'"),
     (_drop("format"), "format: "),
     (_drop("version"), "version: "),
-    (_set("version", 3), "version: expected at most 2, found 3"),
+    (_set("version", 4), "version: expected at most 3, found 4"),
     (_set("version", 0), "version: "),
-    (_set("version", True), "version: expected an integer from 1 to 2, found true"),
+    (_set("version", True), "version: expected an integer from 1 to 3, found true"),
     (_set("version", 1.0), "version: "),
     (_set("version", "1"), "version: "),
     (_set("extra", 1), "extra: unknown key"),
@@ -239,7 +239,7 @@ def test_faults_of_the_notation() -> None:
         "model.json: ensemble.terms[0].weight: expected one value"
     )
     assert with_weight('1, "cut": 1').startswith("model.json: ensemble.terms[0].cut: expected one value")
-    assert refusal(text.replace('"version": 2', '"version": 2, "version": 2').encode()).startswith(
+    assert refusal(text.replace('"version": 3', '"version": 3, "version": 3').encode()).startswith(
         "model.json: version: expected one value, found the key twice"
     )
     assert refusal(text[:-10].encode()).startswith("model.json: line ")

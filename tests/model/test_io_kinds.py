@@ -124,7 +124,7 @@ def test_sets_are_written_in_full_and_older_files_are_read() -> None:
     sets = (Term(0, None, 1, True, 1.0, one_of=(*labels[3:], OTHER)), Term(0, None, 1, True, 1.0, labels[0]))
     ensemble = Ensemble("squared", 0.0, sets, None, 1, None, {0: own})
     data = model_bytes(ensemble)
-    assert json.loads(data)["version"] == 2
+    assert json.loads(data)["version"] == 3
     assert json.loads(data)["ensemble"]["terms"][1]["one_of"] == [*labels[3:], {"other": True}]
     assert read_model(data).ensemble == ensemble
     old = labelled_document() | {"version": 1}

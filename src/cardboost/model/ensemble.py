@@ -28,6 +28,7 @@ __all__ = ["Ensemble", "StepFunction", "Term"]
 
 Kind = Literal["binary", "multiclass", "regression"]
 REGRESSION_LOSSES = frozenset({"squared"})
+MAX_POINTS = 2**20  # of a term
 CLASSIFICATION_LOSSES = frozenset(LOSSES) - REGRESSION_LOSSES
 
 
@@ -63,6 +64,9 @@ class Ensemble:
 
     ``categories`` has the labels of the features that have categorical terms; those of features without a
     term are left out.
+
+    ``unit``, if there is one, is a number of which all weights are whole multiples, exactly
+    ``unit * points``. Such a model can be added up in points.
     """
 
     loss: str
@@ -72,6 +76,7 @@ class Ensemble:
     n_features: int
     classes: tuple[Any, Any] | None
     categories: Mapping[int, Categories] = field(default_factory=dict)
+    unit: float | None = None
 
     def __post_init__(self) -> None:
         losses = sorted(CLASSIFICATION_LOSSES | REGRESSION_LOSSES)
@@ -86,6 +91,7 @@ class Ensemble:
         given = _check_categories(self.categories, n_features)
         terms = _check_terms(self.terms, n_features, intercept, given)
         used = {term.feature for term in terms}
+        unit = None if self.unit is None else _check_unit(self.unit, terms)
         names = checks.feature_names(self.feature_names, n_features)
         if self.loss in CLASSIFICATION_LOSSES:
             classes = checks.class_labels(self.classes, 2, 2, "two labels")
@@ -99,6 +105,7 @@ class Ensemble:
             ("terms", terms),
             ("feature_names", names),
             ("classes", classes),
+            ("unit", unit),
             ("categories", CategoriesByFeature({j: own for j, own in given.items() if j in used})),
         ):
             object.__setattr__(self, name, value)
@@ -118,6 +125,10 @@ class Ensemble:
         """Indices of the features that have a term, ascending."""
         return self._flat.features
 
+    def term_points(self) -> tuple[int, ...] | None:
+        """The weights of the terms in units; None if there is no unit."""
+        return None if self.unit is None else tuple(round(term.weight / self.unit) for term in self.terms)
+
     def feature_name(self, feature: int) -> str:
         """The name of a feature, or x0, x1, ... where the table had no names."""
         return self.feature_names[feature] if self.feature_names is not None else f"x{feature}"
@@ -128,7 +139,7 @@ class Ensemble:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; ``model.io.from_dict`` is the way back."""
-        return {
+        document = {
             "loss": self.loss,
             "intercept": self.intercept,
             "n_features": self.n_features,
@@ -140,6 +151,7 @@ class Ensemble:
             ],
             "terms": [term.to_dict() for term in self.terms],
         }
+        return document if self.unit is None else document | {"unit": self.unit}
 
     # ------------------------------------------------------------------------------------ prediction
 
@@ -236,6 +248,18 @@ def _check_categories(given: Any, n_features: int) -> dict[int, Categories]:
             raise ValueError(f"categories[{feature}].{error}") from None
         found[feature] = own
     return found
+
+
+def _check_unit(value: Any, terms: tuple[Term, ...]) -> float:
+    unit = checks.number("unit", value, "a positive number")
+    if not 0 < unit < math.inf:
+        raise fault("unit", "a positive number", value)
+    for term in terms:
+        points = term.weight / unit
+        if points > MAX_POINTS or term.weight != unit * round(points):
+            expected = f"a number whose multiples, at most {MAX_POINTS}, are all weights"
+            raise fault("unit", f"{expected} ({term.weight} is none)", value)
+    return unit
 
 
 def _check_terms(

@@ -1,17 +1,18 @@
 """Model files: versioned JSON, written atomically, and refused when anything is wrong with them.
 
-    {"format": "cardboost-model", "version": 2,
+    {"format": "cardboost-model", "version": 3,
      "ensemble": {...}, "certificate": {...} or null, "training": {...} or null}
 
 The ensemble is that of a binary classifier or a regressor,
 
     {"loss", "intercept", "n_features", "feature_names", "classes", "categories", "terms"}
 
-with ``classes`` null for a regressor. For more classes it is {"classes", "ensembles"}, and ``certificate``
-is a list, both with one entry per class. ``categories`` has an entry {"feature", "kept", "rare"} for every
-feature that has labels in place of numbers. A term is {"feature", "cut", "polarity", "missing_left",
-"weight"}, or has in place of "cut" a "category": a kept label, or {"other": true} for all the rare ones; or
-"one_of": a list of these, at least two in ascending order, {"other": true} last.
+with ``classes`` null for a regressor, and with a ``unit`` if the weights are whole multiples of one. For
+more classes it is {"classes", "ensembles"}, and ``certificate`` is a list, both with one entry per class.
+``categories`` has an entry {"feature", "kept", "rare"} for every feature that has labels in place of
+numbers. A term is {"feature", "cut", "polarity", "missing_left", "weight"}, or has in place of "cut" a
+"category": a kept label, or {"other": true} for all the rare ones; or "one_of": a list of these, at least
+two in ascending order, {"other": true} last.
 
 Numbers round-trip exactly: floats are written with the shortest decimals that give the same bits back. NaN
 and infinity do not occur (a cut at infinity is null). What a certificate claims is left to its checker: here
@@ -41,7 +42,7 @@ from cardboost.model.strict_json import fields, kind, parse, under
 from cardboost.model.terms import Term
 
 FORMAT = "cardboost-model"
-VERSION = 2  # version 1 has no terms with "one_of"
+VERSION = 3  # version 1 has no terms with "one_of", version 2 no "unit"
 MAX_BYTES = 50_000_000
 _TERM_KEYS = ("feature", "cut", "polarity", "missing_left", "weight")
 _CATEGORY_TERM_KEYS = ("feature", "category", "polarity", "missing_left", "weight")
@@ -137,7 +138,7 @@ def from_dict(document: Any) -> Ensemble | MulticlassEnsemble:
 
 
 def _ensemble(document: Any) -> Ensemble:
-    given = fields(document, _ENSEMBLE_KEYS, "")
+    given = fields(document, _ENSEMBLE_KEYS, "", ("unit",))
     terms = []
     for k, entry in enumerate(_list(given, "terms")):
         with under(f"terms[{k}]"):

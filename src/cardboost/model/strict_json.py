@@ -12,16 +12,17 @@ MAX_DEPTH = 64
 MAX_DIGITS = 64  # of an integer: more than any number in a model needs
 
 
-def fields(value: Any, keys: Sequence[str], path: str) -> dict[str, Any]:
-    """The entries of an object that has exactly these keys."""
+def fields(value: Any, keys: Sequence[str], path: str, optional: Sequence[str] = ()) -> dict[str, Any]:
+    """The entries of an object that has exactly these keys, and perhaps some that are optional."""
     if not isinstance(value, dict):
         raise ValueError(_join(path, f"expected an object, found {kind(value)}"))
     for key in keys:
         if key not in value:
             raise ValueError(f"{path}{'.' if path else ''}{key}: expected a value, but it is missing")
     for key in value:
-        if key not in keys:
-            raise ValueError(f"{_child(path, key)}: unknown key, expected only {', '.join(keys)}")
+        if key not in keys and key not in optional:
+            known = ", ".join([*keys, *optional])
+            raise ValueError(f"{_child(path, key)}: unknown key, expected only {known}")
     return dict(value)
 
 
