@@ -31,8 +31,8 @@ class ModelFrame:
     mean: float = 0.0
     scale: float = 1.0
 
-    def ensemble(self, stumps: Stumps, weights: Array, n_free: int) -> Ensemble:
-        """The weighted sum of these columns, in the units of the target."""
+    def ensemble(self, stumps: Stumps, weights: Array, n_free: int, unit: float | None = None) -> Ensemble:
+        """The weighted sum of these columns, in the units of the target; ``unit``: of whole points."""
         terms = []
         for j in np.flatnonzero(weights):
             if j < n_free:
@@ -47,6 +47,7 @@ class ModelFrame:
             n_features=self.n_features,
             classes=self.classes,
             categories={f: own for f, own in used.items() if own is not None},
+            unit=unit,
         )
 
     def _term(self, stumps: Stumps, j: int, weight: float) -> Term:

@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.boosting.candidates import Candidates
 from cardboost.boosting.column_generation import Pace, StopRule, Trace, TraceRecord, generate
 from cardboost.boosting.held_out import EarlyStop, HeldOut
 from cardboost.boosting.path import BoostingPath, ModelFrame, cut_value
 from cardboost.boosting.scouting import Scout
 from cardboost.boosting.totalqboost import ReselectRule, reselect
 from cardboost.cardinality.deepening import deepen
+from cardboost.cardinality.merge import merge_rows
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.relaxation import dictionary_relaxation
@@ -117,13 +119,17 @@ class TrainingTask:
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
-    """``held_out``: the loss on held-out rows after every round, if there were any."""
+    """``held_out``: the loss on held-out rows after every round, if there were any.
+
+    ``candidates``: what was chosen from, where there was a choice.
+    """
 
     ensemble: Ensemble
     certificate: Certificate
     trace: Trace
     path: BoostingPath
     held_out: tuple[float, ...] | None = None
+    candidates: Candidates | None = None
 
 
 def pace_for(settings: TrainingSettings) -> Pace:
@@ -218,8 +224,10 @@ def train(task: TrainingTask, settings: TrainingSettings) -> TrainingResult:
             pool = pool.subset(np.arange(len(found)))
     null = _null_model(pool, risk, constant)
     proof = _Proof(dictionary, pool, risk, settings, task.facts, task.frame, null)
+    candidates = None
     if settings.selects:
-        certified, weights = proof.select(rule, found)
+        certified, weights, problem = proof.select(rule, found)
+        candidates = Candidates(task.frame, pool.stumps, pool.n_free, problem, weights, certified)
     else:
         master.move_to(_netted(pool, master.weights))
         weights = master.weights
@@ -230,7 +238,7 @@ def train(task: TrainingTask, settings: TrainingSettings) -> TrainingResult:
     ensemble = task.frame.ensemble(pool.stumps, weights, pool.n_free)
     positive = None if task.frame.classes is None else task.frame.classes[1]
     held_out = None if early is None else tuple(losses)
-    return TrainingResult(ensemble, Certificate(certified, positive), trace, path, held_out)
+    return TrainingResult(ensemble, Certificate(certified, positive), trace, path, held_out, candidates)
 
 
 def go_on(
@@ -369,14 +377,17 @@ class _Proof:
         bounds.append(ProvenScope("pool", pool.n_columns, [Leaf(master.weights, theta, bound)]))
         return self._write(pool, rule, master.weights, master.objective, bounds)
 
-    def select(self, rule: PriceRule, start: Array) -> tuple[dict[str, Any], Array]:
-        """Choose columns of the pool, then bound any choice in the pool or the dictionary."""
+    def select(self, rule: PriceRule, start: Array) -> tuple[dict[str, Any], Array, CardinalityProblem]:
+        """Choose columns of the pool, then bound any choice in the pool or the dictionary.
+
+        Also gives the problem over distinct rows, from which can be chosen again.
+        """
         pool, settings = self.pool, self.settings
         choice = choose(pool, self.risk, rule, settings, start, self.dictionary)
         rule, problem, weights, root = choice.rule, choice.problem, choice.weights, choice.search.root
         assert root is not None  # local search came first
         limits = problem.limits
-        pool.place_missing(weights)
+        pool.place_missing(np.ones(pool.n_columns))  # of all columns: another choice may use them
         bounds = [ProvenScope("pool", pool.n_columns, choice.search.leaves, choice.search.centre)]
         everything = pool
         if self._whole_dictionary_fits:
@@ -395,7 +406,8 @@ class _Proof:
                     point, edges, problem.prices, problem.max_terms, groups=problem.groups, limits=limits
                 )
                 bounds[0] = ProvenScope("pool", pool.n_columns, [Leaf(outer.leaf.weights, theta, bound)])
-        return self._write(everything, rule, weights, choice.objective, bounds), weights
+        certified = self._write(everything, rule, weights, choice.objective, bounds)
+        return certified, weights, merge_rows(problem)
 
     def _write(
         self,

@@ -79,6 +79,21 @@ class Certificate:
         return self.bound().guarantee
 
     @property
+    def continuous_objective(self) -> float | None:
+        """Of a card in whole points: the objective of the continuous card that it was made from."""
+        points = self.content.get("points")
+        return None if points is None else float(points["continuous"]["objective"])
+
+    @property
+    def points_cost(self) -> float | None:
+        """The share of the continuous card's improvement over the empty model that whole points give up."""
+        before = self.continuous_objective
+        if before is None:
+            return None
+        gained = self.null_objective - before
+        return (self.objective - before) / gained if gained > 0 else 0.0
+
+    @property
     def status(self) -> str:
         return str(self.content["status"])
 
@@ -113,7 +128,13 @@ class Certificate:
 
     def lines(self) -> list[str]:
         """The certificate in words, for cards and logs."""
-        out = [f"objective {self.objective:.6f}, empty model {self.null_objective:.6f}: {self.status}", ""]
+        out = [f"objective {self.objective:.6f}, empty model {self.null_objective:.6f}: {self.status}"]
+        if self.points_cost is not None:
+            out.append(
+                f"with weights that are not whole: {self.continuous_objective:.6f}; whole points give up "
+                f"{100 * self.points_cost:.2f} % of its improvement"
+            )
+        out.append("")
         out.append(f"{'scope':<12}{'lower bound':>11}  {'guarantee':>9}   what it covers")
         for own in self.bounds:
             covers = (

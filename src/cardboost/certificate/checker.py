@@ -222,8 +222,17 @@ def _curvature(certificate: dict[str, Any], bound: dict[str, Any], data: Evidenc
     everything = _at({"forced_in": [], "forced_out": []}, centre)
     value = max(0.0, evaluate_bound(certificate, bound, everything, data))
     at = _point(centre, "centre", certificate, n)
-    objective = certificate["solution"]["objective"]
-    return Curvature.make(certificate["problem"]["loss"], (a, data.share), (low, box), objective, at, value)
+    limit = _reference(certificate)["objective"]
+    return Curvature.make(certificate["problem"]["loss"], (a, data.share), (low, box), limit, at, value)
+
+
+def _reference(certificate: dict[str, Any]) -> dict[str, Any]:
+    """The solution that the search compared with: that with continuous weights, where points follow from it.
+
+    A search proves what no model that is better than this one can reach.
+    """
+    points = certificate.get("points")
+    return certificate["solution"] if points is None else points["continuous"]
 
 
 def _holds(
@@ -295,27 +304,42 @@ def _differ(path: str, claimed: float, actual: float, tolerance: float) -> Itera
         yield f"{path}: claimed {claimed!r}, recomputed {actual!r}"
 
 
-def _solution_faults(certificate: dict[str, Any], evidence: Evidence) -> Iterator[str]:
-    """The solution obeys its limits and costs what it says."""
-    problem, solution = certificate["problem"], certificate["solution"]
+def _solution_faults(
+    certificate: dict[str, Any], solution: dict[str, Any], path: str, evidence: Evidence
+) -> Iterator[str]:
+    """A solution obeys the limits of the problem and costs what it says."""
+    problem = certificate["problem"]
     index = [j for j, _ in solution["weights"]]
     weights = np.array([w for _, w in solution["weights"]], dtype=np.float64)
     prices = {key: values[index] for key, values in evidence.prices.items()}
     for i in np.flatnonzero(~((weights > 0) & (weights <= prices["max_weight"]))):
-        yield f"solution.weights[{i}][1]: {weights[i]} is outside (0, {prices['max_weight'][i]}]"
+        yield f"{path}.weights[{i}][1]: {weights[i]} is outside (0, {prices['max_weight'][i]}]"
     terms = int(np.count_nonzero(evidence.charged[index]))
     if problem["max_terms"] is not None and terms > problem["max_terms"]:
-        yield f"solution.weights: {terms} charged columns, but problem.max_terms is {problem['max_terms']}"
+        yield f"{path}.weights: {terms} charged columns, but problem.max_terms is {problem['max_terms']}"
     used = np.unique(evidence.feature[index][evidence.charged[index]])
     if problem["max_features"] is not None and len(used) > problem["max_features"]:
-        yield f"solution.weights: {len(used)} features, but problem.max_features is {problem['max_features']}"
+        yield f"{path}.weights: {len(used)} features, but problem.max_features is {problem['max_features']}"
     if abs(solution["intercept"]) > (problem["intercept_box"] or 0.0):
-        yield f"solution.intercept: {solution['intercept']!r} is outside the box {problem['intercept_box']}"
+        yield f"{path}.intercept: {solution['intercept']!r} is outside the box {problem['intercept_box']}"
     with np.errstate(over="ignore", invalid="ignore"):
         margins = evidence.columns.margins(solution["intercept"], solution["weights"])
         value = _mean_loss(problem["loss"], margins, evidence) + _feature_cost(problem, used)
         value += float(np.sum(prices["l1"] * weights + 0.5 * prices["l2"] * weights**2 + prices["l0"]))
-    yield from _differ("solution.objective", solution["objective"], value, TOLERANCE * max(1.0, abs(value)))
+    yield from _differ(f"{path}.objective", solution["objective"], value, TOLERANCE * max(1.0, abs(value)))
+
+
+def _points_faults(certificate: dict[str, Any], evidence: Evidence) -> Iterator[str]:
+    """All weights are whole multiples of the unit, and the continuous solution is what it says."""
+    points = certificate.get("points")
+    if points is None:
+        return
+    unit, most = points["unit"], points["most"]
+    for i, (_, weight) in enumerate(certificate["solution"]["weights"]):
+        whole = round(weight / unit) if weight / unit < 2**53 else 0
+        if not 1 <= whole <= most or unit * whole != weight:
+            yield f"solution.weights[{i}][1]: {weight!r} is not 1 to {most} times the unit {unit!r}"
+    yield from _solution_faults(certificate, points["continuous"], "points.continuous", evidence)
 
 
 def _null_faults(certificate: dict[str, Any], evidence: Evidence) -> Iterator[str]:
@@ -404,7 +428,9 @@ def _bound_faults(certificate: dict[str, Any], number: int, evidence: Evidence) 
     if hole is not None:
         yield f"{path}.leaves: {hole}"
     null, lower = certificate["null"]["objective"], bound["lower_bound"]
-    smallest = min(objective, *(leaf["bound"] for leaf in bound["leaves"]))
+    smallest = min(
+        objective, _reference(certificate)["objective"], *(own["bound"] for own in bound["leaves"])
+    )
     yield from _differ(f"{path}.lower_bound", lower, smallest, 1e-12 * abs(smallest))
     if lower > objective + TOLERANCE:
         yield f"{path}.lower_bound: {lower!r} is above the objective {objective!r}"
@@ -446,7 +472,8 @@ def check(certificate: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     if (digest := table_digest(table)) != data["digest"]:
         faults.append(f"data.digest: claimed {data['digest']}, recomputed {digest}")
     evidence = _gather(certificate, table)
-    faults += [*_solution_faults(certificate, evidence), *_null_faults(certificate, evidence)]
+    faults += _solution_faults(certificate, certificate["solution"], "solution", evidence)
+    faults += [*_points_faults(certificate, evidence), *_null_faults(certificate, evidence)]
     for number in range(len(certificate["bounds"])):
         faults += _bound_faults(certificate, number, evidence)
     return faults + list(_status_faults(certificate))

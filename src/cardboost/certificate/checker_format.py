@@ -30,7 +30,7 @@ _CURVED = {"curve": ("maybe", _CENTRE | {"aside": "leaf weights"})}
 _BOUND: dict[str, Any] = {"scope": ("pool", "dictionary"), "columns": "count", "lower_bound": "number",
           "gap": "number", "relative_gap": "number", "guarantee": "number", "leaves": ("list", _LEAF)}
 _CERTIFICATE: dict[str, Any] = {
-    "format": ("cardboost-certificate",), "version": (1, 2, 3), "kind": ("stumps", "matrix"),
+    "format": ("cardboost-certificate",), "version": (1, 2, 3, 4), "kind": ("stumps", "matrix"),
     "problem": {"loss": ("logistic", "exponential", "squared"), "max_terms": ("maybe", "count"),
                 "max_features": ("maybe", "count"), "feature_costs": ("maybe", ("list", "amount")),
                 "intercept_box": ("maybe", "amount"), "class_weight": ("pair", "positive", "positive"),
@@ -44,6 +44,8 @@ _CERTIFICATE: dict[str, Any] = {
     "bounds": ("list", _BOUND), "status": ("optimal", "feasible"), "tolerance": "amount",
     "data": {"rows": "count", "features": "count", "digest": "text"}, "digest": "text",
 }
+_SOLUTION = _MODEL | {"objective": "number"}
+_POINTS = {"unit": "positive", "most": "count", "continuous": _SOLUTION}
 _LABELS = {"kept": ("list", "label"), "rare": "flag"}
 _ORDER = {"order": ("maybe", ("list", "count"))}
 # fmt: on
@@ -259,10 +261,14 @@ def _centre_faults(centre: dict[str, Any] | None, covered: int, boxed: bool, pat
 
 
 def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
-    """The solution and the leaves name columns of the pool; a leaf is a cube with usable row weights."""
+    """Solutions and leaves name columns of the pool; a leaf is a cube with usable row weights."""
     size, boxed = len(certificate["columns"]["feature"]), certificate["problem"]["intercept_box"] is not None
-    yield from _order_faults([j for j, _ in certificate["solution"]["weights"]], size, "solution.weights")
-    last = max((j for j, _ in certificate["solution"]["weights"]), default=-1)
+    solutions = {"solution": certificate["solution"]}
+    if certificate.get("points") is not None:
+        solutions["points.continuous"] = certificate["points"]["continuous"]
+    for path, own in solutions.items():
+        yield from _order_faults([j for j, _ in own["weights"]], size, f"{path}.weights")
+    last = max((j for own in solutions.values() for j, _ in own["weights"]), default=-1)
     for b, bound in enumerate(certificate["bounds"]):
         covered = bound["columns"]
         if covered > size or (bound["scope"] == "dictionary" and covered != size):
@@ -294,7 +300,7 @@ def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
 def structure_faults(certificate: Any) -> list[str]:
     """Faults of form, each starting with a JSON path; nothing else can be checked while there are any."""
     kind = certificate.get("kind") if isinstance(certificate, dict) else None
-    # the first version has no sets, the first two have no curves
+    # the first version has no sets, the first two have no curves, the first three no points
     version = certificate.get("version") if isinstance(certificate, dict) else None
     sets = version != 1
     columns = _COLUMNS if kind == "matrix" else _COLUMNS | _STUMPS | (_SETS if sets else {})
@@ -302,7 +308,9 @@ def structure_faults(certificate: Any) -> list[str]:
     bound: dict[str, Any] = _BOUND
     if version not in (1, 2):
         bound = {**_BOUND, "caps": ("maybe", _CENTRE), "leaves": ("list", _LEAF | _CURVED)}
-    own = {"columns": columns, "categories": labels, "bounds": ("list", bound)}
+    own: dict[str, Any] = {"columns": columns, "categories": labels, "bounds": ("list", bound)}
+    if version not in (1, 2, 3):
+        own["points"] = ("maybe", _POINTS)
     faults = list(_shape_faults(certificate, _CERTIFICATE | own, ""))
     if faults:
         return sorted(faults)

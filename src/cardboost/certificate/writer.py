@@ -23,7 +23,7 @@ from cardboost.master.problem import Prices
 Array = NDArray[np.float64]
 
 FORMAT = "cardboost-certificate"
-VERSION = 3
+VERSION = 4
 MAX_BYTES = 5_000_000
 _OPTIMAL = 1e-4
 _CUTS_TO_WEIGH = 100_000  # at most some 25 characters each: fewer cannot pass the limit of a file
@@ -117,6 +117,7 @@ def write_certificate(
         "unseen": _unseen_prices(problem.unseen) if whole else None,
         "dictionary": _dictionary(problem) if whole else None,
         "solution": {**_model(weights, problem.n_free), "objective": objective},
+        "points": None,
         "null": {"intercept": null[0], "objective": null[1]},
         "bounds": [_bound(own, problem.n_free, objective, null[1]) for own in bounds],
         "tolerance": _OPTIMAL,
@@ -126,7 +127,28 @@ def write_certificate(
         pool = [own for own in content["bounds"] if own["scope"] != "dictionary"]
         content |= {"unseen": None, "dictionary": None, "bounds": pool}
         content["categories"] = _categories(problem, whole=False)
-    gap = content["bounds"][0]["gap"]
+    return _signed(content)
+
+
+def with_points(
+    content: Mapping[str, Any], weights: Array, n_free: int, objective: float, unit: float, most: int
+) -> dict[str, Any]:
+    """The certificate of a card in whole points, from that of the continuous card.
+
+    No model of the same size is below the bound of the continuous ones, with whole points or without.
+    """
+    null = content["null"]["objective"]
+    bounds = [own | _follows(objective, own["lower_bound"], null) for own in content["bounds"]]
+    solution = {**_model(weights, n_free), "objective": objective}
+    points = {"unit": unit, "most": most, "continuous": content["solution"]}
+    whole = {**content, "solution": solution, "points": points, "bounds": bounds}
+    del whole["digest"]
+    return _signed(whole)
+
+
+def _signed(content: dict[str, Any]) -> dict[str, Any]:
+    """With the status that the gap gives, and the digest."""
+    objective, gap = content["solution"]["objective"], content["bounds"][0]["gap"]
     content["status"] = "optimal" if gap <= _OPTIMAL * max(1.0, abs(objective)) else "feasible"
     return {**content, "digest": checker.content_digest(content)}
 
@@ -233,12 +255,20 @@ def _bound(proven: ProvenScope, n_free: int, objective: float, null: float) -> d
     """The leaves of a scope and what follows from them."""
     leaves = [_leaf(leaf, n_free, proven.columns) for leaf in proven.leaves]
     lower = min(objective, *(leaf["bound"] for leaf in leaves))
-    gap = objective - lower
     return {
         "scope": proven.scope,
         "columns": proven.columns - n_free,
         "leaves": leaves,
         "caps": None if proven.centre is None else _centre(proven.centre, n_free, proven.columns),
+        **_follows(objective, lower, null),
+    }
+
+
+def _follows(objective: float, lower: float, null: float) -> dict[str, float]:
+    """What a lower bound says of an objective."""
+    lower = min(lower, objective)
+    gap = objective - lower
+    return {
         "lower_bound": lower,
         "gap": gap,
         "relative_gap": gap / max(abs(objective), 1e-300),

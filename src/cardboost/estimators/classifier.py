@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from cardboost.boosting.learners import train_learners
 from cardboost.boosting.path import BoostingPath
@@ -30,10 +31,12 @@ from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.estimators.base import BoostedCards, Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
+from cardboost.estimators.scorecards import choose_scorecard
 from cardboost.estimators.validation import class_codes, class_factors, sample_weights, split_rows
 from cardboost.losses import get_loss
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.multiclass import MulticlassEnsemble
+from cardboost.model.scorecard import Scorecard
 from cardboost.outputs import count_rows
 from cardboost.risk import EmpiricalRisk
 from cardboost.threads import usable_threads
@@ -223,6 +226,7 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
         self.classes_ = classes
         self._remember_features(table)
         self._paths = tuple(result.path for result in results)
+        self._candidates = results[0].candidates if len(results) == 1 else None
         if len(classes) == 2:
             (result,) = results
             self.ensemble_: Any = result.ensemble
@@ -238,6 +242,46 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
             self.validation_losses_ = [result.held_out for result in results]
         rounds.end()
         return self
+
+    def scorecard(
+        self,
+        points: Any = None,
+        *,
+        max_terms: int | None = None,
+        base_score: float | None = None,
+        base_odds: float | None = None,
+        points_to_double_odds: float | None = None,
+        time_limit: float | None = None,
+    ) -> Scorecard:
+        """The model in whole points, chosen and not rounded, with a certificate of its own.
+
+        Parameters
+        ----------
+        points : int or pair of int, default=(-10, 10)
+            A term gives so many points to the cases on one side of its cut, and none to the others: at most
+            10 in size for ``10`` and for ``(-10, 10)``. A card has no negative points unless the pair has no
+            positive ones.
+        max_terms : int or None
+            Fewer terms than the fit was allowed.
+        base_score, base_odds, points_to_double_odds : float
+            What totals mean by convention: ``base_score`` (0) points are odds of ``base_odds`` (1) to 1 for
+            the second class, and ``points_to_double_odds`` (20) more points double them. With any of these
+            the value of a point is given, and without ``points`` their number is not limited.
+        time_limit : float or None
+            Seconds after which the best points found so far are taken.
+        """
+        check_is_fitted(self)
+        candidates = getattr(self, "_candidates", None)
+        if len(self.classes_) != 2:
+            raise ValueError(f"scorecard is for two classes; this model has {len(self.classes_)}.")
+        if candidates is None:
+            raise ValueError(
+                "scorecard chooses among the candidate stumps of a fit with max_terms, max_features or l0; "
+                "this model was not selected from candidates."
+            )
+        return choose_scorecard(
+            candidates, points, max_terms, (base_score, base_odds, points_to_double_odds), time_limit
+        )
 
     def _fit_learners(
         self,
@@ -296,6 +340,7 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self._paths = ()
+        self._candidates = None
         self.ensemble_ = result.ensemble
         self.certificate_ = result.certificate
         self.trace_ = result.trace

@@ -18,13 +18,13 @@ def export_model(
 ) -> str | bytes:
     """The model in another form, and if ``path`` is given also in that file, which is never half written.
 
-    ``format``: "c", "c-int16", "python", "sql", "onnx" (bytes, the others are text) or "json". Options are
-    those of the format: see docs/export.md. C has ``test_vectors``, a path for a second header with a
-    self-test.
+    ``ensemble``: an ensemble, or what has one: a scorecard, or the model of a file. ``format``: "c",
+    "c-int16", "python", "sql", "onnx" (bytes, the others are text) or "json". Options are those of the
+    format: see docs/export.md. C has ``test_vectors``, a path for a second header with a self-test.
     """
     if format not in FORMATS:
         raise ValueError(f"format: expected {', '.join(map(repr, FORMATS))}, found {format!r}.")
-    files = FORMATS[format](ensemble, path, options)
+    files = FORMATS[format](getattr(ensemble, "ensemble", ensemble), path, options)
     from cardboost.model.io import write_atomically
 
     for target, content in files:

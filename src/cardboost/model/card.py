@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cardboost.losses import get_loss
-from cardboost.model.card_rows import (
-    KNOWN,
-    MORE,
-    OTHERS,
-    UNSEEN,
-    fit_notes,
-    interval_rows,
-    label_rows,
-)
+from cardboost.model.card_rows import MEANING, fit_notes, interval_rows, label_rows
 from cardboost.model.card_text import Points, bar, class_names, paragraph, wrapped
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.multiclass import MulticlassEnsemble
@@ -26,12 +18,6 @@ _NARROWEST_LIST = 20  # of labels, for the sake of bars
 _LONGEST_BAR = 10  # characters on one side of the axis
 _SHORTEST_BAR = 3  # with less room than this there are no bars
 _PROBABILITY = {"logistic": (1, "1 / (1 + exp(-score))"), "exponential": (2, "1 / (1 + exp(-2 score))")}
-_MEANING = {
-    UNSEEN: "unseen: a label that the training data did not have; it counts as missing",
-    KNOWN: "known: a label that the training data had; the model file lists all of them",
-    OTHERS: "other: rare labels, which share one value; the model file lists them",
-    MORE: "more: there was no room for these labels; the model file lists them",
-}
 
 
 def render_card(
@@ -150,7 +136,7 @@ class _Sheet:
 
     def meanings(self) -> list[str]:
         """What the words mean that occur in the rows."""
-        return [text for word, text in _MEANING.items() if word in self._words]
+        return [text for word, text in MEANING.items() if word in self._words]
 
     def span(self, ensemble: Ensemble) -> tuple[str, str]:
         """The lowest and the highest score, with the decimals of the card."""

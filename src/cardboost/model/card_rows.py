@@ -14,6 +14,12 @@ _FEW = 2  # labels that are always named
 
 # words on the card that its last part explains
 UNSEEN, KNOWN, OTHERS, MORE = "unseen", "known", "other", "more"
+MEANING = {
+    UNSEEN: "unseen: a label that the training data did not have; it counts as missing",
+    KNOWN: "known: a label that the training data had; the model file lists all of them",
+    OTHERS: "other: rare labels, which share one value; the model file lists them",
+    MORE: "more: there was no room for these labels; the model file lists them",
+}
 
 
 @dataclass(frozen=True)

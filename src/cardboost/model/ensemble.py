@@ -157,14 +157,14 @@ class Ensemble:
 
     def decision_function(self, X: Any, threads: int = 1) -> Array:
         """The score of every row."""
-        return self.evaluate(self._columns(X), threads)[0]
+        return self.evaluate(self.read(X), threads)[0]
 
     def contributions(self, X: Any, threads: int = 1) -> Array:
         """What every feature adds to every row: shape (rows, n_features).
 
         Added to the intercept in the order of the features they give ``decision_function`` to the bit.
         """
-        columns = self._columns(X)
+        columns = self.read(X)
         used = self.evaluate(columns, threads, with_contributions=True)[1]
         out = np.zeros((columns.n_rows, self.n_features))
         out[:, list(self.features_used)] = used.T
@@ -208,7 +208,8 @@ class Ensemble:
             )
         return score, contributions
 
-    def _columns(self, X: Any) -> UsedColumns:
+    def read(self, X: Any) -> UsedColumns:
+        """The columns that the terms look at; labels as their codes."""
         return read_columns(X, self.feature_names, self.n_features, self.features_used, self.categories)
 
     # ------------------------------------------------------------------------------------ built once

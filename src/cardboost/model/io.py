@@ -29,7 +29,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,9 @@ from cardboost.model.ensemble import Ensemble, Kind
 from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.model.strict_json import fields, kind, parse, under
 from cardboost.model.terms import Term
+
+if TYPE_CHECKING:
+    from cardboost.model.scorecard import Scorecard
 
 FORMAT = "cardboost-model"
 VERSION = 3  # version 1 has no terms with "one_of", version 2 no "unit"
@@ -100,6 +103,14 @@ class Model:
         from cardboost.model.card import render_card
 
         return render_card(self.ensemble, title=title, certificate_lines=certificate_lines, width=width)
+
+    def scorecard(self, certificate: Any = None) -> Scorecard:
+        """The card in points of a model whose weights have a unit; ``certificate`` is shown on it."""
+        from cardboost.model.scorecard import Scorecard
+
+        if not isinstance(self.ensemble, Ensemble):
+            raise ValueError("a scorecard is for two classes.")
+        return Scorecard.from_notes(self.ensemble, (self.training or {}).get("scorecard"), certificate)
 
 
 # ------------------------------------------------------------------------------------------------ reading

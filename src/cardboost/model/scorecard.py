@@ -1,0 +1,356 @@
+"""A model in whole points: what every interval and category is worth, and what a total means.
+
+An ensemble whose weights are whole multiples of a unit becomes one table per feature. Every line of a table
+has points, none of them negative (or none positive, if the card says so), and a case gets the points of one
+line per feature. The score of the model is ``zero + point * (total - start)``, so the class and the
+probability depend on the total alone.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.losses import get_loss
+from cardboost.model.card_rows import interval_rows, label_rows
+from cardboost.model.card_text import Points as NumberFormat
+from cardboost.model.card_text import category_names
+from cardboost.model.checks import fault, number
+from cardboost.model.ensemble import Ensemble
+from cardboost.model.terms import StepFunction
+
+#: a score of f means log-odds of this times f
+LOG_ODDS = {"logistic": 1.0, "exponential": 2.0}
+_ALL_TOTALS = 30  # that a table lists one by one
+_LONG = 10_000  # characters of a line: never broken
+
+
+@dataclass(frozen=True)
+class OddsScale:
+    """What totals mean by convention: ``base_score`` points are odds of ``base_odds`` to 1 for the positive
+    class, and ``points_to_double_odds`` more points double them."""
+
+    base_score: float = 0.0
+    base_odds: float = 1.0
+    points_to_double_odds: float = 20.0
+
+    def __post_init__(self) -> None:
+        for name in ("base_score", "base_odds", "points_to_double_odds"):
+            value = number(name, getattr(self, name), "a finite number")
+            if not math.isfinite(value) or (name != "base_score" and value <= 0):
+                expected = "a finite number" if name == "base_score" else "a positive number"
+                raise fault(name, expected, value)
+            object.__setattr__(self, name, value)
+
+    def unit(self, loss: str) -> float:
+        """Half of what a point adds to the score: a term moves it by twice its weight."""
+        return math.log(2.0) / (2.0 * LOG_ODDS[loss] * self.points_to_double_odds)
+
+    def zero(self, loss: str) -> float:
+        """The score of a total of 0."""
+        return math.log(self.base_odds) / LOG_ODDS[loss] - 2.0 * self.unit(loss) * self.base_score
+
+
+@dataclass(frozen=True)
+class Line:
+    """An interval or some categories, and the points that they give. ``words`` need an explanation."""
+
+    text: str
+    points: int
+    words: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Section:
+    """The lines of one feature."""
+
+    feature: int
+    name: str
+    lines: tuple[Line, ...]
+
+    @property
+    def spread(self) -> int:
+        points = [line.points for line in self.lines]
+        return max(points) - min(points)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a case has its class: a feature, its line, and by how many points it speaks for the class."""
+
+    feature: int
+    name: str
+    text: str
+    points: int
+
+
+@dataclass(frozen=True, eq=False)
+class Scorecard:
+    """A binary classifier in whole points.
+
+    ``certificate`` is that of the card in points, if there is one. ``negative``: no line has more than 0
+    points, in place of none less.
+    """
+
+    ensemble: Ensemble
+    certificate: Any = None
+    scale: OddsScale | None = None
+    negative: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.ensemble, Ensemble) or self.ensemble.classes is None:
+            raise ValueError("a scorecard is for two classes.")
+        if self.ensemble.unit is None:
+            raise ValueError(
+                "the weights of this model are no whole multiples of a unit: "
+                "use scorecard() of the estimator, which chooses whole points."
+            )
+
+    # ------------------------------------------------------------------------------------ what it is made of
+
+    @property
+    def n_terms(self) -> int:
+        return self.ensemble.n_terms
+
+    @property
+    def classes(self) -> tuple[Any, Any]:
+        assert self.ensemble.classes is not None
+        return self.ensemble.classes
+
+    @property
+    def point(self) -> float:
+        """What a point adds to the score of the model."""
+        assert self.ensemble.unit is not None
+        return 2.0 * self.ensemble.unit
+
+    @cached_property
+    def sections(self) -> tuple[Section, ...]:
+        """The features, those that move the total most first."""
+        found = [self._section(step) for step in self._steps]
+        return tuple(sorted(found, key=lambda own: (-own.spread, own.feature)))
+
+    @cached_property
+    def start(self) -> int:
+        """The points that every case begins with: 0, unless a scale of odds says what totals mean."""
+        if self.scale is None:
+            return 0
+        return round((self._zero - self.scale.zero(self.ensemble.loss)) / self.point)
+
+    @cached_property
+    def lowest(self) -> int:
+        """The least total."""
+        return self.start + sum(min(line.points for line in own.lines) for own in self.sections)
+
+    @cached_property
+    def highest(self) -> int:
+        """The largest total."""
+        return self.start + sum(max(line.points for line in own.lines) for own in self.sections)
+
+    @cached_property
+    def threshold(self) -> int:
+        """The least total that means the second class."""
+        return math.floor(Fraction(-self._zero) / Fraction(self.point)) + 1 + self.start
+
+    def score(self, total: Any) -> NDArray[np.float64]:
+        """The score of the model for totals."""
+        return self._zero + self.point * (np.asarray(total, dtype=np.float64) - self.start)
+
+    def probability(self, total: Any) -> NDArray[np.float64]:
+        """The probability of the second class for totals."""
+        return get_loss(self.ensemble.loss).probability(self.score(total))
+
+    def table(self) -> list[tuple[int, float]]:
+        """Totals with the probability of the second class: all of them, or some in even steps."""
+        span = self.highest - self.lowest
+        step = 1
+        while span / step > _ALL_TOTALS:
+            step = _next_step(step)
+        first = self.lowest if step == 1 else math.ceil(self.lowest / step) * step
+        totals = {self.lowest, self.highest, *range(first, self.highest + 1, step)}
+        return [(total, float(self.probability(total))) for total in sorted(totals)]
+
+    # ------------------------------------------------------------------------------------ cases
+
+    def points(self, X: Any, threads: int = 1) -> NDArray[np.int64]:
+        """What every feature gives every case: (rows, features)."""
+        parts = self._counts.contributions(X, threads)
+        out = np.zeros(parts.shape, dtype=np.int64)
+        for step in self._steps:
+            j = step.feature
+            out[:, j] = (np.rint(parts[:, j]).astype(np.int64) - self._base[j]) // 2
+        return out
+
+    def total(self, X: Any, threads: int = 1) -> NDArray[np.int64]:
+        """The total of every case."""
+        return self.points(X, threads).sum(axis=1) + self.start
+
+    def predict(self, X: Any, threads: int = 1) -> NDArray[Any]:
+        """The class of every case."""
+        second = (self.total(X, threads) >= self.threshold).astype(np.intp)
+        return np.array(self.classes, dtype=object if _mixed(self.classes) else None)[second]
+
+    def predict_proba(self, X: Any, threads: int = 1) -> NDArray[np.float64]:
+        """Probabilities of the two classes: (rows, 2)."""
+        score = self.score(self.total(X, threads))
+        loss = get_loss(self.ensemble.loss)
+        return np.column_stack([loss.probability(-score), loss.probability(score)])
+
+    def reasons(self, X: Any, most: int = 4, threads: int = 1) -> list[list[Reason]]:
+        """For every case the features that speak most for its class, at most so many.
+
+        For the second class a feature is judged by its points above the least that it can give, for the first
+        class by its points below the most. A feature that could not speak more against it is left out.
+        """
+        if not isinstance(most, int) or most < 1:
+            raise ValueError(f"most must be a whole number from 1; got {most!r}.")
+        points = self.points(X, threads)
+        second = points.sum(axis=1) + self.start >= self.threshold
+        where = {step.feature: self._where(step, X) for step in self._steps}
+        found = []
+        for i in range(len(points)):
+            own = []
+            for section in self.sections:
+                j, values = section.feature, [line.points for line in section.lines]
+                given = int(points[i, j])
+                push = given - min(values) if second[i] else max(values) - given
+                if push > 0:
+                    own.append(Reason(j, section.name, where[j][i], push))
+            own.sort(key=lambda reason: (-reason.points, reason.feature))
+            found.append(own[:most])
+        return found
+
+    def _where(self, step: StepFunction, X: Any) -> list[str]:
+        """Where every case lies: an interval, a label, or neither."""
+        values = np.asarray(self.ensemble.read(X).values[step.feature], dtype=np.float64)
+        known = self.ensemble.categories.get(step.feature)
+        if known is not None:
+            names = category_names([*known.kept, *known.rare])
+            texts = [f"is {name}" for name in names[: len(known.kept)]]
+            texts += ["is one of the rare labels"] if known.rare else []
+            return ["missing or unseen" if np.isnan(v) else texts[int(v)] for v in values]
+        cuts = step.distinct()[0]
+        texts = [row.text for row in interval_rows(step)]
+        at = np.searchsorted(np.array(cuts), values, side="left")
+        return [
+            "missing" if np.isnan(v) else " ".join(texts[k].split()) for k, v in zip(at, values, strict=True)
+        ]
+
+    # ------------------------------------------------------------------------------------ on paper
+
+    def to_text(self, title: str | None = None, width: int = 78) -> str:
+        """The card for a screen or a printer."""
+        from cardboost.model.scorecard_text import as_text
+
+        return as_text(self, title, width)
+
+    def to_markdown(self, title: str | None = None) -> str:
+        from cardboost.model.scorecard_text import as_markdown
+
+        return as_markdown(self, title)
+
+    def to_html(self, title: str | None = None, *, page: bool = True) -> str:
+        """A page, or with ``page=False`` the part of one, without scripts and without other files."""
+        from cardboost.model.scorecard_text import as_html
+
+        return as_html(self, title, page)
+
+    def to_latex(self, title: str | None = None) -> str:
+        """Tables for a document, which need no package."""
+        from cardboost.model.scorecard_text import as_latex
+
+        return as_latex(self, title)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        return self.to_html(page=False)
+
+    # ------------------------------------------------------------------------------------ files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a model file; ``load_model(path).scorecard()`` is the way back."""
+        from cardboost.model.io import save
+
+        proof = None if self.certificate is None else self.certificate.to_dict()
+        save(path, self.ensemble, proof, {"scorecard": self.notes()})
+
+    def notes(self) -> dict[str, Any]:
+        """What a model file says of the card beyond the ensemble."""
+        scale = None if self.scale is None else dict(vars(self.scale))
+        return {"scale": scale, "negative": self.negative}
+
+    @classmethod
+    def from_notes(cls, ensemble: Ensemble, notes: Any, certificate: Any = None) -> Scorecard:
+        """The card of a model file; notes that do not fit are as good as none."""
+        given = notes if isinstance(notes, Mapping) else {}
+        scale = None
+        if isinstance(given.get("scale"), Mapping):
+            try:
+                scale = OddsScale(**given["scale"])
+            except (TypeError, ValueError):
+                scale = None
+        return cls(ensemble, certificate, scale, given.get("negative") is True)
+
+    # ------------------------------------------------------------------------------------ built once
+
+    @cached_property
+    def _counts(self) -> Ensemble:
+        """The same terms with their points as weights: sums of whole numbers, which are exact."""
+        points = self.ensemble.term_points() or ()
+        terms = tuple(
+            replace(term, weight=float(p)) for term, p in zip(self.ensemble.terms, points, strict=True)
+        )
+        return replace(self.ensemble, terms=terms, intercept=0.0, unit=1.0)
+
+    @cached_property
+    def _steps(self) -> tuple[StepFunction, ...]:
+        """Levels are whole numbers, all of one feature even or all odd: twice the points, and a shift."""
+        return self._counts.step_functions()
+
+    @cached_property
+    def _base(self) -> dict[int, int]:
+        """The level of every feature that gives 0 points."""
+        end = max if self.negative else min
+        return {step.feature: round(end(*step.levels, step.missing)) for step in self._steps}
+
+    @cached_property
+    def _zero(self) -> float:
+        """The score of a case with the points that it begins with."""
+        assert self.ensemble.unit is not None
+        return float(
+            Fraction(self.ensemble.intercept) + Fraction(self.ensemble.unit) * sum(self._base.values())
+        )
+
+    def _section(self, step: StepFunction) -> Section:
+        base = self._base[step.feature]
+        whole = replace(
+            step,
+            levels=tuple((level - base) / 2 for level in step.levels),
+            missing=(step.missing - base) / 2,
+        )
+        if step.categories is None:
+            rows = interval_rows(whole)
+        else:
+            shown = NumberFormat([*whole.levels, whole.missing])
+            rows = label_rows(whole, self.ensemble.categories[step.feature], shown, _LONG)
+        lines = [Line(" ".join(row.broken(_LONG)), round(row.level), row.words) for row in rows]
+        return Section(step.feature, step.name, tuple(lines))
+
+
+def _next_step(step: int) -> int:
+    """1, 2, 5, 10, 20, 50, ..."""
+    lead = int(str(step)[0])
+    return step * 5 // 2 if lead == 2 else step * 2
+
+
+def _mixed(labels: tuple[Any, Any]) -> bool:
+    return type(labels[0]) is not type(labels[1])
