@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from cardboost.cardinality.merge import merge_rows
 from cardboost.cardinality.polish import Polisher
 from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.dictionary.columns import MatrixPool
+from cardboost.dictionary.columns import ColumnStore, MatrixPool
 
 Array = NDArray[np.float64]
 Points = NDArray[np.int64]
@@ -36,7 +36,8 @@ _WIDER = 3  # of the starts that are searched further, with exchanges of columns
 _FITS = 8  # of the most promising moves of a round
 _ROUNDS = 200
 _NEWTON = 40
-_CHUNK = 4096  # moves that are ranked at a time
+_PAIRS = 30  # columns in use, up to which two of them move together
+_ONE_THREAD = 2_000_000  # entries, up to which threads cost more than they bring
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +82,32 @@ class _At:
         return self.points.tobytes()
 
 
+@dataclass(frozen=True, eq=False)
+class _Moves:
+    """Changes of the points of two columns each; of one only, where the second change is 0."""
+
+    column: NDArray[np.intp]  # (moves, 2)
+    change: Points
+
+    @classmethod
+    def of(cls, moves: list[tuple[tuple[int, int], tuple[int, int]]]) -> _Moves:
+        flat = np.array(moves, dtype=np.int64).reshape(len(moves), 2, 2)
+        return cls(flat[:, :, 0].astype(np.intp), flat[:, :, 1])
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def __getitem__(self, which: NDArray[np.bool_]) -> _Moves:
+        return _Moves(self.column[which], self.change[which])
+
+    def applied(self, points: Points) -> Points:
+        """The points after every move."""
+        then = np.tile(points, (len(self), 1))
+        for k in (0, 1):
+            then[np.arange(len(self)), self.column[:, k]] += self.change[:, k]
+        return then
+
+
 def refused(problem: CardinalityProblem) -> str | None:
     """Why there are no whole points for a problem, in a sentence, or None."""
     if problem.risk.loss.name not in ("exponential", "logistic"):
@@ -116,7 +143,25 @@ def choose_points(
         found = polisher.improve(polisher.shed(polisher.refit(support, weights), polisher.most_terms))
         weights = found.weights
     search = _PointSearch(merged, most, scale, late)
-    return search.result(search.from_weights(weights))
+    starts = [weights, *(_other_features(merged, weights, late) if merged.limits is not None else [])]
+    return search.result(min(map(search.from_weights, starts), key=lambda at: at.objective))
+
+
+def _other_features(merged: CardinalityProblem, weights: Array, late: Callable[[], bool]) -> list[Array]:
+    """Continuous weights with one feature exchanged for another, the best few: moves change columns only."""
+    groups, polisher = merged.groups, Polisher(merged, late)
+    assert groups is not None
+    used = np.flatnonzero(merged.prices.charged & (weights > 0))
+    inside = np.unique(groups[used])
+    supports = []
+    for other in np.setdiff1d(groups[merged.prices.charged], inside):
+        added = np.flatnonzero(groups == other)
+        supports += [np.append(used[groups[used] != own], added) for own in inside]
+    found = [
+        polisher.shed(at, polisher.most_terms)
+        for at in sorted(polisher.refit_all(supports, weights), key=lambda at: at.objective)[:_WIDER]
+    ]
+    return [at.weights for at in found if merged.allows(at.support)]
 
 
 class _PointSearch:
@@ -125,10 +170,13 @@ class _PointSearch:
     def __init__(
         self, merged: CardinalityProblem, most: int, scale: Scale | None, late: Callable[[], bool]
     ) -> None:
-        self.problem, self.most, self.scale, self.late = merged, most, scale, late
-        p = merged.prices
-        assert isinstance(merged.pool, MatrixPool)
-        self.pool = merged.pool
+        self.most, self.scale, self.late = most, scale, late
+        p, pool = merged.prices, merged.pool
+        assert isinstance(pool, MatrixPool)
+        if pool.store.values.size <= _ONE_THREAD:
+            pool = MatrixPool(ColumnStore(pool.store.values, 1), pool.which)
+            merged = replace(merged, pool=pool, risk=replace(merged.risk, threads=1))
+        self.problem, self.pool = merged, pool
         self.columns = np.ascontiguousarray(merged.pool.dense().T)  # one line per column
         self.share = merged.risk.weights.normalised
         self.free = not p.charged.all()
@@ -246,93 +294,113 @@ class _PointSearch:
             at = found
         return at
 
-    def _steps(self, points: Points) -> Points:
+    def _steps(self, points: Points) -> _Moves:
         """One or two columns a point more or less, a column less, or one more."""
         used = np.flatnonzero(points)
-        rows = []
-        single = [(j, sign) for j in used for sign in (-1, 1) if 0 <= points[j] + sign <= self.most]
-        for i, (j, sign) in enumerate(single):
-            rows.append(_changed(points, (j, sign)))
-            rows += [_changed(points, (j, sign), other) for other in single[i + 1 :] if other[0] != j]
-        rows += [_changed(points, (j, -points[j])) for j in used]
+        single = [(j, sign) for j in used.tolist() for sign in (-1, 1) if 0 <= points[j] + sign <= self.most]
+        moves = [(own, (own[0], 0)) for own in single]
+        if len(used) <= _PAIRS:
+            moves += [(one, two) for one, two in combinations(single, 2) if one[0] != two[0]]
+        moves += [((j, -int(points[j])), (j, 0)) for j in used.tolist()]
         k = self.problem.max_terms
         if k is None or len(used) < k:
-            sizes = sorted({1, 2, *points[used].tolist()})
-            rows += [
-                _changed(points, (j, to))
-                for j in self.usable
-                if points[j] == 0
-                for to in sizes
-                if to <= self.most
-            ]
-        return self._allowed(rows)
+            sizes = [to for to in sorted({1, 2, *points[used].tolist()}) if to <= self.most]
+            moves += [((j, to), (j, 0)) for j in self._unused(points) for to in sizes]
+        return self._allowed(points, _Moves.of(moves))
 
-    def _exchanges(self, points: Points) -> Points:
+    def _exchanges(self, points: Points) -> _Moves:
         """A column for another with about as many points."""
-        used = np.flatnonzero(points)
-        rows = []
-        for i in used:
-            sizes = {int(to) for to in points[i] + np.array([-2, -1, 0, 1, 2]) if 1 <= to <= self.most}
-            for j in self.usable[points[self.usable] == 0]:
-                rows += [_changed(points, (i, -points[i]), (j, to)) for to in sorted(sizes)]
-        return self._allowed(rows)
+        others, moves = self._unused(points), []
+        for i in np.flatnonzero(points).tolist():
+            own = int(points[i])
+            sizes = [to for to in range(own - 2, own + 3) if 1 <= to <= self.most]
+            moves += [((i, -own), (j, to)) for j in others for to in sizes]
+        return self._allowed(points, _Moves.of(moves))
 
-    def _allowed(self, rows: list[Points]) -> Points:
-        if self.problem.limits is not None:
-            rows = [own for own in rows if self.problem.allows(np.flatnonzero(own))]
-        return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.problem.prices))
+    def _unused(self, points: Points) -> list[int]:
+        return [int(j) for j in self.usable[points[self.usable] == 0]]
 
-    def _first_better(self, at: _At, moves: Points) -> _At | None:
+    def _allowed(self, points: Points, moves: _Moves) -> _Moves:
+        limits = self.problem.limits
+        if limits is None or limits.max_features is None or not len(moves):
+            return moves
+        return moves[self._features(points, moves).sum(axis=1) <= limits.max_features]
+
+    def _features(self, points: Points, moves: _Moves) -> NDArray[np.bool_]:
+        """Which features are used after every move."""
+        assert self.problem.groups is not None
+        known, group = np.unique(self.problem.groups, return_inverse=True)
+        used = np.zeros((len(moves), len(known)), dtype=bool)
+        move, column = np.nonzero(moves.applied(points))
+        used[move, group[column]] = True
+        return used[:, known >= 0]
+
+    def _feature_costs(self, points: Points, moves: _Moves) -> Array | float:
+        limits, groups = self.problem.limits, self.problem.groups
+        if limits is None or limits.costs is None or groups is None:
+            return 0.0
+        return np.asarray(self._features(points, moves) @ limits.costs[np.unique(groups[groups >= 0])])
+
+    def _first_better(self, at: _At, moves: _Moves) -> _At | None:
         """The first of the most promising moves that helps."""
         if not len(moves):
             return None
         scores = self._scores(at, moves)
         enough = 1e-11 * max(1.0, abs(at.objective))
-        for i in np.argsort(scores, kind="stable")[:_FITS]:
-            points = moves[i]
-            changed = np.flatnonzero(points != at.points)
-            moved = (points - at.points)[changed].astype(np.float64) @ self.columns[changed]
-            found = self.fit(points, at.unit, at.intercept, at.total + moved)
+        for i in np.argsort(scores, kind="stable")[:_FITS].tolist():
+            points, total = at.points.copy(), at.total.copy()
+            for j, by in zip(moves.column[i], moves.change[i], strict=True):
+                points[j] += by
+                total += by * self.columns[j]
+            found = self.fit(points, at.unit, at.intercept, total)
             if found.objective < at.objective - enough:
                 return found
         return None
 
-    def _scores(self, at: _At, moves: Points) -> Array:
+    def _scores(self, at: _At, moves: _Moves) -> Array:
         """The objective after every move by the quadratic model, unit and intercept fitted anew in it."""
-        problem, p = self.problem, self.problem.prices
+        problem, prices = self.problem, self.problem.prices
         weights = self._weights(at)
         point = problem.risk.evaluate(problem.pool.margins(weights))
-        gradient = -problem.pool.edges(point) + p.l1 + p.l2 * weights
-        known = np.flatnonzero(at.points) if not self.free else np.append(0, np.flatnonzero(at.points))
-        gram = np.zeros((len(p), len(p)))
+        gradient = -problem.pool.edges(point) + prices.l1 + prices.l2 * weights
+        used = np.flatnonzero(at.points)
+        known = np.append(0, used) if self.free else used
+        gram = np.zeros((len(prices), len(prices)))
         lines = problem.pool.gram(point, known)
         gram[known, :], gram[:, known] = lines, lines.T
         # moves change one column at most that has no points yet: of these only the diagonal is needed
-        np.fill_diagonal(gram, self.pool.store.squares(self.pool.which, point) + p.l2)
-        scores = np.empty(len(moves))
-        for first in range(0, len(moves), _CHUNK):
-            own = moves[first : first + _CHUNK]
-            scores[first : first + _CHUNK] = self._modelled(at, own, gradient, gram)
-        return scores
+        np.fill_diagonal(gram, self.pool.store.squares(self.pool.which, point) + prices.l2)
 
-    def _modelled(self, at: _At, moves: Points, gradient: Array, gram: Array) -> Array:
-        p = self.problem.prices
-        step = at.unit * (moves - at.points)
-        bent = step @ gram
-        value = step @ gradient + 0.5 * np.einsum("ij,ij->i", bent, step) + (moves > 0) @ p.l0
-        if self.problem.limits is not None:
-            value += [self.problem.feature_cost(np.flatnonzero(own)) for own in moves]
-        slope = gradient + bent
-        along = moves @ gram
-        u, b = np.einsum("ij,ij->i", slope, moves), slope[:, 0] if self.free else np.zeros(len(moves))
-        uu, ub = np.einsum("ij,ij->i", along, moves), along[:, 0] if self.free else np.zeros(len(moves))
-        bb = gram[0, 0] if self.free else 1.0
+        # the value is f(u p + s), s = u * change, then along the points after the move and the intercept
+        along = np.einsum("ij,j->i", gram[:, used], at.points[used].astype(np.float64))  # gram @ points
+        (i, j), (a, b) = moves.column.T, moves.change.T.astype(np.float64)
+        u = at.unit
+        slope = a * gradient[i] + b * gradient[j]
+        bend = a * a * gram[i, i] + 2.0 * a * b * gram[i, j] + b * b * gram[j, j]
+        cross = a * along[i] + b * along[j]
+        value = u * slope + 0.5 * u * u * bend + self._use(at.points, moves)
+        own = float(gradient[used] @ at.points[used])
+        unit = own + slope + u * (cross + bend)
+        unit_bend = float(along[used] @ at.points[used]) + 2.0 * cross + bend
+        free, mixed, free_bend = np.zeros(len(value)), np.zeros(len(value)), 1.0
+        if self.free:
+            column = a * gram[0, i] + b * gram[0, j]
+            free, mixed, free_bend = gradient[0] + u * column, along[0] + column, max(gram[0, 0], 1e-300)
         if self.scale is not None:
-            return np.asarray(value - 0.5 * b * b / max(bb, 1e-300))
-        determinant = uu * bb - ub * ub
-        sound = determinant > 1e-12 * uu * bb
-        drop = (bb * u * u - 2.0 * ub * u * b + uu * b * b) / np.where(sound, determinant, 1.0)
-        return np.asarray(value - 0.5 * np.where(sound, drop, u * u / np.maximum(uu, 1e-300)))
+            return np.asarray(value - 0.5 * free * free / free_bend)
+        determinant = unit_bend * free_bend - mixed * mixed
+        sound = determinant > 1e-12 * unit_bend * free_bend
+        drop = free_bend * unit * unit - 2.0 * mixed * unit * free + unit_bend * free * free
+        alone = unit * unit / np.maximum(unit_bend, 1e-300)
+        return np.asarray(value - 0.5 * np.where(sound, drop / np.where(sound, determinant, 1.0), alone))
+
+    def _use(self, points: Points, moves: _Moves) -> Array:
+        """How much more the columns and features in use cost after every move."""
+        paid = np.zeros(len(moves))
+        for column, change in zip(moves.column.T, moves.change.T, strict=True):
+            used = (points[column] + change > 0).astype(np.float64) - (points[column] > 0)
+            paid += np.where(change != 0, used, 0.0) * self.problem.prices.l0[column]
+        return paid + self._feature_costs(points, moves)
 
     # ------------------------------------------------------------------------------------ result
 
@@ -352,13 +420,6 @@ class _PointSearch:
         weights = self._weights(at)
         value = self.problem.risk.evaluate(self.problem.pool.margins(weights)).value
         return PointsResult(at.points, at.unit, weights, self.problem.objective(value, weights))
-
-
-def _changed(points: Points, *changes: tuple[Any, Any]) -> Points:
-    then = points.copy()
-    for j, by in changes:
-        then[j] += by
-    return then
 
 
 def _box_step(gradient: Array, matrix: Array, low: Array, high: Array) -> Array:

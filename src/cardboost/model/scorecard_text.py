@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MIN_WIDTH = 50
 _INDENT = 4
 _LONGEST_BAR = 20
+_TOTALS_IN_COLUMN = 12
 _TITLE = "Scorecard"
 
 
@@ -158,12 +159,13 @@ _STYLE = """\
 .scorecard th,.scorecard td{padding:.25rem .5rem;text-align:left;vertical-align:top}
 .scorecard thead th{border-bottom:2px solid #57606a;font-weight:600}
 .scorecard tbody{border-bottom:1px solid #d0d7de}
-.scorecard tbody th{font-weight:600;width:30%}
+.scorecard tbody th{font-weight:600;width:28%}
 .scorecard td.n,.scorecard th.n{text-align:right;white-space:nowrap;width:4rem}
 .scorecard td.n{font-variant-numeric:tabular-nums}
-.scorecard td.b{width:30%}
+.scorecard td.b{width:22%}
 .scorecard td.b span{display:block;height:.8rem;margin-top:.25rem;background:#2f6f9f;border-radius:2px}
-.scorecard table.totals{width:auto}
+.scorecard .totals{display:flex;flex-wrap:wrap;align-items:flex-start;gap:0 1.5rem}
+.scorecard .totals table{width:auto}
 .scorecard tr.over td{font-weight:600}
 .scorecard pre{background:#f6f8fa;padding:.7rem;overflow-x:auto;font-size:.8rem}
 @media print{.scorecard td.b span{print-color-adjust:exact;-webkit-print-color-adjust:exact}}"""
@@ -195,16 +197,9 @@ def as_html(card: Scorecard, title: str | None, page: bool) -> str:
         out.append("</tbody>")
     out.append("</table>")
     out.append("<ul>" + "".join(f"<li>{text(own)}</li>" for own in reading(card)) + "</ul>")
-    out.append(
-        f'<table class="totals"><thead><tr><th class="n">total</th><th class="n">{text(_heading(card))}</th>'
-        "</tr></thead><tbody>"
-    )
-    for total, p in card.table():
-        row = ' class="over"' if total >= card.threshold else ""
-        out.append(f'<tr{row}><td class="n">{total}</td><td class="n">{percent(p)}</td></tr>')
-    out.append("</tbody></table>")
+    out += ['<div class="totals">', *_html_totals(card, text(_heading(card))), "</div>"]
     if _proof(card):
-        out.append("<pre>" + text_lines(_proof(card)) + "</pre>")
+        out.append("<pre>" + _text_lines(_proof(card)) + "</pre>")
     out.append("</div>")
     body = "\n".join(out) + "\n"
     if not page:
@@ -216,7 +211,20 @@ def as_html(card: Scorecard, title: str | None, page: bool) -> str:
     )
 
 
-def text_lines(lines: list[str]) -> str:
+def _html_totals(card: Scorecard, heading: str) -> list[str]:
+    """Totals and probabilities, in columns beside each other."""
+    entries, out = card.table(), []
+    head = f'<thead><tr><th class="n">total</th><th class="n">{heading}</th></tr></thead>'
+    for k in range(0, len(entries), _TOTALS_IN_COLUMN):
+        out.append(f"<table>{head}<tbody>")
+        for total, p in entries[k : k + _TOTALS_IN_COLUMN]:
+            row = ' class="over"' if total >= card.threshold else ""
+            out.append(f'<tr{row}><td class="n">{total}</td><td class="n">{percent(p)}</td></tr>')
+        out.append("</tbody></table>")
+    return out
+
+
+def _text_lines(lines: list[str]) -> str:
     return html.escape("\n".join(printable(line) for line in lines))
 
 

@@ -1,0 +1,166 @@
+"""Scorecards of fitted classifiers: in range, certified, hardly worse than the continuous card."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+
+from cardboost import CardBoostClassifier, load_model
+from cardboost.certificate import checker
+from cardboost.export import export_model
+
+
+def table(seed: int = 0, rows: int = 300) -> tuple[pd.DataFrame, np.ndarray]:
+    """Numbers, labels and missing values."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "a": np.where(rng.random(rows) < 0.1, np.nan, rng.normal(size=rows)),
+            "b": rng.integers(0, 5, rows).astype(float),
+            "c": pd.Categorical(rng.choice(["red", "green", "blue", "grey"], rows)),
+            "d": rng.normal(size=rows),
+        }
+    )
+    score = X["a"].fillna(-1) + (X["c"] == "red") - 0.4 * X["b"] + rng.normal(size=rows)
+    return X, np.where(score > 0, "yes", "no")
+
+
+@pytest.mark.parametrize("loss", ["logistic", "exponential"])
+@pytest.mark.parametrize("points", [None, 1, 5, (0, 3), (-7, 0), (-20, 20)])
+def test_points_are_in_range_and_every_claim_holds(loss: str, points: Any) -> None:
+    X, y = table()
+    model = CardBoostClassifier(max_terms=6, loss=loss, hot_start=14).fit(X, y)
+    card = model.scorecard(points)
+    most = {None: 10, 1: 1, 5: 5, (0, 3): 3, (-7, 0): 7, (-20, 20): 20}[points]
+    assert card.ensemble.n_terms <= 6
+    assert all(1 <= p <= most for p in card.ensemble.term_points())
+    values = [line.points for own in card.sections for line in own.lines]
+    assert (max(values) <= 0) if points == (-7, 0) else (min(values) >= 0)
+    assert card.certificate.faults(X, y) == []
+    before = model.certificate_
+    assert card.certificate.continuous_objective == before.objective
+    assert card.certificate.objective >= before.objective - 1e-12
+    assert card.certificate.lower_bound == before.lower_bound
+    assert 0 <= card.certificate.points_cost < (0.5 if most == 1 else 0.05)
+    scores = card.ensemble.decision_function(X)
+    far = np.abs(scores) > 1e-9
+    assert (card.predict(X)[far] == np.where(scores > 0, "yes", "no")[far]).all()
+
+
+def test_the_certificate_of_a_card_is_refused_after_any_change() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    content = (
+        CardBoostClassifier(max_terms=4, hot_start=14, selector="exact")
+        .fit(X, y)
+        .scorecard()
+        .certificate.to_dict()
+    )
+    label = y == 1
+
+    def faults(change: Any) -> list[str]:
+        own = pickle.loads(pickle.dumps(content))
+        change(own)
+        own["digest"] = checker.content_digest(own)
+        return checker.check(own, X, label)
+
+    assert faults(lambda own: None) == []
+    for where, change in {
+        "solution.weights[0][1]": lambda own: own["solution"]["weights"][0].__setitem__(1, 0.12345),
+        "solution.objective": lambda own: own["solution"].__setitem__("objective", 0.1),
+        "points.continuous.objective": lambda own: own["points"]["continuous"].__setitem__("objective", 0.2),
+        "points.continuous.weights": lambda own: own["points"]["continuous"]["weights"].append([99, 1.0]),
+        "points.most": lambda own: own["points"].__setitem__("most", -1),
+        "points.unit": lambda own: own["points"].__setitem__("unit", 0),
+        "points": lambda own: own.pop("points"),
+        "bounds[0].guarantee": lambda own: own["bounds"][0].__setitem__("guarantee", 1.0),
+        "bounds[0].lower_bound": lambda own: own["bounds"][0].__setitem__("lower_bound", 0.11),
+    }.items():
+        found = faults(change)
+        assert any(fault.startswith(where) for fault in found), (where, found)
+    fewer = faults(lambda own: own["points"].__setitem__("most", 1))
+    assert any("is not 1 to 1 times the unit" in fault for fault in fewer)
+    # without the continuous card as its limit, a proof that rests on it does not hold
+    weaker = faults(lambda own: own.__setitem__("points", None))
+    assert weaker == [] or all(fault.startswith(("bounds", "status")) for fault in weaker)
+
+
+def test_fewer_terms_than_the_fit_was_allowed() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    model = CardBoostClassifier(max_terms=8, hot_start=16).fit(X, y)
+    values = []
+    for k in (1, 2, 4, 8, 20):
+        card = model.scorecard(max_terms=k)
+        assert card.n_terms <= min(k, 8)
+        assert card.certificate.verify(X, y)
+        values.append(card.certificate.objective)
+    assert values == sorted(values, reverse=True)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "exponential"])
+def test_a_scale_of_odds(loss: str) -> None:
+    X, y = table(1)
+    model = CardBoostClassifier(max_terms=5, loss=loss, hot_start=14).fit(X, y)
+    card = model.scorecard(base_score=600, base_odds=50, points_to_double_odds=20)
+    chance = card.probability(np.array([600, 620]))
+    np.testing.assert_allclose(chance / (1 - chance), [50.0, 100.0], rtol=1e-6)
+    assert card.certificate.faults(X, y) == []
+    assert card.certificate.points_cost < 1e-3
+    assert model.scorecard(points_to_double_odds=10).scale.base_score == 0
+    coarse = model.scorecard(10, points_to_double_odds=3)
+    assert max(coarse.ensemble.term_points()) <= 10
+
+
+def test_the_same_card_again_after_pickling_and_from_a_file(tmp_path: Any) -> None:
+    X, y = table(2)
+    model = CardBoostClassifier(max_terms=5, hot_start=14, random_state=0).fit(X, y)
+    card = model.scorecard(points_to_double_odds=15)
+    for other in (pickle.loads(pickle.dumps(model)), clone(model).fit(X.iloc[::-1], y[::-1])):
+        assert other.scorecard(points_to_double_odds=15).ensemble == card.ensemble
+    card.save(tmp_path / "card.json")
+    saved = load_model(tmp_path / "card.json")
+    assert saved.scorecard().scale == card.scale
+    assert checker.check(saved.certificate, X, y == "yes") == []
+    np.testing.assert_array_equal(saved.decision_function(X), card.ensemble.decision_function(X))
+    assert export_model(card, "python") == export_model(saved, "python")
+
+
+def test_limits_on_features_and_prices_hold_for_cards_too() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    model = CardBoostClassifier(
+        max_terms=8, hot_start=14, max_features=2, feature_costs=np.linspace(0, 0.01, 30)
+    ).fit(X, y)
+    card = model.scorecard()
+    assert len(card.sections) <= 2
+    assert card.certificate.faults(X, y) == []
+    priced = CardBoostClassifier(max_terms=None, l0=0.01, hot_start=14).fit(X, y).scorecard(5)
+    assert priced.certificate.faults(X, y) == []
+
+
+def test_refusals() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    model = CardBoostClassifier(max_terms=2, hot_start=9).fit(X, y)
+    for points in (0, -3, 2.5, "ten", (1, 5), (-5, -1), (0, 0), (1, 2, 3), True, 10**6):
+        with pytest.raises(ValueError, match="points must be"):
+            model.scorecard(points)
+    for name in ("base_odds", "points_to_double_odds"):
+        with pytest.raises(ValueError, match=f"{name}: expected"):
+            model.scorecard(**{name: -1})
+    with pytest.raises(ValueError, match="max_terms"):
+        model.scorecard(max_terms=0)
+    with pytest.raises(ValueError, match="time_limit"):
+        model.scorecard(time_limit=0)
+    assert model.scorecard(time_limit=1e-9).certificate.verify(X, y)
+    with pytest.raises(ValueError, match="not selected from candidates"):
+        CardBoostClassifier(max_terms=None, max_iter=5).fit(X, y).scorecard()
+    with pytest.raises(ValueError, match="fit_intercept"):
+        CardBoostClassifier(max_terms=2, fit_intercept=False).fit(X, y).scorecard(base_score=100)
+    with pytest.raises(ValueError, match="two classes; this model has 3"):
+        CardBoostClassifier(max_terms=2).fit(*load_iris(return_X_y=True)).scorecard()
+    with pytest.raises(Exception, match="not fitted"):
+        CardBoostClassifier().scorecard()
