@@ -65,6 +65,7 @@ PACKAGES = ("cardboost", "numpy", "scikit-learn", "lightgbm")
 PRICES = (0.5, 2.0, 8.0, 32.0)  # l2 times the number of training rows
 FOLDS = 5
 QUANTILES = 20
+RISK_POINTS = 5  # of a term at most, FasterRisk's default
 RATES = (0.1, 0.3, 0.5, 1.0)
 L1_PATH = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
 
@@ -155,13 +156,15 @@ def thinned(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, sizes: list[int]) 
     return {"scores": {"": scores}}
 
 
-def risk_scores(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, sizes: list[int]) -> dict:
-    """In the environment of FasterRisk; X and X_test hold stump features."""
+def risk_scores(
+    X: np.ndarray, y: np.ndarray, X_test: np.ndarray, sizes: list[int], most: int = RISK_POINTS
+) -> dict:
+    """In the environment of FasterRisk; X and X_test hold stump features, of at most ``most`` points."""
     from fasterrisk.fasterrisk import RiskScoreOptimizer
 
     scores = {}
     for size in sizes:
-        optimizer = RiskScoreOptimizer(X, y, k=size)
+        optimizer = RiskScoreOptimizer(X, y, k=size, lb=-most, ub=most)
         optimizer.optimize()
         multiplier, intercept, points = optimizer.get_models(0)  # sorted by training loss
         scores[size] = (intercept + X_test @ points) / multiplier
