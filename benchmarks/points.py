@@ -156,7 +156,7 @@ def main() -> None:
     median, largest, seconds = np.median(cost), max(cost), np.mean([result["seconds"] for result in own])
     print(
         f"\nWhole points give up {100 * median:.2f} % of the improvement on the training rows in the median, "
-        f"{100 * largest:.2f} % at most,\nand take {seconds:.2f} s for {len(options.sizes)} sizes in the mean."
+        f"{100 * largest:.2f} % at most,\nand take {seconds:.2f} s for {len(options.sizes)} sizes."
     )
     if goals:
         print("\nGoals: mean test log loss")
