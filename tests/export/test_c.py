@@ -86,7 +86,7 @@ def test_decisions_of_floats(name, floats):
         if model.points is None:
             assert bits(scores) == bits(wanted), options
         else:
-            off = np.abs(np.ldexp(scores.astype(np.float64), -model.points.bits) - wanted)
+            off = np.abs(scores.astype(np.float64) * model.points.value - wanted)
             assert off.max() <= model.points.error
             assert (model.points.lowest <= scores.min(axis=0)).all()
             assert (model.points.highest >= scores.max(axis=0)).all()
@@ -281,7 +281,9 @@ def test_many_inputs_are_proven_in_two_halves():
 
 
 def test_points_are_as_wide_as_needed():
-    assert c_model(MODELS["a tie"]).points.width == 16
+    assert c_model(MODELS["a tie"]).points.width == 8
+    assert c_model(MODELS["a tie"], probability=True).points.width == 16  # for the probabilities
+    assert c_model(MODELS["a tie"], score="points", point_bits=32).points.width == 32
     assert c_model(MODELS["near ties"]).points.width == 32
     assert c_model(MODELS["too near"]).points.width == 64
     plan = c_model(MODELS["random"]).plan
@@ -353,6 +355,8 @@ def test_scales_of_the_user():
         ({"number": "int16", "scales": {0: -1}}, "expected a positive number, found -1"),
         ({"number": "int16", "scales": {0: (1, 0.5)}}, "expected a whole number as offset"),
         ({"number": "int16", "scales": [1]}, "scales: expected a mapping"),
+        ({"missing": 0}, "missing: expected True or False"),
+        ({"point_bits": 12}, "point_bits: expected 8, 16, 32 or 64"),
     ],
 )
 def test_wrong_options(options, message):

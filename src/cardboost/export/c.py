@@ -27,7 +27,8 @@ from cardboost.export.integer_model import HIGHEST, LOWEST, MISSING, Grid
 from cardboost.export.plan import Input, Steps
 from cardboost.export.probability import UNIT
 
-_RESERVED = ("H", "INPUTS", "CLASSES", "POINT_BITS", "TEST_VECTORS_H")
+_TURNED = "    /* minus the score: a negative number is the shortest thing to test for */"
+_RESERVED = ("H", "INPUTS", "CLASSES", "TEST_VECTORS_H")
 
 
 def export_c(ensemble: Any, **options: Any) -> str:
@@ -79,8 +80,8 @@ def _about(model: CModel) -> list[str]:
         lines.append("Scores are doubles, equal to the scores of the model to the bit.")
     else:
         lines.append(
-            f"Scores are whole points: {2.0**points.bits:g} points are 1 unit of the model's score, and the "
-            f"largest difference to it is {points.error:.3g}."
+            f"Scores are whole points: a point is {points.value:.17g} of the model's score, and the largest "
+            f"difference to it is {points.error:.3g}."
         )
         ranges = [f"{low} to {high}" for low, high in zip(points.lowest, points.highest, strict=True)]
         lines.append(f"Every total is in the range {'; '.join(ranges)}.")
@@ -143,8 +144,6 @@ def _positions(model: CModel) -> str:
     if entries:
         lines.append("enum {\n" + ",\n".join(entries) + "\n};")
     lines.append(f"#define {upper}_INPUTS {len(model.plan.inputs)}")
-    if model.points is not None:
-        lines.append(f"#define {upper}_POINT_BITS ({model.points.bits})")
     if model.plan.n_scores > 1:
         lines.append(f"#define {upper}_CLASSES {model.plan.n_scores}")
     return "\n".join(lines)
@@ -242,14 +241,25 @@ def _whole_score(model: CModel) -> str:
     return head + _loop(model, entries) + "}"
 
 
+def _sum_type(model: CModel) -> str:
+    """That of one sum: 16 bits on small processors, where they are enough."""
+    assert model.points is not None
+    return "int_fast16_t" if model.points.reach <= HIGHEST else score_type(model)
+
+
+def _total(model: CModel) -> str:
+    value = "sum" if _sum_type(model) == score_type(model) else f"({score_type(model)})sum"
+    return f"-{value}" if model.turned else value
+
+
 def _ifs(model: CModel) -> str:
     """One statement per cut."""
     several = model.plan.n_scores > 1
     places = [name for name, _ in _identifiers(model)]
-    lines = []
+    lines = [_TURNED] if model.turned else []
     for k, (base, entries) in enumerate(model.programs):
         target = f"scores[{k}]" if several else "sum"
-        lines.append(f"    {'' if several else f'{score_type(model)} '}{target} = {int_literal(base)};")
+        lines.append(f"    {'' if several else f'{_sum_type(model)} '}{target} = {int_literal(base)};")
         for own in entries:
             literal = float_literal(own.cut) if model.number == "float" else _code_literal(own.cut)
             value = f"x[{places[own.place]}]"
@@ -257,61 +267,99 @@ def _ifs(model: CModel) -> str:
             sign, size = ("-", -own.points) if own.points < 0 else ("+", own.points)
             lines.append(f"    if ({test}) {{ {target} {sign}= {int_literal(size)}; }}")
     if not several:
-        lines.append("    return sum;")
+        lines.append(f"    return {_total(model)};")
     return _unused(model) + "\n".join(lines) + "\n"
 
 
 def _loop(model: CModel, entries: Sequence[Entry]) -> str:
     """One loop over all cuts of all inputs."""
     assert model.points is not None
-    several, floats = model.plan.n_scores > 1, model.number == "float"
-    kind = "uint8_t" if len(model.plan.inputs) <= 256 else "uint16_t"
-    places = [list(part) for _, part in groupby(entries, key=lambda own: own.place)]
-    size = len(entries)
-    show = _key_literal if floats else _code_literal
-    lines = [
-        table(
-            f"{'int32_t' if floats else 'int16_t'} cuts[{size}]",
-            [[show(own.cut) for own in part] for part in places],
-            [_cut_note(model, part[0].place, [own.cut for own in part]) for part in places],
-        ),
-        table(
-            f"int{model.points.width}_t points[{size}]", [[int_literal(own.points) for own in entries]], [""]
-        ),
-        table(f"{kind} inputs[{size}]", [[f"{own.place}u" for own in entries]], [""]),
-    ]
-    value = f"{model.prefix}_key(x[inputs[k]])" if floats else "x[inputs[k]]"
-    above = [f"        if ({value} > cuts[k]) {{"]
+    several = model.plan.n_scores > 1
+    own_sum = score_type(model) if several else _sum_type(model)
+    kinds = model.cells
+    lines = _together(model, entries) if kinds.together else _apart(model, entries)
+    at = "entries[k].{}" if kinds.together else "{}s[k]"
+    cut, points, place = at.format("cut"), at.format("point"), at.format("input")
+    value = f"{model.prefix}_key(x[{place}])" if model.number == "float" else f"x[{place}]"
+    cut = f"(int_fast16_t){cut}" if kinds.cut.startswith("u") else cut
+    points = f"({own_sum}){points}" if kinds.points.startswith("u") else points
+    above = f"        if ({value} > {cut}) {{"
+    add = f"            sum {'+' if kinds.sign > 0 else '-'}= {points};"
     if not several:
         lines += [
-            f"    {score_type(model)} sum = {int_literal(model.programs[0][0])};",
+            *([_TURNED] if model.turned else []),
+            f"    {own_sum} sum = {int_literal(model.programs[0][0])};",
             "    uint_fast16_t k;",
             f"    for (k = 0u; k < {len(entries)}u; k++) {{",
-            *above,
-            "            sum += points[k];",
+            above,
+            add,
             "        }",
             "    }",
-            "    return sum;",
+            f"    return {_total(model)};",
         ]
         return "\n".join(lines) + "\n"
     ends = np.cumsum([len(part) for _, part in model.programs]).tolist()
     bases = [int_literal(base) for base, _ in model.programs]
     lines += [
         table(f"uint16_t ends[{len(ends)}]", [[f"{end}u" for end in ends]], [""]),
-        table(f"{score_type(model)} bases[{len(ends)}]", [bases], [""]),
+        table(f"{own_sum} bases[{len(ends)}]", [bases], [""]),
         "    uint_fast16_t k = 0u;",
         "    uint_fast16_t j;",
         f"    for (j = 0u; j < {len(ends)}u; j++) {{",
-        f"        {score_type(model)} sum = bases[j];",
+        f"        {own_sum} sum = bases[j];",
         "        for (; k < ends[j]; k++) {",
-        *(f"    {line}" for line in above),
-        "                sum += points[k];",
+        f"    {above}",
+        f"    {add}",
         "            }",
         "        }",
         "        scores[j] = sum;",
         "    }",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _shown(model: CModel, own: Entry) -> dict[str, str]:
+    """The cells of an entry as literals."""
+    kinds = model.cells
+    cut = _key_literal(own.cut) if model.number == "float" else _code_literal(own.cut)
+    points = int_literal(kinds.sign * own.points)
+    return {
+        "cut": f"{cut}u" if kinds.cut.startswith("u") else cut,
+        "point": f"{points}u" if kinds.points.startswith("u") else points,
+        "input": f"{own.place}u",
+    }
+
+
+def _by_place(entries: Sequence[Entry]) -> list[list[Entry]]:
+    return [list(part) for _, part in groupby(entries, key=lambda own: own.place)]
+
+
+def _together(model: CModel, entries: Sequence[Entry]) -> list[str]:
+    """One table of structures, wide members first, so that there are no holes."""
+    kinds = model.cells
+    members = {"cut": kinds.cut, "point": kinds.points, "input": kinds.input}
+    order = sorted(members, key=lambda name: -int(members[name].strip("uint_")))
+    parts = _by_place(entries)
+    rows = [
+        [f"{{{', '.join(_shown(model, own)[name] for name in order)}}}" for own in part] for part in parts
+    ]
+    declared = " ".join(f"{members[name]} {name};" for name in order)
+    notes = [_cut_note(model, part[0].place, [own.cut for own in part]) for part in parts]
+    return [table(f"struct {{ {declared} }} entries[{len(entries)}]", rows, notes)]
+
+
+def _apart(model: CModel, entries: Sequence[Entry]) -> list[str]:
+    """One table for each of the three: no byte is lost where their types differ in size."""
+    kinds, size, parts = model.cells, len(entries), _by_place(entries)
+    return [
+        table(
+            f"{kinds.cut} cuts[{size}]",
+            [[_shown(model, own)["cut"] for own in part] for part in parts],
+            [_cut_note(model, part[0].place, [own.cut for own in part]) for part in parts],
+        ),
+        table(f"{kinds.points} points[{size}]", [[_shown(model, own)["point"] for own in entries]], [""]),
+        table(f"{kinds.input} inputs[{size}]", [[_shown(model, own)["input"] for own in entries]], [""]),
+    ]
 
 
 def _double_checks(prefix: str) -> str:

@@ -18,11 +18,13 @@ import numpy as np
 from cardboost.export.c_text import FLT_MAX, check_prefix
 from cardboost.export.integer_model import Grid, IntegerModel, unproven
 from cardboost.export.plan import Plan, Steps
-from cardboost.export.points import Points, find_points
+from cardboost.export.points import WIDTHS, Points, find_points
 from cardboost.export.probability import ProbabilityTable
 
 _MOST_CUTS = 65_000
-_CUT = {"float": 4, "int16": 2}  # bytes
+_SIZES = {"uint8_t": 1, "int8_t": 1, "uint16_t": 2, "int16_t": 2, "int32_t": 4, "int64_t": 8}
+_APART = 16  # bytes of code that three tables cost more than one
+_FEW = {1: 28, 2: 48}  # bytes of so many statements with small points
 MISSING_CUT = -math.inf  # below the cut are missing values only
 
 
@@ -52,9 +54,14 @@ class CModel:
     grids: tuple[Grid | None, ...]
     probability: ProbabilityTable | None
 
+    @property
+    def turned(self) -> bool:
+        """Whether the sum is minus the score: to see that it is negative takes the fewest instructions."""
+        return self.plan.decides and self.plan.n_scores == 1
+
     @cached_property
     def programs(self) -> Programs:
-        """For every score where its total begins, and the entries that it adds."""
+        """For every sum where it begins, and the entries that it adds."""
         return self.programs_for(self.layout)
 
     def programs_for(self, layout: str) -> Programs:
@@ -73,17 +80,24 @@ class CModel:
                 first, more = _entries(place, cuts, levels, missing, nan)
                 base += first
                 entries += more
+            if self.turned:
+                base, entries = -base, [replace(own, points=-own.points) for own in entries]
             found.append((base, tuple(entries)))
         return tuple(found)
 
     @cached_property
+    def cells(self) -> Cells:
+        entries = [own for _, part in self.programs for own in part]
+        return cells(entries, self.number, len(self.plan.inputs))
+
+    @cached_property
     def smaller_layout(self) -> str:
-        assert self.points is not None
-        sizes = {
-            layout: estimate(self.programs_for(layout), layout, self.number, self.points.width)
-            for layout in ("table", "ifs")
-        }
+        sizes = {layout: self.estimate_for(layout) for layout in ("ifs", "table")}
         return min(sizes, key=lambda layout: sizes[layout])
+
+    def estimate_for(self, layout: str) -> int:
+        """Bytes on a Cortex-M0, by :func:`estimate`."""
+        return estimate(self.programs_for(layout), layout, self.number, len(self.plan.inputs))
 
 
 def c_model(
@@ -96,6 +110,8 @@ def c_model(
     probability: bool = False,
     scales: Mapping[str | int, Any] | None = None,
     exact: bool = True,
+    missing: bool = True,
+    point_bits: int | None = None,
 ) -> CModel:
     """Decide what the header computes.
 
@@ -103,7 +119,9 @@ def c_model(
     :func:`estimate`. ``score`` "points" is a sum of whole points, "double" the score of the model to the bit
     (floats only), "auto" whole points where they are proven to keep every decision. ``probability`` adds a
     function for the probability of the second class. ``scales`` and ``exact`` (int16 only, and ``exact`` with
-    score="points") are those of :meth:`IntegerModel.from_ensemble`.
+    score="points") are those of :meth:`IntegerModel.from_ensemble`. ``missing=False``: numbers are never
+    missing. ``point_bits`` (8, 16, 32, 64) is the least number of bits of a step in points, by default 8 if
+    only decisions are asked for and 16 with ``probability``.
     """
     for name, value, known in (
         ("number", number, ("float", "int16")),
@@ -112,25 +130,34 @@ def c_model(
     ):
         if value not in known:
             raise ValueError(f"{name}: expected {', '.join(map(repr, known))}, found {value!r}.")
-    for name, flag in (("probability", probability), ("exact", exact)):
+    for name, flag in (("probability", probability), ("exact", exact), ("missing", missing)):
         if not isinstance(flag, bool | np.bool_):
             raise ValueError(f"{name}: expected True or False, found {flag!r}.")
+    if point_bits is not None and point_bits not in WIDTHS:
+        raise ValueError(f"point_bits: expected 8, 16, 32 or 64, found {point_bits!r}.")
     check_prefix(prefix)
+    least = (16 if probability else 8) if point_bits is None else point_bits
+    widths = [width for width in WIDTHS if width >= least]
     points: Points | None
     if number == "int16":
         if score == "double":
             raise ValueError("score: 'double' does not go with number='int16', which has no floating point.")
-        whole = IntegerModel.from_ensemble(ensemble, scales, exact)
+        whole = IntegerModel.from_ensemble(ensemble, scales, exact, missing, widths)
         plan, steps, points, grids = whole.plan, whole.steps, whole.points, whole.grids
     else:
         if scales is not None:
             raise ValueError("scales: only number='int16' has scales.")
         plan = Plan.of(ensemble)
         steps = tuple(own.steps().on(float32_at_most, FLT_MAX) for own in plan.inputs)
+        if not missing:
+            numbers = [own.categories is None for own in plan.inputs]
+            steps = tuple(
+                own.never_missing() if is_number else own
+                for own, is_number in zip(steps, numbers, strict=True)
+            )
         grids = (None,) * len(steps)
-        points = (
-            None if score == "double" or (score == "auto" and not plan.decides) else find_points(plan, steps)
-        )
+        doubles = score == "double" or (score == "auto" and not plan.decides)
+        points = None if doubles else find_points(plan, steps, widths)
         if points is not None and not points.proven:
             if score == "points" and exact:
                 raise ValueError(unproven(plan))
@@ -163,18 +190,90 @@ def float_key(value: float) -> int:
     return bits if bits >= 0 else -(bits & 0x7FFFFFFF) - 1
 
 
-def estimate(programs: Programs, layout: str, number: str, width: int) -> int:
-    """Bytes on a Cortex-M0 with -Os, roughly: what layout="auto" goes by.
+@dataclass(frozen=True)
+class Cells:
+    """What an entry looks like in a table: the narrowest types that hold all of them."""
 
-    A table costs 72 bytes of code, with floats 60 more to put them into order, and per entry its cut, its
-    points and one byte. Statements cost 16 bytes and 20 for each; with floats 544, most of them for the
-    helpers that compare floats, and 26 for each.
+    cut: str
+    points: str
+    input: str
+    sign: int  # -1: points are what is taken away from the sum
+    together: bool  # one table of structures, or one table for each of the three
+
+    @property
+    def bytes(self) -> int:
+        """Of one entry."""
+        sizes = [_SIZES[kind] for kind in (self.cut, self.points, self.input)]
+        return -(-sum(sizes) // max(sizes)) * max(sizes) if self.together else sum(sizes)
+
+
+def cells(entries: Sequence[Entry], number: str, inputs: int) -> Cells:
+    """For the entries of all scores, with their points as they are to be added."""
+    cuts = [own.cut for own in entries]
+    points = [own.points for own in entries]
+    sign = -1 if max(points) <= 0 else 1
+    kind = "int32_t"
+    if number == "int16":
+        kind = _narrowest(int(min(cuts)), int(max(cuts)), ("uint8_t", "uint16_t", "int16_t"))
+    added = [sign * own for own in points]
+    found = Cells(
+        kind,
+        _narrowest(
+            min(added), max(added), ("uint8_t", "int8_t", "uint16_t", "int16_t", "int32_t", "int64_t")
+        ),
+        "uint8_t" if inputs <= 256 else "uint16_t",
+        sign,
+        True,
+    )
+    apart = replace(found, together=False)
+    return found if len(entries) * (found.bytes - apart.bytes) <= _APART else apart
+
+
+def _narrowest(least: int, largest: int, kinds: Sequence[str]) -> str:
+    for kind in kinds:
+        bits = 8 * _SIZES[kind]
+        low, high = (0, 2**bits - 1) if kind[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        if low <= least and largest <= high:
+            return kind
+    raise AssertionError(f"no type holds {least} to {largest}")
+
+
+def estimate(programs: Programs, layout: str, number: str, inputs: int) -> int:
+    """Bytes on a Cortex-M0 with GCC 12 and -Os, for the function that decides: what layout="auto" goes by.
+
+    It is made to be an upper bound, close for tables of four entries and more; what the compiler makes of
+    fewer is often smaller than can be foreseen. Floats that are compared in statements need helpers of 446
+    bytes.
     """
-    size = sum(len(entries) for _, entries in programs)
-    if layout == "table":
-        several = 24 if len(programs) > 1 else 0
-        return 72 + several + (60 if number == "float" else 0) + (_CUT[number] + width // 8 + 1) * size
-    return 544 + 26 * size if number == "float" else 16 + 20 * size
+    entries = [own for _, part in programs for own in part]
+    floats = number == "float"
+    if not entries:
+        return 16 + 12 * (len(programs) - 1)
+    wide = sum(abs(own.points) > 2**31 for own in entries)
+    if layout == "ifs" or len(entries) < 4:
+        far = sum(not 0 <= own.cut <= 255 for own in entries) if not floats else 0
+        large = sum(abs(own.points) > 255 for own in entries)
+        places = len({own.place for own in entries})
+        each = 17.5 if floats else 7.5
+        found = int((98 if floats else 33) + each * len(entries)) + 3 * places + 6 * (far + large) + 10 * wide
+        found = min(found, _FEW.get(len(entries), found)) if not large and not floats else found
+        several = 48 * (len(programs) - 1) if len(programs) > 1 else 0
+        if layout == "ifs":
+            return found + several + (446 if floats else 0)
+    else:
+        found = several = 0
+    kinds = cells(entries, number, inputs)
+    if floats:
+        code = 112 + (0 if kinds.together else 12)
+    else:
+        start = programs[0][0]
+        load = 0 if 0 <= start <= 255 else 2 if -255 <= start < 0 else 6
+        narrow = ("int8_t", "int16_t")  # these have no short instruction
+        code = 44 + load + 2 * (kinds.cut in narrow) + 2 * (kinds.points in narrow)
+        code = -(-code // 4) * 4 + (0 if kinds.together else _APART)
+    code += 20 if kinds.points == "int64_t" else 0
+    code += 92 + 8 * len(programs) if len(programs) > 1 else 0
+    return max(code + kinds.bytes * len(entries), found + several)
 
 
 def _entries(

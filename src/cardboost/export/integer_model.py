@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.export.plan import Array, Input, Plan, Steps
-from cardboost.export.points import Points, find_points
+from cardboost.export.points import WIDTHS, Points, find_points
 
 MISSING = -(2**15)
 LOWEST, HIGHEST = -(2**15 - 1), 2**15 - 1
@@ -111,12 +111,19 @@ class IntegerModel:
 
     @classmethod
     def from_ensemble(
-        cls, ensemble: Any, scales: Mapping[str | int, Any] | None = None, exact: bool = True
+        cls,
+        ensemble: Any,
+        scales: Mapping[str | int, Any] | None = None,
+        exact: bool = True,
+        missing: bool = True,
+        widths: Sequence[int] = WIDTHS,
     ) -> IntegerModel:
         """Round a model of stumps.
 
         ``scales`` has for some features, by name or index, the codes per unit, or (codes per unit, offset).
-        ``exact``: refuse a model for which it cannot be proven that no decision changes.
+        ``exact``: refuse a model for which it cannot be proven that no decision changes. ``missing=False``:
+        numbers are never missing, and the code for that is the lowest of them. ``widths`` are the bits of a
+        step that are tried.
         """
         plan = Plan.of(ensemble)
         given = _check_scales(scales, plan)
@@ -124,8 +131,8 @@ class IntegerModel:
             None if own.categories is not None else given.get(own.feature) or Grid.for_cuts(own.steps().cuts)
             for own in plan.inputs
         )
-        steps = tuple(_on_codes(own, grid) for own, grid in zip(plan.inputs, grids, strict=True))
-        points = find_points(plan, steps)
+        steps = tuple(_on_codes(own, grid, missing) for own, grid in zip(plan.inputs, grids, strict=True))
+        points = find_points(plan, steps, widths)
         if exact and not points.proven:
             raise ValueError(unproven(plan))
         return cls(plan, grids, steps, points)
@@ -183,11 +190,13 @@ def unproven(plan: Plan) -> str:
     )
 
 
-def _on_codes(own: Input, grid: Grid | None) -> Steps:
+def _on_codes(own: Input, grid: Grid | None, missing: bool) -> Steps:
     """Over all int16, of which the lowest is missing."""
     if grid is None:
         return own.steps().on(math.floor, HIGHEST)
     inside = own.steps().on(grid.at_most, HIGHEST)
+    if not missing:
+        return inside.never_missing()
     levels = np.vstack([own.missing, inside.levels])
     return Steps((float(MISSING), *inside.cuts), levels, own.missing).merged()
 

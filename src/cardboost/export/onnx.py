@@ -11,8 +11,6 @@ import json
 import math
 from typing import Any
 
-import numpy as np
-
 from cardboost.export.c_model import float32_at_most
 from cardboost.export.c_text import FLT_MAX
 from cardboost.export.integer_model import unproven
@@ -42,7 +40,7 @@ def export_onnx(ensemble: Any, *, exact: bool = True) -> bytes:
     points = find_points(plan, steps, widths=(32,), most=MOST_POINTS)
     if exact and not points.proven:
         raise ValueError(unproven(plan))
-    unit = float(np.ldexp(1.0, -points.bits))
+    unit = points.value
     if not 1e-37 <= unit <= 1e30:
         raise ValueError("ensemble: its weights are too large or too small for float32.")
     trees = _Trees(plan, points)

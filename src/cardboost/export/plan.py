@@ -57,6 +57,10 @@ class Steps:
             rows.append(len(self.cuts))
         return Steps(tuple(cuts), self.levels[rows], self.missing).merged()
 
+    def never_missing(self) -> Steps:
+        """The same function where a missing value counts as the lowest of all numbers."""
+        return Steps(self.cuts, self.levels, self.levels[0])
+
     def chain(self) -> tuple[list[tuple[str, float, Array]], Array]:
         """Comparisons to be tried one after the other, each with its level, and the level if none is true.
 
@@ -104,6 +108,7 @@ class Plan:
     named: bool
     intercepts: Array
     inputs: tuple[Input, ...]
+    unit: float | None = None  # all weights are whole multiples of it
 
     @classmethod
     def of(cls, ensemble: Any) -> Plan:
@@ -128,6 +133,7 @@ class Plan:
                 _join(feature, steps, len(members), ensemble.categories.get(feature))
                 for feature, steps in by_feature.items()
             ),
+            ensemble.unit if isinstance(ensemble, Ensemble) else None,
         )
 
     @property

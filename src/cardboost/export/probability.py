@@ -33,7 +33,7 @@ class ProbabilityTable:
         if factor is None or plan.n_scores != 1:
             raise ValueError("probability: only classifiers for two classes have a table of probabilities.")
         far = max(abs(int(points.lowest[0])), abs(int(points.highest[0])), 1)
-        per_point = math.ldexp(factor, -points.bits)  # of what the exponential is taken of
+        per_point = factor * points.value  # of what the exponential is taken of
         far = min(far, math.ceil(_FAR / per_point) if per_point > 0 else far)
         step = max(0, (far // _SEGMENTS).bit_length())  # entries are 2**step points apart
         fraction = min(step, 8)

@@ -1,0 +1,29 @@
+"""How many bytes of flash a model takes, for a budget: by an estimate, or by the compiler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cardboost.export.c_model import c_model
+
+
+def c_size(ensemble: Any, *, compiled: bool = False, **options: Any) -> int:
+    """Bytes of code and tables on a Cortex-M0 with -Os, of the function that decides.
+
+    Options are those of ``c_model``, but ``number`` is "int16" if it is not given. The estimate is the same
+    everywhere, needs no compiler and is made to be an upper bound. ``compiled``: what ``arm-none-eabi-gcc``
+    makes of it, helpers included; without that compiler it is an error.
+    """
+    if not isinstance(compiled, bool):
+        raise ValueError(f"compiled: expected True or False, found {compiled!r}.")
+    options = {"number": "int16"} | options
+    if compiled:
+        from cardboost.export.measure import TARGETS, measure
+
+        if TARGETS[0].compiler is None:
+            raise ValueError(f"compiled: {TARGETS[0].tools}gcc is not installed.")
+        return measure(ensemble, **options)[0].linked
+    model = c_model(ensemble, **options)
+    if model.points is None:
+        raise ValueError("score: there is no estimate for scores that are doubles; whole points have one.")
+    return model.estimate_for(model.layout)
