@@ -75,6 +75,8 @@ def test_the_demo(work, capsys):
     assert {p.name for p in folder.iterdir()} == {
         "model.json",
         "card.txt",
+        "card.h",
+        "test_vectors.h",
         "log.jsonl",
         "train.csv",
         "test.csv",
@@ -156,7 +158,60 @@ def test_the_same_command_writes_the_same_model(data, work, capsys):
             "",
             "",
         )
-    assert (work / "one/model.json").read_bytes() == (work / "two/model.json").read_bytes()
+    for name in ("model.json", "card.txt", "card.h", "test_vectors.h"):
+        assert (work / "one" / name).read_bytes() == (work / "two" / name).read_bytes()
+
+
+def test_fit_writes_the_c_that_export_writes(data, work, capsys):
+    """The header and its self-test are those of the verb, and the self-test passes."""
+    code, out, _ = run(capsys, "fit", data[0], "--target", "state", *QUICK)
+    assert code == 0
+    assert "card.h is C without floating point (c-int16)" in out
+    (work / "again").mkdir()
+    files = ["--out", "again/card.h", "--test-vectors", "again/test_vectors.h"]
+    assert run(capsys, "export", "run/model.json", "--format", "c-int16", *files)[0] == 0
+    for name in ("card.h", "test_vectors.h"):
+        assert (work / "run" / name).read_bytes() == (work / "again" / name).read_bytes()
+    assert '#include "card.h"' in (work / "run/test_vectors.h").read_text()
+    (work / "run/main.c").write_text(
+        '#include "test_vectors.h"\nint main(void) { return cardboost_self_test(); }\n'
+    )
+    subprocess.run(["gcc", "-std=c99", "-o", "main", "main.c"], cwd=work / "run", check=True)
+    assert subprocess.run(["./main"], cwd=work / "run", check=False).returncode == 0
+
+
+def refusing(monkeypatch, *formats):
+    """Exports to these formats are not possible."""
+    from cardboost import export
+
+    def refuse(ensemble, path, options):
+        raise ValueError("a reason.")
+
+    for name in formats:
+        monkeypatch.setitem(export.FORMATS, name, refuse)
+
+
+def test_floats_where_whole_numbers_are_not_proven(data, work, capsys, monkeypatch):
+    refusing(monkeypatch, "c-int16")
+    code, out, _ = run(capsys, "fit", data[0], "--target", "state", *QUICK)
+    assert code == 0
+    assert "card.h is C that takes floats (c)" in out
+    assert "cardboost_class(const float *x)" in (work / "run/card.h").read_text()
+    _, out, _ = run(capsys, "fit", data[0], "--target", "state", *QUICK, "--json")
+    assert json.loads(out)["header"]["format"] == "c"
+
+
+def test_no_header_of_an_earlier_model_is_left(data, work, capsys, monkeypatch):
+    assert run(capsys, "fit", data[0], "--target", "state", *QUICK, "--quiet")[0] == 0
+    refusing(monkeypatch, "c-int16", "c")
+    code, out, _ = run(capsys, "fit", data[0], "--target", "state", *QUICK)
+    assert code == 0
+    assert "There is no card.h: a reason." in out
+    assert {path.name for path in (work / "run").iterdir()} == {"model.json", "card.txt", "log.jsonl"}
+    _, out, _ = run(capsys, "fit", data[0], "--target", "state", *QUICK, "--json")
+    result = json.loads(out)
+    assert result["header"] == {"format": None, "remark": "There is no card.h: a reason."}
+    assert result["files"] == ["run/model.json", "run/card.txt", "run/log.jsonl"]
 
 
 def test_the_positive_class_can_be_chosen(data, work, capsys):
