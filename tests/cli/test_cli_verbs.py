@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -467,3 +468,23 @@ def test_as_a_command_of_its_own(data, work):
     done = subprocess.run([*command, *words], capture_output=True, text=True, cwd=work, timeout=120)
     assert done.returncode == 2
     assert done.stderr == "cardboost predict: cannot read 'none.csv': no such file or directory.\n"
+
+
+def test_text_that_cannot_be_shown_gets_escapes(work, capsys):
+    from cardboost.model import Ensemble, Term, save
+
+    save("model.json", Ensemble("logistic", 0.0, (Term(0, 0.5, 1, False, 1.0),), ("a",), 1, ("\ud800", "é")))
+    (work / "data.csv").write_text("a\n0\n1\n")
+    code, out, _ = run(capsys, "predict", "model.json", "data.csv")
+    assert code == 0
+    assert [row["class"] for row in csv.DictReader(io.StringIO(out))] == ["é", "\\ud800"]
+    assert run(capsys, "predict", "model.json", "data.csv", "--out", "scores.csv")[0] == 0
+    assert (work / "scores.csv").read_text(encoding="utf-8") == out
+    (work / "größe.csv").write_text("größe,y\n4,0\n2,1\n3,1\n", encoding="utf-8")
+    command = [sys.executable, "-X", "utf8=0", "-m", "cardboost.cli.main"]
+    words = ["fit", "größe.csv", "--target", "y", "--threads", "1"]
+    plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([*command, *words], capture_output=True, cwd=work, timeout=120, env=plain)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"gr\\xf6\\xdfe" in done.stdout
+    assert "größe" in (work / "run/card.txt").read_text(encoding="utf-8")

@@ -52,7 +52,7 @@ def replacing(path: Path) -> Iterator[IO[str]]:
     path = Path(os.path.realpath(path))
     draft = path.with_name(f".cardboost-{secrets.token_hex(8)}.tmp")
     try:
-        with open(draft, "x", encoding="utf-8", newline="") as file:
+        with open(draft, "x", encoding="utf-8", errors="backslashreplace", newline="") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
