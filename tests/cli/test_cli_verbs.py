@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -75,6 +76,8 @@ def test_the_demo(work, capsys):
     assert {p.name for p in folder.iterdir()} == {
         "model.json",
         "card.txt",
+        "card.h",
+        "test_vectors.h",
         "log.jsonl",
         "train.csv",
         "test.csv",
@@ -156,7 +159,60 @@ def test_the_same_command_writes_the_same_model(data, work, capsys):
             "",
             "",
         )
-    assert (work / "one/model.json").read_bytes() == (work / "two/model.json").read_bytes()
+    for name in ("model.json", "card.txt", "card.h", "test_vectors.h"):
+        assert (work / "one" / name).read_bytes() == (work / "two" / name).read_bytes()
+
+
+def test_fit_writes_the_c_that_export_writes(data, work, capsys):
+    """The header and its self-test are those of the verb, and the self-test passes."""
+    code, out, _ = run(capsys, "fit", data[0], "--target", "state", *QUICK)
+    assert code == 0
+    assert "card.h is C without floating point (c-int16)" in out
+    (work / "again").mkdir()
+    files = ["--out", "again/card.h", "--test-vectors", "again/test_vectors.h"]
+    assert run(capsys, "export", "run/model.json", "--format", "c-int16", *files)[0] == 0
+    for name in ("card.h", "test_vectors.h"):
+        assert (work / "run" / name).read_bytes() == (work / "again" / name).read_bytes()
+    assert '#include "card.h"' in (work / "run/test_vectors.h").read_text()
+    (work / "run/main.c").write_text(
+        '#include "test_vectors.h"\nint main(void) { return cardboost_self_test(); }\n'
+    )
+    subprocess.run(["gcc", "-std=c99", "-o", "main", "main.c"], cwd=work / "run", check=True)
+    assert subprocess.run(["./main"], cwd=work / "run", check=False).returncode == 0
+
+
+def refusing(monkeypatch, *formats):
+    """Exports to these formats are not possible."""
+    from cardboost import export
+
+    def refuse(ensemble, path, options):
+        raise ValueError("a reason.")
+
+    for name in formats:
+        monkeypatch.setitem(export.FORMATS, name, refuse)
+
+
+def test_floats_where_whole_numbers_are_not_proven(data, work, capsys, monkeypatch):
+    refusing(monkeypatch, "c-int16")
+    code, out, _ = run(capsys, "fit", data[0], "--target", "state", *QUICK)
+    assert code == 0
+    assert "card.h is C that takes floats (c)" in out
+    assert "cardboost_class(const float *x)" in (work / "run/card.h").read_text()
+    _, out, _ = run(capsys, "fit", data[0], "--target", "state", *QUICK, "--json")
+    assert json.loads(out)["header"]["format"] == "c"
+
+
+def test_no_header_of_an_earlier_model_is_left(data, work, capsys, monkeypatch):
+    assert run(capsys, "fit", data[0], "--target", "state", *QUICK, "--quiet")[0] == 0
+    refusing(monkeypatch, "c-int16", "c")
+    code, out, _ = run(capsys, "fit", data[0], "--target", "state", *QUICK)
+    assert code == 0
+    assert "There is no card.h: a reason." in out
+    assert {path.name for path in (work / "run").iterdir()} == {"model.json", "card.txt", "log.jsonl"}
+    _, out, _ = run(capsys, "fit", data[0], "--target", "state", *QUICK, "--json")
+    result = json.loads(out)
+    assert result["header"] == {"format": None, "remark": "There is no card.h: a reason."}
+    assert result["files"] == ["run/model.json", "run/card.txt", "run/log.jsonl"]
 
 
 def test_the_positive_class_can_be_chosen(data, work, capsys):
@@ -412,3 +468,23 @@ def test_as_a_command_of_its_own(data, work):
     done = subprocess.run([*command, *words], capture_output=True, text=True, cwd=work, timeout=120)
     assert done.returncode == 2
     assert done.stderr == "cardboost predict: cannot read 'none.csv': no such file or directory.\n"
+
+
+def test_text_that_cannot_be_shown_gets_escapes(work, capsys):
+    from cardboost.model import Ensemble, Term, save
+
+    save("model.json", Ensemble("logistic", 0.0, (Term(0, 0.5, 1, False, 1.0),), ("a",), 1, ("\ud800", "é")))
+    (work / "data.csv").write_text("a\n0\n1\n")
+    code, out, _ = run(capsys, "predict", "model.json", "data.csv")
+    assert code == 0
+    assert [row["class"] for row in csv.DictReader(io.StringIO(out))] == ["é", "\\ud800"]
+    assert run(capsys, "predict", "model.json", "data.csv", "--out", "scores.csv")[0] == 0
+    assert (work / "scores.csv").read_text(encoding="utf-8") == out
+    (work / "größe.csv").write_text("größe,y\n4,0\n2,1\n3,1\n", encoding="utf-8")
+    command = [sys.executable, "-X", "utf8=0", "-m", "cardboost.cli.main"]
+    words = ["fit", "größe.csv", "--target", "y", "--threads", "1"]
+    plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([*command, *words], capture_output=True, cwd=work, timeout=120, env=plain)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"gr\\xf6\\xdfe" in done.stdout
+    assert "größe" in (work / "run/card.txt").read_text(encoding="utf-8")

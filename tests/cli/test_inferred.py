@@ -126,10 +126,16 @@ def test_json_has_everything_a_script_needs(path, capsys):
     assert set(result) == {
         "cardboost", "terms", "features_used", "classes", "objective", "null_objective", "status", "bounds",
         "scope", "lower_bound", "guarantee", "scores", "stopped_because", "interrupted", "seconds",
-        "parameters", "data", "columns", "card", "files",
+        "parameters", "data", "columns", "card", "header", "files",
     }  # fmt: skip
     assert set(result["columns"][0]) == {"name", "kind", "distinct", "missing", "example", "remark"}
     assert {"format", "delimiter", "encoding", "compression", "rows", "classes"} <= set(result["data"])
     assert result["bounds"][0]["lower_bound"] <= result["objective"] <= result["null_objective"]
-    assert result["files"] == ["run/model.json", "run/card.txt", "run/log.jsonl"]
+    assert result["files"] == [
+        "run/model.json",
+        "run/card.txt",
+        "run/card.h",
+        "run/test_vectors.h",
+        "run/log.jsonl",
+    ]
     assert "Scorecard for ill = 1" in result["card"]

@@ -1,16 +1,23 @@
-"""The self-tests run on a Cortex-M0, which QEMU plays."""
+"""The self-tests run on a Cortex-M0, which QEMU plays; and what a prediction takes there and on an AVR."""
 
 from __future__ import annotations
 
-import shutil
+import re
 import subprocess
+from dataclasses import replace
 
+import numpy as np
 import pytest
-from exported import fixed_models
+from cross import cross_tool
+from exported import fixed_models, random_ensemble, stumps
 
+from cardboost.cli.main import main
+from cardboost.export import export_model
+from cardboost.export import measure as measuring
 from cardboost.export.c import header
 from cardboost.export.c_model import c_model
-from cardboost.export.c_vectors import vectors
+from cardboost.export.c_vectors import rows, vectors
+from cardboost.export.measure import AVR, CORTEX, TARGETS, build_for, measure_time, timing_program
 
 VARIANTS = [{}, {"layout": "ifs"}, {"score": "double"}, {"number": "int16"}]
 TOOLS = ("arm-none-eabi-gcc", "qemu-system-arm")
@@ -65,8 +72,7 @@ SECTIONS
 @pytest.mark.parametrize("broken", [False, True])
 def test_self_test(options, broken, tmp_path):
     for name in TOOLS:
-        if shutil.which(name) is None:
-            pytest.skip(f"{name} is not installed: the same C runs on this computer in test_c.py")
+        cross_tool(name)
     model = c_model(fixed_models()["random"], prefix="card", **options)
     text = header(model)
     (tmp_path / "card.h").write_text(text.replace(" sum = ", " sum = 1 + ") if broken else text)
@@ -87,3 +93,122 @@ def test_self_test(options, broken, tmp_path):
     machine = ["-M", "microbit", "-nographic", "-semihosting-config", "enable=on,target=native"]
     done = subprocess.run([TOOLS[1], *machine, "-kernel", "card.elf"], cwd=tmp_path, check=False, timeout=60)
     assert done.returncode == int(broken)
+
+
+# ------------------------------------------------------------------------------------------------ time
+
+
+def emulated(monkeypatch, emulator):
+    """The target of an emulator alone."""
+    (own,) = [target for target in TARGETS if target.emulator is emulator]
+    cross_tool(f"{own.tools}gcc")
+    cross_tool(emulator.command[0])
+    monkeypatch.setattr(measuring, "TARGETS", (own,))
+    return own
+
+
+def paths(listing):
+    """How many instructions each way through a function without loops takes."""
+    lines = re.findall(r"^ +([0-9a-f]+):\t[0-9a-f ]+\t(\S+)\s*(.*)$", listing, re.MULTILINE)
+    code = [(int(at, 16), name.removesuffix(".n"), rest) for at, name, rest in lines if name != ".word"]
+    places = {at: k for k, (at, _, _) in enumerate(code)}
+
+    def lengths(k, before=frozenset()):
+        assert k not in before, "a loop"
+        _, name, rest = code[k]
+        if name == "bx" or (name == "pop" and "pc" in rest):
+            return {1}
+        found = set()
+        if re.fullmatch(r"b(eq|ne|cs|cc|mi|pl|hi|ls|ge|lt|gt|le)?", name):
+            found |= lengths(places[int(rest.split()[0], 16)], before | {k})
+        assert name != "bl", "a call"
+        if name != "b":
+            found |= lengths(k + 1, before | {k})
+        return {1 + length for length in found}
+
+    return lengths(0)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_instructions_are_those_of_the_listing(count, monkeypatch, tmp_path):
+    """Every count is the length of a way through the function, and with one cut the longest is met."""
+    target = emulated(monkeypatch, CORTEX)
+    ensemble = stumps(*((k, 10.0 * k, 1.0 + k) for k in range(count)), intercept=0.25)
+    options = {"number": "int16", "layout": "ifs", "prefix": "card"}
+    (found,) = measure_time(ensemble, **options)
+    model = c_model(ensemble, **options)
+    (tmp_path / "model.h").write_text(header(model))
+    (tmp_path / "time.c").write_text(timing_program(model, CORTEX, rows(model).astype(np.int16)))
+    build_for(target, tmp_path, "time")
+    command = ["arm-none-eabi-objdump", "-d", "--disassemble=predict", "time.elf"]
+    listing = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    ways = paths(listing)
+    assert found.unit == "instructions"
+    assert len(found.counts) == len(rows(model))
+    assert set(found.counts.tolist()) <= ways
+    if count < 2:  # with more, some ways are through conditions that exclude each other
+        assert found.most == max(ways)
+
+
+@pytest.mark.parametrize("name", ["random", "several classes", "regression", "many cuts"])
+@pytest.mark.parametrize("emulator", [CORTEX, AVR], ids=lambda own: own.command[0])
+def test_time_of_a_prediction(name, emulator, monkeypatch):
+    emulated(monkeypatch, emulator)
+    ensemble = fixed_models()[name]
+    (whole,) = measure_time(ensemble, number="int16")
+    (table,) = measure_time(ensemble, score="points")
+    assert whole.unit == emulator.unit
+    assert 0 < whole.counts.min() <= whole.mean <= whole.most < 20_000
+    assert whole.mean < table.mean  # floats have to be put into order first
+    (again,) = measure_time(ensemble, number="int16")
+    assert (again.counts == whole.counts).all()
+
+
+def test_the_cycles_of_nothing(monkeypatch):
+    """An AVR loads a constant in one cycle and returns in four."""
+    emulated(monkeypatch, AVR)
+    (found,) = measure_time(stumps(intercept=1.0), number="int16")
+    assert found.counts.tolist() == [5]
+
+
+def test_more_terms_take_more_time(monkeypatch):
+    emulated(monkeypatch, CORTEX)
+    few, many = (measure_time(random_ensemble(1, terms=k), number="int16")[0] for k in (3, 30))
+    assert few.mean < many.mean
+
+
+def test_too_much_is_left_out(monkeypatch):
+    """A prediction that the timer of an AVR cannot hold, tables and rows that its memory cannot."""
+    own = emulated(monkeypatch, AVR)
+    long = stumps(*((0, float(k), 1.0 + k / 1000) for k in range(1_500)))
+    assert len(measure_time(stumps((0, 0.5, 1.0)), number="int16")) == 1
+    assert measure_time(long, score="points", layout="ifs") == []
+    assert measure_time(long, score="points", layout="table") == []
+    monkeypatch.setattr(measuring, "TARGETS", (replace(own, emulator=replace(AVR, room=1)),))
+    assert measure_time(stumps((0, 0.5, 1.0)), number="int16") == []
+
+
+@pytest.mark.parametrize("emulator", [CORTEX, AVR], ids=lambda own: own.command[0])
+def test_the_verb_shows_time(emulator, monkeypatch, tmp_path, capsys):
+    own = emulated(monkeypatch, emulator)
+    monkeypatch.chdir(tmp_path)
+    export_model(random_ensemble(1), "json", "model.json")
+    words = ["export", "model.json", "--format", "c-int16", "--out", "card.h", "--measure"]
+    assert main(words) == 0
+    size, took = capsys.readouterr().out.splitlines()[-2:]
+    assert re.fullmatch(rf"{own.name}: \d+ bytes, \d+ of them in the header", size)
+    pattern = (
+        rf"{own.name}: \d+ {emulator.unit} for a prediction, \d+ at most \(\d+ rows of the test vectors\)"
+    )
+    assert re.fullmatch(pattern, took)
+
+
+def test_without_an_emulator_there_are_sizes_only(monkeypatch, tmp_path, capsys):
+    target = measuring.Target("this computer", "", (), ("-lgcc",))
+    monkeypatch.setattr(measuring, "TARGETS", (target,))
+    monkeypatch.chdir(tmp_path)
+    export_model(random_ensemble(1), "json", "model.json")
+    assert main(["export", "model.json", "--format", "c", "--out", "card.h", "--measure"]) == 0
+    out = capsys.readouterr().out
+    assert "this computer: " in out
+    assert "prediction" not in out

@@ -11,6 +11,7 @@ import json
 import math
 import textwrap
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cardboost.cli.files import (
@@ -69,10 +70,12 @@ def run(arguments: argparse.Namespace) -> int:
     if not isinstance(certificate, dict):
         raise BadInput(f"{arguments.model} holds no certificate.")
     rows = _read(arguments, model, ensemble)
-    try:
-        faults = checker.check(certificate, rows.table, rows.positive, rows.weight)
-    except ValueError as error:
-        raise BadInput(f"{arguments.data}: {error}.") from None
+    faults = list(_size_faults(certificate))
+    if not faults:
+        try:
+            faults = checker.check(certificate, rows.table, rows.positive, rows.weight)
+        except ValueError as error:
+            raise BadInput(f"{arguments.data}: {error}.") from None
     if not checker.structure_faults(certificate):
         faults = [*faults, *model_faults(ensemble, certificate)]
     if arguments.json:
@@ -145,6 +148,18 @@ def _same(text: str, label: Any) -> bool:
     from cardboost.cli.values import same_label
 
     return same_label(text, label)
+
+
+def _size_faults(value: Any, path: str = "") -> Iterator[str]:
+    """Integers that are too long to compute with. Labels are only compared, and may be longer."""
+    if isinstance(value, dict):
+        for key in value.keys() - {"kept", "category"}:
+            yield from _size_faults(value[key], f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for k, own in enumerate(value):
+            yield from _size_faults(own, f"{path}[{k}]")
+    elif isinstance(value, int) and abs(value) >= 2**63:
+        yield f"{path}: expected a number of at most 64 bits, found {value}"
 
 
 def model_faults(ensemble: Ensemble, certificate: dict[str, Any]) -> list[str]:

@@ -46,7 +46,7 @@ def add_parser(verbs: Any, **style: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from cardboost.cli.progress import Interrupt
-    from cardboost.cli.run import fit_rows, kept_rows, score_line
+    from cardboost.cli.run import files_lines, fit_rows, kept_rows, score_line
 
     folder = make_folder(arguments.out)
     rows = _breast_cancer()
@@ -73,15 +73,15 @@ def run(arguments: argparse.Namespace) -> int:
     with Interrupt().listening() as interrupt:
         outcome = fit_rows(train, (0, 1), options, facts, test=test, interrupt=interrupt)
         written = [str(path) for path in outcome.write(folder)]
-        for name, part in (("train.csv", train), ("test.csv", test)):
-            _write_csv(folder / name, part)
-            written.append(str(folder / name))
+        model, train_csv, test_csv = written[0], str(folder / "train.csv"), str(folder / "test.csv")
+        for name, part in ((train_csv, train), (test_csv, test)):
+            _write_csv(Path(name), part)
+            written.append(name)
     faults = outcome.certificate.faults(train.table, train.positive.astype(int))
     print(outcome.card)
     print("\n".join(score_line(name, scores) for name, scores in outcome.scores.items()))
     print(_checked(faults))
-    print("\n".join(["", "The files of this run:", *(f"  {path}" for path in written), "", "Next:"]))
-    model, train_csv, test_csv = written[0], written[3], written[4]
+    print("\n".join(files_lines(outcome, written)))
     print(command("cardboost", "predict", model, test_csv))
     print(command("cardboost", "certify", model, train_csv, "--target", _TARGET))
     print(command("cardboost", "fit", "YOUR.csv", "--target", "COLUMN"))

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from cardboost.cli.files import OK, BadInput, read_model_file, reason
+from cardboost.cli.files import OK, BadInput, counted, read_model_file, reason
 
 if TYPE_CHECKING:
     from cardboost.model.io import Model
@@ -53,7 +53,9 @@ def add_parser(verbs: Any, **style: Any) -> None:
         help="c-int16, onnx: accept rounding that is not proven to keep every decision",
     )
     parser.add_argument(
-        "--measure", action="store_true", help="C: bytes on processors whose compiler is installed"
+        "--measure",
+        action="store_true",
+        help="C: bytes on processors whose compiler is installed, and time where there is an emulator",
     )
 
 
@@ -128,15 +130,21 @@ def _export(model: Model, arguments: argparse.Namespace, options: dict[str, Any]
 
 
 def _print_sizes(model: Model, name: str, options: dict[str, Any]) -> None:
-    from cardboost.export.measure import TARGETS, measure
+    from cardboost.export.measure import TARGETS, measure, measure_time
 
     number = "int16" if name == "c-int16" else "float"
     try:
         sizes = measure(model.ensemble, number=number, **options)
+        times = measure_time(model.ensemble, number=number, **options)
     except ValueError as error:
         raise BadInput(str(error)) from None
     for own in sizes:
         print(f"{own.target}: {own.linked} bytes, {own.own} of them in the header")
+    for took in times:
+        print(
+            f"{took.target}: {took.mean:.0f} {took.unit} for a prediction, {took.most} at most "
+            f"({counted(len(took.counts), 'row')} of the test vectors)"
+        )
     if not sizes:
         tools = " and ".join(f"{target.tools}gcc" for target in TARGETS)
         print(f"no sizes: neither of {tools} is installed")

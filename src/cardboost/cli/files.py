@@ -52,7 +52,7 @@ def replacing(path: Path) -> Iterator[IO[str]]:
     path = Path(os.path.realpath(path))
     draft = path.with_name(f".cardboost-{secrets.token_hex(8)}.tmp")
     try:
-        with open(draft, "x", encoding="utf-8", newline="") as file:
+        with open(draft, "x", encoding="utf-8", errors="backslashreplace", newline="") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -68,19 +68,24 @@ def write_text(path: Path, text: str) -> None:
         file.write(text)
 
 
-def write_together(folder: Path, contents: Mapping[str, bytes]) -> list[Path]:
+def write_together(folder: Path, contents: Mapping[str, bytes | None]) -> list[Path]:
     """Files of one folder, replaced one right after the other once all of them are on the disk.
 
-    If one cannot be written, for want of space or of permission, all old ones stay.
+    If one cannot be written, for want of space or of permission, all old ones stay. Files whose content is
+    None are removed: what is left of an earlier run would not go with the others.
     """
     _clear_drafts(folder)
     drafts: dict[Path, Path] = {}
+    gone: list[Path] = []
     target = folder
     try:
         for name, content in contents.items():
             target = Path(os.path.realpath(folder / name))
             if target.is_dir():
                 raise BadInput(f"cannot write {str(folder / name)!r}: there is a folder of that name.")
+            if content is None:
+                gone.append(folder / name)
+                continue
             draft = target.with_name(f".cardboost-{secrets.token_hex(8)}.tmp")
             drafts[target] = draft
             with open(draft, "xb") as file:
@@ -91,12 +96,14 @@ def write_together(folder: Path, contents: Mapping[str, bytes]) -> list[Path]:
                 os.chmod(draft, stat.S_IMODE(target.stat().st_mode))
         for target, draft in drafts.items():
             os.replace(draft, target)
+        for target in gone:
+            target.unlink(missing_ok=True)
     except OSError as error:
         raise BadInput(f"cannot write {str(target)!r}: {reason(error)}.") from None
     finally:
         for draft in drafts.values():
             draft.unlink(missing_ok=True)
-    return [folder / name for name in contents]
+    return [folder / name for name, content in contents.items() if content is not None]
 
 
 def _clear_drafts(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""`cardboost fit`: a CSV file in; a model, a card and a log out."""
+"""`cardboost fit`: a CSV file in; a model, a card, C and a log out."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ examples:
   cardboost fit sensors.csv.gz --target fault --holdout 0.3 --time 60
   cardboost fit shops.csv --target closed --categorical region zip
 
-Writes model.json, card.txt and log.jsonl into the folder --out. CSV may be
-compressed (.gz, .zst); Parquet and .zst need an extra package, which a message
-names. Every column that is not the target, the weight or dropped is a feature:
-of numbers if all its cells are (true and false count as 1 and 0), else of
-categories. An empty cell, NA, NaN, null and ? are missing values. Ctrl-C keeps
-and writes the best model so far; a second Ctrl-C aborts.
+Writes model.json, card.txt, card.h (the model as C), test_vectors.h and
+log.jsonl into the folder --out. CSV may be compressed (.gz, .zst); Parquet and
+.zst need an extra package, which a message names. Every column that is not the
+target, the weight or dropped is a feature: of numbers if all its cells are
+(true and false count as 1 and 0), else of categories. An empty cell, NA, NaN,
+null and ? are missing values. Ctrl-C keeps and writes the best model so far; a
+second Ctrl-C aborts.
 
 exit codes: 0 written, 2 bad usage or input, 70 a bug, 130 interrupted (the
 best model so far is written, unless Ctrl-C came before the fit or twice)
@@ -279,6 +280,7 @@ def _document(run: Run, columns: list[ColumnFacts], written: list[str]) -> dict[
         "data": run.data,
         "columns": [own.to_dict() for own in columns],
         "card": run.card,
+        "header": {"format": run.headers.format, "remark": run.headers.remark},
         "files": written,
     }
 
@@ -320,7 +322,7 @@ def _split(rows: Rows, arguments: argparse.Namespace, facts: dict[str, Any]) -> 
 
 
 def _summary(run: Run, facts: dict[str, Any], arguments: argparse.Namespace, written: list[str]) -> str:
-    from cardboost.cli.run import certificate_lines, score_line
+    from cardboost.cli.run import certificate_lines, files_lines, score_line
 
     if run.ensemble.n_terms <= _LONGEST_CARD:
         text = run.card
@@ -340,7 +342,7 @@ def _summary(run: Run, facts: dict[str, Any], arguments: argparse.Namespace, wri
     lines.append(
         f"fitted in  {run.seconds:.2f} s, {counted(run.trace[-1].n_columns, 'candidate term')}{stop}"
     )
-    lines += ["", "The files of this run:", *(f"  {path}" for path in written), "", "Next:"]
+    lines += files_lines(run, written)
     extra = [] if arguments.delimiter is None else ["--delimiter", arguments.delimiter]
     check = ["certify", written[0], arguments.data, "--target", facts["target"]]
     check += [] if facts["weight"] is None else ["--weight", facts["weight"]]

@@ -70,6 +70,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
+    _show_any_text()
     parser = build_parser()
     given = sys.argv[1:] if arguments is None else list(arguments)
     if not given:
@@ -103,6 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         print("This is a bug in cardboost: please report the lines above.", file=sys.stderr)
         return BUG
+
+
+def _show_any_text() -> None:
+    """Text that the screen has no signs for is written with escapes."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
 
 def _give_up_output() -> None:

@@ -1,4 +1,4 @@
-"""A run: fit, then model.json, card.txt and log.jsonl in one folder. Shared by `fit` and `demo`."""
+"""A run: fit, then the model, its card, its C and a log in one folder. Shared by `fit` and `demo`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 import math
 import textwrap
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
     from cardboost.model.ensemble import Ensemble
 
 MODEL, CARD, LOG = "model.json", "card.txt", "log.jsonl"
+HEADER, VECTORS = "card.h", "test_vectors.h"
+#: forms of C, the smaller one first, with what is said of them
+_C = {
+    "c-int16": f"{HEADER} is C without floating point (c-int16), proven to decide as the model does.",
+    "c": f"{HEADER} is C that takes floats (c): for whole numbers (c-int16) no proof was found that they "
+    "decide as the model does.",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +45,31 @@ class Rows:
     def take(self, rows: NDArray[np.bool_]) -> Rows:
         weight = None if self.weight is None else self.weight[rows]
         return Rows(self.table.take(rows), self.positive[rows], weight)
+
+
+@dataclass(frozen=True)
+class Headers:
+    """The model as C, by the names of the files: None for those that cannot be."""
+
+    format: str | None
+    remark: str
+    files: dict[str, bytes | None]
+
+    @classmethod
+    def of(cls, ensemble: Ensemble) -> Headers:
+        """Whole numbers where they are proven to decide as the model does, else floats."""
+        from cardboost.export import FORMATS
+
+        why = ""
+        for name, remark in _C.items():
+            try:
+                found = FORMATS[name](ensemble, HEADER, {"test_vectors": VECTORS})
+            except ValueError as error:
+                why = str(error)
+                continue
+            texts = {file: text.encode() if isinstance(text, str) else text for file, text in found}
+            return cls(name, remark, {HEADER: texts[HEADER], VECTORS: texts[VECTORS]})
+        return cls(None, f"There is no {HEADER}: {why}", {HEADER: None, VECTORS: None})
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,14 +148,19 @@ class Run:
         lines.append({"event": "end", **self.result()})
         return "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
 
-    def contents(self) -> dict[str, bytes]:
-        """The files of a run, by name: the one place that says which there are."""
+    @cached_property
+    def headers(self) -> Headers:
+        return Headers.of(self.ensemble)
+
+    def contents(self) -> dict[str, bytes | None]:
+        """The files of a run, by name: the one place that says which there are. None: there is none."""
         from cardboost.model.io import model_bytes
 
         training = {"parameters": self.parameters, "data": self.data}
         return {
             MODEL: model_bytes(self.ensemble, self.certificate.to_dict(), training),
             CARD: self.card.encode(),
+            **self.headers.files,
             LOG: self.log().encode(),
         }
 
@@ -216,6 +255,12 @@ def score(ensemble: Ensemble, rows: Rows) -> dict[str, float | None]:
         "auc": auc,
         "log_loss": float(np.average(-np.log(np.maximum(own, 1e-300)), weights=rows.weight)),
     }
+
+
+def files_lines(run: Run, written: Sequence[str]) -> list[str]:
+    """The files that a run has written, and which form of C is among them."""
+    remark = textwrap.wrap(run.headers.remark, 78)
+    return ["", "The files of this run:", *(f"  {path}" for path in written), "", *remark, "", "Next:"]
 
 
 def score_line(name: str, scores: dict[str, float | None]) -> str:

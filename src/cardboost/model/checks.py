@@ -18,9 +18,14 @@ LABEL_BITS = 200  # of an integer that is a category: identifiers can be long, a
 MAX_CODES = 255  # of one feature: a binned value is a byte, and one of its values means missing
 
 
+def short(value: Any) -> str:
+    """A value for a message."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 def fault(field: str, expected: str, found: Any) -> ValueError:
-    text = repr(found)
-    return ValueError(f"{field}: expected {expected}, found {text if len(text) <= 60 else text[:57] + '...'}")
+    return ValueError(f"{field}: expected {expected}, found {short(found)}")
 
 
 def integer(field: str, value: Any, expected: str) -> int:
@@ -64,7 +69,7 @@ def class_labels(classes: Any, least: int, most: int | None, expected: str) -> t
     for k, given in enumerate(classes):
         own = label(f"classes[{k}]", given)
         if labels and type(own) is not type(labels[0]):
-            raise fault(f"classes[{k}]", f"a label of the same type as {labels[0]!r}", own)
+            raise fault(f"classes[{k}]", f"a label of the same type as {short(labels[0])}", own)
         labels.append(own)
     seen: set[Label] = set()
     for k, own in enumerate(labels):
@@ -93,9 +98,11 @@ def check_labels(kept: Sequence[Any], rare: Sequence[Any]) -> None:
             own = label(field, given, LABEL_BITS)
             first = own if first is None else first
             if isinstance(own, str) is not isinstance(first, str):
-                raise fault(field, f"{'text' if isinstance(first, str) else 'a number'} as {first!r}", own)
+                raise fault(
+                    field, f"{'text' if isinstance(first, str) else 'a number'} as {short(first)}", own
+                )
             if k and not labels[k - 1] < own:
-                raise fault(field, f"labels that ascend, one above {labels[k - 1]!r}", own)
+                raise fault(field, f"labels that ascend, one above {short(labels[k - 1])}", own)
     known = set(kept)
     for k, own in enumerate(rare):
         if own in known:
@@ -119,9 +126,9 @@ def label_set(field: str, labels: Any) -> tuple[Label | Other, ...]:
         if before is not None and not isinstance(own, Other):
             if isinstance(own, str) is not isinstance(before, str):
                 kind = "text" if isinstance(before, str) else "a number"
-                raise fault(place, f"{kind} as {before!r}", own)
+                raise fault(place, f"{kind} as {short(before)}", own)
             if not before < own:  # type: ignore[operator]
-                raise fault(place, f"labels that ascend, one above {before!r}", own)
+                raise fault(place, f"labels that ascend, one above {short(before)}", own)
         found.append(own)
     return tuple(found)
 

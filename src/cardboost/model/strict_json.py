@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MAX_DEPTH = 64
+LONGEST_PATH = 160  # characters, after which no more steps are shown
 MAX_DIGITS = 64  # of an integer: more than any number in a model needs
 
 
@@ -43,7 +44,11 @@ def _join(path: str, message: str) -> str:
     return f"{path}{message}" if message.startswith("[") else f"{path}.{message}"
 
 
-def _child(path: str, key: str) -> str:
+def _child(path: str, key: str | int) -> str:
+    if len(path) > LONGEST_PATH:
+        return path if path.endswith("...") else f"{path}..."
+    if isinstance(key, int):
+        return f"{path}[{key}]"
     if not (key.isidentifier() and key.isascii()) or len(key) > 40:
         return f"{path}[{key[:40]!r}]"
     return f"{path}.{key}" if path else key
@@ -124,7 +129,7 @@ def _marks(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
     elif not isinstance(value, dict | list):
         return
     elif depth >= MAX_DEPTH:
-        yield path[:200], f"expected at most {MAX_DEPTH} levels of nesting, found more"
+        yield path, f"expected at most {MAX_DEPTH} levels of nesting, found more"
     elif isinstance(value, dict):
         for key, entry in value.items():
             if isinstance(entry, dict | list | _Mark):
@@ -132,4 +137,4 @@ def _marks(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
     else:
         for k, entry in enumerate(value):
             if isinstance(entry, dict | list | _Mark):
-                yield from _marks(entry, f"{path}[{k}]", depth + 1)
+                yield from _marks(entry, _child(path, k), depth + 1)
