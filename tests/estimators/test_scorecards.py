@@ -14,6 +14,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from cardboost import CardBoostClassifier, load_model
 from cardboost.certificate import checker
 from cardboost.export import export_model
+from cardboost.export.budget import c_size
 
 
 def table(seed: int = 0, rows: int = 300) -> tuple[pd.DataFrame, np.ndarray]:
@@ -164,3 +165,21 @@ def test_refusals() -> None:
         CardBoostClassifier(max_terms=2).fit(*load_iris(return_X_y=True)).scorecard()
     with pytest.raises(Exception, match="not fitted"):
         CardBoostClassifier().scorecard()
+
+
+def test_a_budget_of_bytes_takes_the_largest_card_that_fits() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    model = CardBoostClassifier(max_terms=8, hot_start=16, selector="polish").fit(X, y)
+    whole = model.scorecard(5)
+    assert model.scorecard(5, max_bytes=10_000).ensemble == whole.ensemble
+    budget = c_size(whole.ensemble) - 1
+    card = model.scorecard(5, max_bytes=budget)
+    assert c_size(card.ensemble) <= budget
+    assert card.n_terms < whole.n_terms
+    assert card.certificate.verify(X, y)
+    one_more = model.scorecard(5, max_terms=card.n_terms + 1)
+    assert c_size(one_more.ensemble) > budget or one_more.n_terms == card.n_terms
+    with pytest.raises(ValueError, match="no card fits into 3 bytes"):
+        model.scorecard(max_bytes=3)
+    with pytest.raises(ValueError, match="max_bytes"):
+        model.scorecard(max_bytes=0)

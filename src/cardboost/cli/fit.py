@@ -15,7 +15,9 @@ from cardboost.cli.options import (
     bins,
     count,
     fraction,
+    point_range,
     positive,
+    real,
     whole,
     whole_or_none,
 )
@@ -31,6 +33,9 @@ examples:
   cardboost fit loans.parquet --target status --positive default --drop id
   cardboost fit sensors.csv.gz --target fault --holdout 0.3 --time 60
   cardboost fit shops.csv --target closed --categorical region zip
+  cardboost fit loans.csv --target paid --points 5
+  cardboost fit loans.csv --target paid --base-score 600 --double-odds 20
+  cardboost fit motor.csv --target fault --max-bytes 96
 
 Writes model.json, card.txt, card.h (the model as C), test_vectors.h and
 log.jsonl into the folder --out. CSV may be compressed (.gz, .zst); Parquet and
@@ -124,6 +129,17 @@ def add_parser(verbs: Any, **style: Any) -> None:
         "--threads", type=whole, metavar="N", help="threads (default: all cores; same result)"
     )
 
+    card = parser.add_argument_group("whole points (any of these makes the model a scorecard)")
+    card.add_argument(
+        "--points", type=point_range, metavar="RANGE", help="of a term: 10, or 0..5 (default: -10..10)"
+    )
+    card.add_argument("--base-score", type=real, metavar="X", help="the total with odds of --base-odds to 1")
+    card.add_argument("--base-odds", type=positive, metavar="X", help="odds at --base-score (default: 1)")
+    card.add_argument("--double-odds", type=positive, metavar="N", help="points that double the odds")
+    card.add_argument(
+        "--max-bytes", type=whole, metavar="N", help="the best card whose integer C fits on a Cortex-M0"
+    )
+
     data = parser.add_argument_group("the data")
     data.add_argument("--weight", metavar="COLUMN", help="a column with the weight of each row")
     data.add_argument(
@@ -187,7 +203,10 @@ def run(arguments: argparse.Namespace) -> int:
     options |= {"time_limit": arguments.time, "n_jobs": arguments.threads}
     with Interrupt().listening() as interrupt:
         quiet = arguments.quiet
-        outcome = fit_rows(rows, classes, options, facts, test=test, interrupt=interrupt, quiet=quiet)
+        outcome = fit_rows(
+            rows, classes, options, facts,
+            test=test, interrupt=interrupt, quiet=quiet, points=_points(arguments),
+        )  # fmt: skip
         written = outcome.write(folder)
     if arguments.json:
         print(json.dumps(_document(outcome, columns, [str(path) for path in written]), indent=2))
@@ -198,6 +217,22 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"Interrupted: {partly} was written to {folder}.", file=sys.stderr)
         return INTERRUPTED
     return OK
+
+
+def _points(arguments: argparse.Namespace) -> dict[str, Any] | None:
+    """Options of ``scorecard``; None if there is to be none."""
+    asked = {
+        "points": arguments.points,
+        "base_score": arguments.base_score,
+        "base_odds": arguments.base_odds,
+        "points_to_double_odds": arguments.double_odds,
+        "max_bytes": arguments.max_bytes,
+    }
+    if all(value is None for value in asked.values()):
+        return None
+    if arguments.max_terms is None and not arguments.l0:
+        raise BadInput("whole points need --max-terms or --l0: they are chosen together with the terms.")
+    return asked
 
 
 def read_rows(arguments: argparse.Namespace) -> tuple[Rows, tuple[Any, Any], dict[str, Any]]:

@@ -54,6 +54,23 @@ def fraction(text: str) -> float:
     return float(_number(text, lambda x: 0 <= x < 1, "a fraction of at least 0 and below 1"))
 
 
+def real(text: str) -> float:
+    return float(_number(text, lambda x: True, "a number"))
+
+
+def point_range(text: str) -> tuple[int, int]:
+    """``5`` is -5..5."""
+    low, dots, high = text.partition("..")
+    wanted = "a whole number from 1 to 10000, or two around 0 such as 0..5"
+    if not dots:
+        most = int(_number(text, lambda n: 1 <= n <= 10_000, wanted, int))
+        return -most, most
+    ends = [int(_number(end, lambda n: abs(n) <= 10_000, wanted, int)) for end in (low, high)]
+    if not ends[0] <= 0 <= ends[1] or ends[0] == ends[1]:
+        raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}")
+    return ends[0], ends[1]
+
+
 def delimiter(text: str) -> str:
     named = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}.get(text.lower(), text)
     if len(named) != 1 or named in '\r\n"':

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from cardboost.boosting.column_generation import Trace
     from cardboost.certificate.certificate import Certificate
     from cardboost.model.ensemble import Ensemble
+    from cardboost.model.scorecard import Scorecard
 
 MODEL, CARD, LOG = "model.json", "card.txt", "log.jsonl"
 HEADER, VECTORS = "card.h", "test_vectors.h"
+_POINTS_SECONDS = 0.5  # at least, for choosing whole points when the time for the fit is up
 #: forms of C, the smaller one first, with what is said of them
 _C = {
     "c-int16": f"{HEADER} is C without floating point (c-int16), proven to decide as the model does.",
@@ -84,6 +86,7 @@ class Run:
     scores: dict[str, dict[str, float | None]]
     seconds: float
     interrupted: bool
+    scorecard: Scorecard | None = None  # where whole points were asked for
 
     @property
     def card(self) -> str:
@@ -92,6 +95,8 @@ class Run:
         title = f"Scorecard for {self.data['target']}"
         if self.ensemble.classes is not None:
             title += f" = {self.ensemble.classes[1]}"
+        if self.scorecard is not None:
+            return self.scorecard.to_text(title)
         return render_card(self.ensemble, title=title, certificate_lines=self.certificate.lines())
 
     def result(self) -> dict[str, Any]:
@@ -107,8 +112,21 @@ class Run:
             for own in self.certificate.bounds
         ]
         used = [self.ensemble.feature_name(j) for j in self.ensemble.features_used]
+        points = None
+        if self.scorecard is not None:
+            own = self.scorecard
+            points = {
+                "unit": self.ensemble.unit,
+                "start": own.start,
+                "lowest": own.lowest,
+                "highest": own.highest,
+                "threshold": own.threshold,
+                "continuous_objective": self.certificate.continuous_objective,
+                "share_given_up": self.certificate.points_cost,
+            }
         return {
             "terms": self.ensemble.n_terms,
+            "points": points,
             "features_used": used,
             "classes": list(self.ensemble.classes or ()),
             "objective": self.certificate.objective,
@@ -156,7 +174,9 @@ class Run:
         """The files of a run, by name: the one place that says which there are. None: there is none."""
         from cardboost.model.io import model_bytes
 
-        training = {"parameters": self.parameters, "data": self.data}
+        training: dict[str, Any] = {"parameters": self.parameters, "data": self.data}
+        if self.scorecard is not None:
+            training["scorecard"] = self.scorecard.notes()
         return {
             MODEL: model_bytes(self.ensemble, self.certificate.to_dict(), training),
             CARD: self.card.encode(),
@@ -181,8 +201,12 @@ def fit_rows(
     test: Rows | None = None,
     interrupt: Interrupt | None = None,
     quiet: bool = False,
+    points: dict[str, Any] | None = None,
 ) -> Run:
-    """Train with these options of the classifier; a wish to stop is granted after the first column."""
+    """Train with these options of the classifier; a wish to stop is granted after the first column.
+
+    ``points``: options of ``scorecard``, if the model is to be one.
+    """
     from cardboost.estimators.classifier import CardBoostClassifier
 
     estimator = CardBoostClassifier(**options)
@@ -206,16 +230,25 @@ def fit_rows(
         labels = rows.positive.astype(np.int64)
         asked = (lambda: interrupt.asked) if interrupt is not None else (lambda: False)
         estimator._fit(rows.table, labels, rows.weight, after_round, asked, proving)
+        ensemble, certificate = estimator.ensemble_, estimator.certificate_
+        scorecard = None
+        if points is not None:
+            left = None
+            if estimator.time_limit is not None:
+                left = max(_POINTS_SECONDS, started + estimator.time_limit - time.perf_counter())
+            scorecard = estimator.scorecard(**points, time_limit=left)
+            ensemble, certificate = scorecard.ensemble, scorecard.certificate
         seconds = time.perf_counter() - started
-        size, objective = estimator.ensemble_.n_terms, estimator.certificate_.objective
-        for own in estimator.certificate_.bounds:
-            progress.end(own.scope, size, objective, own.lower_bound, own.guarantee)
+        for own in certificate.bounds:
+            progress.end(own.scope, ensemble.n_terms, certificate.objective, own.lower_bound, own.guarantee)
     except (ValueError, TypeError) as error:
         raise BadInput(str(error)) from None
     finally:
         progress.close()
-    ensemble = replace(estimator.ensemble_, classes=classes)
-    certificate = replace(estimator.certificate_, positive=classes[1])
+    ensemble = replace(ensemble, classes=classes)
+    certificate = replace(certificate, positive=classes[1])
+    if scorecard is not None:
+        scorecard = replace(scorecard, ensemble=ensemble, certificate=certificate)
     parameters = {
         key: value if isinstance(value, int | float | str | bool | None) else repr(value)
         for key, value in estimator.get_params(deep=False).items()
@@ -224,7 +257,9 @@ def fit_rows(
     if test is not None:
         scores["test"] = score(ensemble, test)
     interrupted = interrupt is not None and interrupt.asked
-    return Run(ensemble, certificate, estimator.trace_, parameters, data, scores, seconds, interrupted)
+    return Run(
+        ensemble, certificate, estimator.trace_, parameters, data, scores, seconds, interrupted, scorecard
+    )
 
 
 def _columns_at_most(estimator: Any) -> int:

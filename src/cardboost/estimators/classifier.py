@@ -252,6 +252,7 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
         base_odds: float | None = None,
         points_to_double_odds: float | None = None,
         time_limit: float | None = None,
+        max_bytes: int | None = None,
     ) -> Scorecard:
         """The model in whole points, chosen and not rounded, with a certificate of its own.
 
@@ -269,6 +270,9 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
             the value of a point is given, and without ``points`` their number is not limited.
         time_limit : float or None
             Seconds after which the best points found so far are taken.
+        max_bytes : int or None
+            A budget: the best card whose C without floating point takes at most so many bytes of code and
+            tables on a Cortex-M0, by the estimate of ``cardboost.export.budget.c_size``.
         """
         check_is_fitted(self)
         candidates = getattr(self, "_candidates", None)
@@ -280,7 +284,12 @@ class CardBoostClassifier(ClassifierMixin, BoostedCards):
                 "this model was not selected from candidates."
             )
         return choose_scorecard(
-            candidates, points, max_terms, (base_score, base_odds, points_to_double_odds), time_limit
+            candidates,
+            points,
+            max_terms,
+            (base_score, base_odds, points_to_double_odds),
+            time_limit,
+            max_bytes,
         )
 
     def _fit_learners(

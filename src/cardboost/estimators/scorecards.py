@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import time
+from collections.abc import Callable
 from typing import Any
 
 from cardboost.boosting.candidates import Candidates
@@ -13,6 +14,7 @@ from cardboost.validation import number, whole
 
 DEFAULT = (-10, 10)
 MOST = 10_000  # points of a term
+_BYTES_OF_TERM = 24  # in C, at least as many as a term on numbers takes
 
 
 def choose_scorecard(
@@ -21,6 +23,7 @@ def choose_scorecard(
     max_terms: int | None = None,
     scale: tuple[float | None, float | None, float | None] = (None, None, None),
     time_limit: float | None = None,
+    max_bytes: int | None = None,
 ) -> Scorecard:
     """``scale``: base score, base odds and points to double the odds, None for the default of each."""
     given = dict(zip(("base_score", "base_odds", "points_to_double_odds"), scale, strict=True))
@@ -36,13 +39,35 @@ def choose_scorecard(
     limit = None if max_terms is None else whole("max_terms", max_terms, 1)
     seconds = None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
     started = time.perf_counter()
-    ensemble, certificate = candidates.in_points(
-        max(-low, high),
-        limit,
-        fixed,
-        lambda: seconds is not None and time.perf_counter() > started + seconds,
-    )
-    return Scorecard(ensemble, certificate, odds, negative=high <= 0)
+
+    def card(most_terms: int | None) -> Scorecard:
+        own, certificate = candidates.in_points(
+            max(-low, high),
+            most_terms,
+            fixed,
+            lambda: seconds is not None and time.perf_counter() > started + seconds,
+        )
+        return Scorecard(own, certificate, odds, negative=high <= 0)
+
+    if max_bytes is None:
+        return card(limit)
+    return _within(whole("max_bytes", max_bytes, 1), card, limit)
+
+
+def _within(budget: int, card: Callable[[int | None], Scorecard], limit: int | None) -> Scorecard:
+    """The card of most terms whose C without floating point takes no more than so many bytes.
+
+    More terms are never worse, so the largest card that fits is the best.
+    """
+    from cardboost.export.budget import c_size
+
+    found = card(limit)
+    while (size := c_size(found.ensemble)) > budget:
+        fewer = found.n_terms - max(1, (size - budget) // _BYTES_OF_TERM)
+        if found.n_terms <= 1:
+            raise ValueError(f"max_bytes: no card fits into {budget} bytes; one term takes {size}.")
+        found = card(max(1, fewer))
+    return found
 
 
 def point_range(points: Any) -> tuple[int, int]:
