@@ -30,7 +30,7 @@ from cardboost.model.terms import StepFunction
 #: a score of f means log-odds of this times f
 LOG_ODDS = {"logistic": 1.0, "exponential": 2.0}
 _ALL_TOTALS = 30  # that a table lists one by one
-_LONG = 10_000  # characters of a line: never broken
+_ROOM = 200  # characters of a line of labels, of which a feature has a dozen
 
 
 @dataclass(frozen=True)
@@ -341,8 +341,11 @@ class Scorecard:
             rows = interval_rows(whole)
         else:
             shown = NumberFormat([*whole.levels, whole.missing])
-            rows = label_rows(whole, self.ensemble.categories[step.feature], shown, _LONG)
-        lines = [Line(" ".join(row.broken(_LONG)), round(row.level), row.words) for row in rows]
+            rows = label_rows(whole, self.ensemble.categories[step.feature], shown, _ROOM)
+        lines = [
+            Line(" ".join(part.strip() for part in row.broken(_ROOM)), round(row.level), row.words)
+            for row in rows
+        ]
         return Section(step.feature, step.name, tuple(lines))
 
 
