@@ -84,6 +84,7 @@ def test_self_test(options, broken, tmp_path):
         "-mthumb",
         "-Os",
         "-std=gnu99",
+        "-ffreestanding",
         "-nostdlib",
         "-nostartfiles",
         "-T",
