@@ -113,7 +113,7 @@ while kills < 25 or (len(changed) < 10 and time.monotonic() < begun + 30):
         while True:
             for own in runs:
                 write_together(folder, own)
-    time.sleep(chance.uniform(0.0, 0.05))
+    time.sleep(chance.uniform(0.0, 0.05 + 0.005 * kills))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     kills += 1

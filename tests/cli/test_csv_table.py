@@ -118,7 +118,7 @@ def test_labels_of_models():
         (b"a,b\n1,-1e999\n", "column 'b' holds -1e999"),
         (b"a,b\n1,1_000\n", "holds '1_000', which is not a number"),
         (b"a,b,c\nx,1,y\n", r"column 'a' holds 'x', which is not a number \(so does 'c'\)"),
-        (b'a,b\n1,"' + b"x" * 200_000 + b'"\n', "line 2: this is not CSV"),
+        (b'a,b\n1,"' + b"x" * 200_000 + b'"\n', "line 2: a cell has more than 131,072 characters"),
     ],
 )
 def test_faults_are_one_sentence(write, text, sentence):

@@ -47,6 +47,8 @@ _WORDS = {
 } | {"NaN": math.nan}
 _CELLS_PER_BLOCK = 400_000
 _SNIFFED_LINES = 50
+#: a line behind the last one of every file; none of a file can be equal, as NUL is refused
+_END = "\0"
 #: a column with so many numbers among its cells is one of numbers, and what is not a number is a mistake
 _MOSTLY = 0.95
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
@@ -63,8 +65,10 @@ def open_csv(path: str, delimiter: str | None = None, encoding: str | None = Non
         if not any(line.strip() for line in first):
             raise BadInput(f"{path} is empty: a header with column names is needed.")
         found = delimiter if delimiter is not None else _sniff(first)
-        reader = csv.reader(itertools.chain(first, text.lines), delimiter=found)
-        header = next(row for row in reader if row)
+        reader = csv.reader(itertools.chain(first, text.lines, [_END]), delimiter=found)
+        with _csv_faults(path, reader):
+            header = next(row for row in reader if row)
+        _refuse_open_quote(path, reader, header)
         form = {
             "format": "csv",
             "delimiter": found,
@@ -89,6 +93,27 @@ def _first_lines(path: str, encoding: str | None, stack: contextlib.ExitStack) -
                 continue
             stack.push(own.pop_all())
             return text, first
+
+
+@contextlib.contextmanager
+def _csv_faults(path: str, reader: Any) -> Iterator[None]:
+    """What the reader says about a line, as one sentence."""
+    try:
+        yield
+    except csv.Error as error:
+        at, limit = f"{path}, line {reader.line_num}", csv.field_size_limit()
+        if "field limit" in str(error):
+            why = f"a cell has more than {limit:,} characters; perhaps a quote before it is not closed"
+            raise BadInput(f"{at}: {why}.") from None
+        raise BadInput(f"{at}: this is not CSV ({error}).") from None
+
+
+def _refuse_open_quote(path: str, reader: Any, row: list[str]) -> None:
+    """A quote that nothing closes makes one cell of the rest of the file, with the mark of its end."""
+    if row and row[-1].endswith(_END):
+        breaks = sum(cell.count("\n") for cell in row)
+        line = reader.line_num - breaks - (not row[-1].removesuffix(_END).endswith("\n"))
+        raise BadInput(f"{path}, line {line}: a quote is opened here that nothing closes.")
 
 
 def _no_text(path: str) -> BadInput:
@@ -188,13 +213,13 @@ class CsvFile(Source):
         size = max(1, _CELLS_PER_BLOCK // width)
         while True:
             after = self.reader.line_num
-            try:
+            with _csv_faults(self.path, self.reader):
                 raw = list(itertools.islice(self.reader, size))
-            except csv.Error as error:
-                at = f"{self.path}, line {self.reader.line_num}"
-                raise BadInput(f"{at}: this is not CSV ({error}).") from None
+            if raw and raw[-1] == [_END]:
+                raw.pop()
             if not raw:
                 return
+            _refuse_open_quote(self.path, self.reader, raw[-1])
             rows = raw if all(raw) else [row for row in raw if row]
             block = _Block(rows, after, raw)
             if not set(map(len, rows)) <= {width}:

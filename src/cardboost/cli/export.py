@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
     screen = arguments.out == "-"
     if screen and arguments.format == "onnx":
         raise BadInput("--format onnx needs --out: the file is not text.")
+    vectors = arguments.test_vectors
+    if vectors is not None and os.path.realpath(vectors) == os.path.realpath(arguments.out):
+        raise BadInput("--test-vectors and --out name the same file.")
+    if "" in (arguments.out, vectors):
+        raise BadInput("--out or --test-vectors is empty: name a file.")
     if screen and (arguments.test_vectors is not None or arguments.measure):
         raise BadInput("--test-vectors and --measure need --out.")
     text = _export(model, arguments, options)
@@ -126,7 +132,7 @@ def _export(model: Model, arguments: argparse.Namespace, options: dict[str, Any]
     except OSError as error:
         raise BadInput(f"cannot write {arguments.out!r}: {reason(error)}.") from None
     except (ValueError, ImportError) as error:
-        raise BadInput(str(error)) from None
+        raise BadInput(f"{str(error).rstrip('.')}.") from None
 
 
 def _print_sizes(model: Model, name: str, options: dict[str, Any]) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import io
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,10 +95,29 @@ def _batches(source: CsvFile, wanted: Mapping[str, int], kinds: Mapping[str, Kin
         ),
     }
     try:
-        with open_bytes(source.path) as (file, _), arrow.csv.open_csv(file, **options) as reader:
-            yield from reader
+        with open_bytes(source.path) as (file, _):
+            counting = _Counting(file)
+            with arrow.csv.open_csv(counting, **options) as reader:
+                yield from reader
+            if counting.quotes % 2:  # one of them may be open at the end, with rows of the file in its cell
+                yield None
     except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError):
         yield None
+
+
+class _Counting(io.BufferedIOBase):
+    """A file that counts the quotes which are read from it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.quotes = file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = self.file.read(-1 if size is None else size)
+        self.quotes += data.count(b'"')
+        return data
 
 
 def _are_numbers(sample: Sequence[Sequence[str]], place: int) -> bool:

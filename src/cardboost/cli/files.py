@@ -33,6 +33,8 @@ class BadInput(Exception):
 
 def make_folder(path: str) -> Path:
     """The folder for a run, made if it is not there; found out before any long work begins."""
+    if not path:
+        raise BadInput("--out is empty: name a folder.")
     folder = Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -47,9 +49,19 @@ def make_folder(path: str) -> Path:
 def replacing(path: Path) -> Iterator[IO[str]]:
     """Text written here takes the place of ``path`` when it is complete and on the disk.
 
-    However the program ends, the path holds the old file or the new one, never a part of one.
+    However the program ends, the path holds the old file or the new one, never a part of one. A device or a
+    pipe is never replaced: text goes straight into it.
     """
     path = Path(os.path.realpath(path))
+    if is_special(path):
+        try:
+            with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+                yield file
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise BadInput(f"cannot write {str(path)!r}: {reason(error)}.") from None
+        return
     draft = path.with_name(f".cardboost-{secrets.token_hex(8)}.tmp")
     try:
         with open(draft, "x", encoding="utf-8", errors="backslashreplace", newline="") as file:
@@ -61,6 +73,15 @@ def replacing(path: Path) -> Iterator[IO[str]]:
         raise BadInput(f"cannot write {str(path)!r}: {reason(error)}.") from None
     finally:
         draft.unlink(missing_ok=True)
+
+
+def is_special(path: Path) -> bool:
+    """Whether a path is something to write into that is not a file: a device, a pipe."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -81,8 +102,9 @@ def write_together(folder: Path, contents: Mapping[str, bytes | None]) -> list[P
     try:
         for name, content in contents.items():
             target = Path(os.path.realpath(folder / name))
-            if target.is_dir():
-                raise BadInput(f"cannot write {str(folder / name)!r}: there is a folder of that name.")
+            if target.is_dir() or is_special(target):
+                what = "folder" if target.is_dir() else "device"
+                raise BadInput(f"cannot write {str(folder / name)!r}: there is a {what} of that name.")
             if content is None:
                 gone.append(folder / name)
                 continue

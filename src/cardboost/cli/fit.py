@@ -243,8 +243,10 @@ def read_rows(arguments: argparse.Namespace) -> tuple[Rows, tuple[Any, Any], dic
     target, weight = arguments.target.strip(), arguments.weight
     with open_table(arguments.data, arguments.delimiter) as source:
         categorical = [name.strip() for name in arguments.categorical]
-        for name in (target, *([weight] if weight is not None else []), *arguments.drop, *categorical):
+        for name in (target, *([weight] if weight is not None else []), *categorical):
             source.where(name)
+        for name in arguments.drop:
+            source.require(name)
         apart = {target, *(name.strip() for name in arguments.drop)}
         if weight is not None and weight.strip() in apart:
             raise BadInput(f"--weight {weight}: this column is the target or is dropped.")

@@ -70,7 +70,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    _show_any_text()
+    _open_streams()
     parser = build_parser()
     given = sys.argv[1:] if arguments is None else list(arguments)
     if not given:
@@ -85,7 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BadInput as error:
-        print(f"cardboost {parsed.verb}: {error}", file=sys.stderr)
+        sentence = " ".join(str(error).splitlines())
+        print(f"cardboost {parsed.verb}: {sentence}", file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
         print(f"cardboost {parsed.verb}: aborted.", file=sys.stderr)
@@ -106,8 +107,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BUG
 
 
-def _show_any_text() -> None:
-    """Text that the screen has no signs for is written with escapes."""
+def _open_streams() -> None:
+    """Output that was closed cannot be written, which is said; text without signs is written with escapes."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

@@ -15,9 +15,16 @@ def add_delimiter(parser: Any) -> None:
     )
 
 
+#: of whole numbers: what counts threads, terms and candidates has 32 bits
+LARGEST = 2**31 - 1
+
+
 def _number(text: str, accept: Callable[[float], bool], wanted: str, kind: type = float) -> Any:
     try:
         value = kind(text)
+        if kind is int and value > LARGEST:
+            wanted = f"a whole number of at most {LARGEST}"
+            raise ValueError
         if "_" not in text and math.isfinite(value) and accept(value):
             return value
     except (ValueError, OverflowError):

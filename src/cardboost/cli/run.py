@@ -284,12 +284,18 @@ def score(ensemble: Ensemble, rows: Rows) -> dict[str, float | None]:
     chance = ensemble.predict_proba(rows.table)
     own = np.where(rows.positive, chance[:, 1], chance[:, 0])
     two = rows.positive.any() and not rows.positive.all()
-    auc = float(roc_auc_score(rows.positive, points, sample_weight=rows.weight)) if two else None
+    weight = None if rows.weight is None else _near_one(rows.weight)
+    auc = float(roc_auc_score(rows.positive, points, sample_weight=weight)) if two else None
     return {
-        "accuracy": float(np.average((points > 0) == rows.positive, weights=rows.weight)),
+        "accuracy": float(np.average((points > 0) == rows.positive, weights=weight)),
         "auc": auc,
-        "log_loss": float(np.average(-np.log(np.maximum(own, 1e-300)), weights=rows.weight)),
+        "log_loss": float(np.average(-np.log(np.maximum(own, 1e-300)), weights=weight)),
     }
+
+
+def _near_one(weight: Array) -> Array:
+    """Weights times a power of two, so that their sum is a number."""
+    return np.ldexp(weight, -np.frexp(weight.max())[1])
 
 
 def files_lines(run: Run, written: Sequence[str]) -> list[str]:

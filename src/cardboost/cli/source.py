@@ -20,11 +20,15 @@ class Source(ABC):
     names: list[str]
     form: dict[str, str | None] = field(default_factory=dict)
 
-    def where(self, name: str) -> int:
-        """The position of a column, or a sentence that suggests others."""
+    def require(self, name: str) -> None:
+        """A sentence that suggests others, if there is no such column."""
         if name.strip() not in self.names:
             known = [own for own in self.names if own]
             raise BadInput(f"{self.path} has no column {name!r}: {closest(name, known)}")
+
+    def where(self, name: str) -> int:
+        """The position of a column; there must be one of this name, and not more."""
+        self.require(name)
         if self.names.count(name.strip()) > 1:
             raise BadInput(f"{self.path} has more than one column named {name.strip()!r}: names must differ.")
         return self.names.index(name.strip())

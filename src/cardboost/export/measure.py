@@ -323,7 +323,7 @@ def build_for(target: Target, folder: Path, name: str) -> None:
     script = []
     if target.emulator is not None and target.emulator.memory is not None:
         (folder / "memory.ld").write_text(target.emulator.memory, encoding="ascii")
-        script = ["-nostdlib", "-nostartfiles", "-T", "memory.ld"]
+        script = ["-ffreestanding", "-nostdlib", "-nostartfiles", "-T", "memory.ld"]
     flags = [*target.flags, "-std=gnu99", "-Os", "-ffunction-sections", "-fdata-sections", *script]
     _run([f"{target.tools}gcc", *flags, "-o", f"{name}.elf", f"{name}.c", *target.libraries], folder)
 
