@@ -33,6 +33,7 @@ Goal: at most a third of the bytes of the smallest peer, in the median over sets
 from __future__ import annotations
 
 import argparse
+import copy
 import os
 import re
 import shutil
@@ -126,16 +127,21 @@ def _sizes(program: Program) -> dict[str, int]:
         Path(folder, "main.c").write_text(main)
         compile_it = [COMPILER, *FLAGS, *program.flags, "-c", "main.c", "-o", "main.o"]
         subprocess.run(compile_it, cwd=folder, check=True, capture_output=True)
-        ends = {
-            "linked": ["-lm", "-lc", "-lgcc"],
-            "own": ["-Wl,--unresolved-symbols=ignore-all"],
-        }
-        return {name: _linked_size(folder, end) for name, end in ends.items()}
+        alone = _linked_size(folder, [])
+        if alone is not None:  # it needs no helpers
+            return dict.fromkeys(MEASURES, alone)
+        ends = {"linked": ["-lm", "-lc", "-lgcc"], "own": ["-Wl,--unresolved-symbols=ignore-all"]}
+        found = {name: _linked_size(folder, end) for name, end in ends.items()}
+    if None in found.values():
+        sys.exit(f"{COMPILER} cannot link this program:\n{main}")
+    return found
 
 
-def _linked_size(folder: str, end: list[str]) -> int:
+def _linked_size(folder: str, end: list[str]) -> int | None:
+    """The size of the program; None if something is missing."""
     command = [COMPILER, *FLAGS, *LINK, "main.o", "-o", "main.elf", *end]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    if subprocess.run(command, cwd=folder, capture_output=True).returncode != 0:
+        return None
     size = subprocess.run(
         [COMPILER.replace("gcc", "size"), "main.elf"], cwd=folder, check=True, capture_output=True, text=True
     )
@@ -204,8 +210,13 @@ def cards(X: np.ndarray, y: np.ndarray, grid: str) -> list[Candidate]:
 
 
 def _emlearn_programs(model, features: int) -> list[Program]:
+    """emlearn writes x <= 7.5 as x < 7: thresholds are raised first, so that it decides as scikit-learn."""
     import emlearn
 
+    model = copy.deepcopy(model)
+    for own in getattr(model, "estimators_", [model]):
+        inner = own.tree_.children_left >= 0
+        own.tree_.threshold[inner] = np.floor(own.tree_.threshold[inner]) + 1.0
     found = []
     single = not hasattr(model, "estimators_") or len(model.estimators_) == 1
     include = (f"-I{emlearn.includedir}",)
@@ -465,7 +476,7 @@ def smallest(
     if not candidates:
         return dict.fromkeys(MEASURES)
     lightest = min(own.weight for own in candidates)
-    tried = [own for own in candidates if own.weight <= 2.5 * lightest + 4]
+    tried = [own for own in candidates if own.weight <= 1.6 * lightest + 4]
     sizes = [own.sizes() for own in tried]
     found: dict[str, dict | None] = {}
     for measure in MEASURES:
@@ -477,7 +488,7 @@ def smallest(
             "error": error,
             "setting": own.setting,
             "grid": own.grid,
-            "close": close(own),
+            "close": bool(close(own)),
         }
     return found
 

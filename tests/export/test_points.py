@@ -11,6 +11,7 @@ from exported import Compiled, coded, float32_values, random_ensemble, raw_rows,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cardboost.export.c import header
 from cardboost.export.c_model import Question, c_model
 from cardboost.export.integer_model import IntegerModel
 from cardboost.export.plan import Plan
@@ -156,7 +157,9 @@ def test_numbers_that_are_never_missing(tmp_path):
     for k, model in enumerate(models):
         ensemble = ensembles[k % len(ensembles)]
         assert library.failures(k) == 0
+        assert "missing=False" in header(model)
         full = c_model(ensemble, number=model.number, layout=model.layout)
+        assert "missing=False" not in header(full)
         assert len(model.programs[0][1]) < len(full.programs[0][1])
         rows = raw_rows(ensemble, 2000, lambda own, j: float32_values(own, j)[1:])
         x = coded(ensemble, rows)

@@ -91,14 +91,15 @@ def _about(model: CModel) -> list[str]:
             lines.append(
                 "Decisions near equal scores can differ from the model's: exact=False was asked for."
             )
+    gone = "missing" if model.missing else "the lowest of all: the model was exported with missing=False"
     if model.number == "float":
         lines.append(
-            "Decisions are those of the model for every finite float32; NaN is missing."
+            f"Decisions are those of the model for every finite float32; NaN is {gone}."
             + (" Do not compile with -ffast-math." if points is None or model.layout == "ifs" else "")
         )
     else:
         lines.append(
-            f"Inputs are int16_t codes, {MISSING} (INT16_MIN) is missing. A number x has the code "
+            f"Inputs are int16_t codes, {MISSING} (INT16_MIN) is {gone}. A number x has the code "
             f"ceil(x * scale) - offset, and the nearest of {LOWEST} and {HIGHEST} where it is beyond them."
         )
     return lines

@@ -91,6 +91,7 @@ class CModel:
     layout: str
     grids: tuple[Grid | None, ...]
     probability: ProbabilityTable | None
+    missing: bool = True  # whether numbers can be
 
     @property
     def turned(self) -> bool:
@@ -209,7 +210,7 @@ def c_model(
     if probability and points is None:
         raise ValueError("probability: needs scores in whole points, and these are doubles.")
     chances = ProbabilityTable.of(plan, points) if probability and points is not None else None
-    model = CModel(plan, number, prefix, steps, points, layout, grids, chances)
+    model = CModel(plan, number, prefix, steps, points, layout, grids, chances, bool(missing))
     if points is None:
         return replace(model, layout="table")
     return replace(model, layout=model.smaller_layout) if layout == "auto" else model
