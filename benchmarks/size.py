@@ -542,10 +542,15 @@ def run_split(X: np.ndarray, y: np.ndarray, seed: int) -> dict:
 
 
 def ratio(run: dict, choice: str, measure: str, who: str | None = None, any_error: bool = False) -> float:
-    """Bytes of the card by those of a peer, or of the smallest peer; 0 if none is accurate enough."""
+    """Bytes of the card by those of a peer, or of the smallest peer; 0 if none is accurate enough.
+
+    Infinite if a peer takes no bytes: its answer is the same for all rows.
+    """
     all_found = [run[choice][name][measure] for name in (PEERS if who is None else (who,))]
     found = [own["bytes"] for own in all_found if own is not None and (own["close"] or any_error)]
-    return run["card"][measure] / min(found) if found else 0.0
+    if not found:
+        return 0.0
+    return run["card"][measure] / min(found) if min(found) > 0 else float("inf")
 
 
 def cell(found: dict | None) -> str:
