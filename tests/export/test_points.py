@@ -11,7 +11,8 @@ from exported import Compiled, coded, float32_values, random_ensemble, raw_rows,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardboost.export.c_model import c_model
+from cardboost.export.c import header
+from cardboost.export.c_model import Question, c_model
 from cardboost.export.integer_model import IntegerModel
 from cardboost.export.plan import Plan
 from cardboost.export.points import find_points
@@ -114,6 +115,36 @@ def test_cards_of_many_inputs_decide_as_before(seed):
         assert (found == (ensemble.decision_function(rows) > 0)).all()
 
 
+def test_few_questions_decide_as_the_sum_does(tmp_path):
+    """Small models in statements decide without a sum."""
+    ensembles = [random_ensemble(seed, terms=1 + seed % 4, features=4) for seed in range(12)]
+    ensembles += [
+        card([1 + seed % 3, 2, 1][: 1 + seed % 3], 0.5, 0.25 * (seed % 7) - 0.75) for seed in range(8)
+    ]
+    models = [
+        c_model(own, prefix=f"m{k}_{number}", number=number, layout="ifs")
+        for number in ("float", "int16")
+        for k, own in enumerate(ensembles)
+    ]
+    asked = [model.questions for model in models]
+    assert sum(isinstance(own, Question) for own in asked) > 12
+    assert max(own.count for own in asked if isinstance(own, Question)) == 5
+    assert any(isinstance(own, bool) for own in asked)
+    assert any(own is None for own in asked)
+    library = Compiled(models, tmp_path)
+    for k, model in enumerate(models):
+        ensemble = ensembles[k % len(ensembles)]
+        assert library.failures(k) == 0
+        rows = raw_rows(ensemble, 1000, float32_values)
+        x = coded(ensemble, rows)[:, list(ensemble.features_used)]
+        if model.number == "int16":
+            x = IntegerModel.from_ensemble(ensemble).encode(x)
+        scores, classes, _ = library.run(k, x)
+        assert (classes == (scores[:, 0] > 0)).all()
+        if model.number == "float":
+            assert (classes == (ensemble.decision_function(table_of(ensemble, rows)) > 0)).all()
+
+
 def test_numbers_that_are_never_missing(tmp_path):
     """Fewer entries, and the same decisions on all rows without missing numbers."""
     ensembles = [random_ensemble(seed) for seed in range(4)]
@@ -126,7 +157,9 @@ def test_numbers_that_are_never_missing(tmp_path):
     for k, model in enumerate(models):
         ensemble = ensembles[k % len(ensembles)]
         assert library.failures(k) == 0
+        assert "missing=False" in header(model)
         full = c_model(ensemble, number=model.number, layout=model.layout)
+        assert "missing=False" not in header(full)
         assert len(model.programs[0][1]) < len(full.programs[0][1])
         rows = raw_rows(ensemble, 2000, lambda own, j: float32_values(own, j)[1:])
         x = coded(ensemble, rows)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cardboost.export.c_model import MISSING_CUT, CModel, Entry, c_model, float_key
+from cardboost.export.c_model import MISSING_CUT, CModel, Entry, Question, c_model, float_key
 from cardboost.export.c_text import (
     Names,
     comment,
@@ -91,14 +91,15 @@ def _about(model: CModel) -> list[str]:
             lines.append(
                 "Decisions near equal scores can differ from the model's: exact=False was asked for."
             )
+    gone = "missing" if model.missing else "the lowest of all: the model was exported with missing=False"
     if model.number == "float":
         lines.append(
-            "Decisions are those of the model for every finite float32; NaN is missing."
+            f"Decisions are those of the model for every finite float32; NaN is {gone}."
             + (" Do not compile with -ffast-math." if points is None or model.layout == "ifs" else "")
         )
     else:
         lines.append(
-            f"Inputs are int16_t codes, {MISSING} (INT16_MIN) is missing. A number x has the code "
+            f"Inputs are int16_t codes, {MISSING} (INT16_MIN) is {gone}. A number x has the code "
             f"ceil(x * scale) - offset, and the nearest of {LOWEST} and {HIGHEST} where it is beyond them."
         )
     return lines
@@ -261,14 +262,40 @@ def _ifs(model: CModel) -> str:
         target = f"scores[{k}]" if several else "sum"
         lines.append(f"    {'' if several else f'{_sum_type(model)} '}{target} = {int_literal(base)};")
         for own in entries:
-            literal = float_literal(own.cut) if model.number == "float" else _code_literal(own.cut)
-            value = f"x[{places[own.place]}]"
-            test = f"!({value} <= {literal})" if own.nan_above else f"{value} > {literal}"
+            test = _test(model, own, places)
             sign, size = ("-", -own.points) if own.points < 0 else ("+", own.points)
             lines.append(f"    if ({test}) {{ {target} {sign}= {int_literal(size)}; }}")
     if not several:
         lines.append(f"    return {_total(model)};")
     return _unused(model) + "\n".join(lines) + "\n"
+
+
+def _test(model: CModel, own: Entry, places: Sequence[str], above: bool = True) -> str:
+    """Whether a value is above a cut, or whether it is not."""
+    literal = float_literal(own.cut) if model.number == "float" else _code_literal(own.cut)
+    value = f"x[{places[own.place]}]"
+    plain = "<=" if own.nan_above else ">"
+    if above != own.nan_above:
+        return f"{value} {plain} {literal}"
+    turned = {"<=": ">", ">": "<="}[plain]
+    return f"!({value} {plain} {literal})" if model.number == "float" else f"{value} {turned} {literal}"
+
+
+def _answer(model: CModel, asked: Question, places: Sequence[str]) -> str:
+    """Questions as one condition."""
+
+    def part(own: Question | bool) -> str:
+        return f"({_answer(model, own, places)})" if isinstance(own, Question) else ""
+
+    test, other = (f"({_test(model, asked.entry, places, above)})" for above in (True, False))
+    above, below = asked.above, asked.below
+    if isinstance(above, Question) and isinstance(below, Question):
+        return f"{test} ? {part(above)} : {part(below)}"
+    if isinstance(above, Question):
+        return f"{other} || {part(above)}" if below else f"{test} && {part(above)}"
+    if isinstance(below, Question):
+        return f"{test} || {part(below)}" if above else f"{other} && {part(below)}"
+    return (test if above else other)[1:-1]
 
 
 def _loop(model: CModel, entries: Sequence[Entry]) -> str:
@@ -279,7 +306,8 @@ def _loop(model: CModel, entries: Sequence[Entry]) -> str:
     kinds = model.cells
     lines = _together(model, entries) if kinds.together else _apart(model, entries)
     at = "entries[k].{}" if kinds.together else "{}s[k]"
-    cut, points, place = at.format("cut"), at.format("point"), at.format("input")
+    cut, points = at.format("cut"), at.format("point")
+    place = "k" if kinds.input is None else at.format("input")
     value = f"{model.prefix}_key(x[{place}])" if model.number == "float" else f"x[{place}]"
     cut = f"(int_fast16_t){cut}" if kinds.cut.startswith("u") else cut
     points = f"({own_sum}){points}" if kinds.points.startswith("u") else points
@@ -337,7 +365,9 @@ def _by_place(entries: Sequence[Entry]) -> list[list[Entry]]:
 def _together(model: CModel, entries: Sequence[Entry]) -> list[str]:
     """One table of structures, wide members first, so that there are no holes."""
     kinds = model.cells
-    members = {"cut": kinds.cut, "point": kinds.points, "input": kinds.input}
+    members = {"cut": kinds.cut, "point": kinds.points}
+    if kinds.input is not None:
+        members["input"] = kinds.input
     order = sorted(members, key=lambda name: -int(members[name].strip("uint_")))
     parts = _by_place(entries)
     rows = [
@@ -349,8 +379,9 @@ def _together(model: CModel, entries: Sequence[Entry]) -> list[str]:
 
 
 def _apart(model: CModel, entries: Sequence[Entry]) -> list[str]:
-    """One table for each of the three: no byte is lost where their types differ in size."""
+    """One table for each member: no byte is lost where their types differ in size."""
     kinds, size, parts = model.cells, len(entries), _by_place(entries)
+    inputs = [] if kinds.input is None else [[_shown(model, own)["input"] for own in entries]]
     return [
         table(
             f"{kinds.cut} cuts[{size}]",
@@ -358,7 +389,7 @@ def _apart(model: CModel, entries: Sequence[Entry]) -> list[str]:
             [_cut_note(model, part[0].place, [own.cut for own in part]) for part in parts],
         ),
         table(f"{kinds.points} points[{size}]", [[_shown(model, own)["point"] for own in entries]], [""]),
-        table(f"{kinds.input} inputs[{size}]", [[_shown(model, own)["input"] for own in entries]], [""]),
+        *(table(f"{kinds.input} inputs[{size}]", [own], [""]) for own in inputs),
     ]
 
 
@@ -437,6 +468,13 @@ def _class_function(model: CModel) -> str:
         about = comment(["The class of a row: 1 for a score above 0, else 0."])
         zero = "0.0" if model.points is None else "0"
         body = f"    return ({prefix}_score(x) > {zero}) ? 1u : 0u;"
+        asked = None if model.points is None else model.questions
+        if isinstance(asked, Question):
+            places = [name for name, _ in _identifiers(model)]
+            answer = _answer(model, asked, places)
+            body = f"    uint8_t found = 0u;\n    if ({answer}) {{ found = 1u; }}\n    return found;"
+        elif asked is not None:
+            body = f"    (void)x;\n    return {int(asked)}u;"
         return f"{about}\nstatic inline uint8_t {prefix}_class({arguments})\n{{\n{body}\n}}"
     about = comment(["The class of a row: that of the highest score, the first of equals."])
     lines = [

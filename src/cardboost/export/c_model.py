@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,8 @@ from cardboost.export.probability import ProbabilityTable
 
 _MOST_CUTS = 65_000
 _SIZES = {"uint8_t": 1, "int8_t": 1, "uint16_t": 2, "int16_t": 2, "int32_t": 4, "int64_t": 8}
-_APART = 16  # bytes of code that three tables cost more than one
-_FEW = {1: 28, 2: 48}  # bytes of so many statements with small points
+_APART = {False: 16, True: 3}  # bytes of code that several tables cost more than one, with inputs in order
+_MOST_QUESTIONS = 5
 MISSING_CUT = -math.inf  # below the cut are missing values only
 
 
@@ -41,6 +42,43 @@ class Entry:
 Programs = tuple[tuple[int, tuple[Entry, ...]], ...]
 
 
+@dataclass(frozen=True)
+class Question:
+    """A decision of few entries without a sum: above the cut of an entry, or not; then the next question."""
+
+    entry: Entry
+    above: Question | bool
+    below: Question | bool
+
+    def entries(self) -> list[Entry]:
+        """Those of all questions."""
+        later = [own.entries() for own in (self.above, self.below) if isinstance(own, Question)]
+        return [self.entry, *(entry for own in later for entry in own)]
+
+    @property
+    def count(self) -> int:
+        return len(self.entries())
+
+
+def questions(start: int, entries: Sequence[Entry]) -> Question | bool | None:
+    """Whether a sum is negative, by the fewest questions; None if there are too many entries or questions."""
+    if len(entries) > _MOST_QUESTIONS:
+        return None
+    found = [_ask(start, order) for order in permutations(entries)]
+    best = min(found, key=lambda own: own.count if isinstance(own, Question) else 0)
+    return None if isinstance(best, Question) and best.count > _MOST_QUESTIONS else best
+
+
+def _ask(total: int, entries: Sequence[Entry]) -> Question | bool:
+    if total + sum(max(own.points, 0) for own in entries) < 0:
+        return True
+    if total + sum(min(own.points, 0) for own in entries) >= 0:
+        return False
+    first, rest = entries[0], entries[1:]
+    above, below = _ask(total + first.points, rest), _ask(total, rest)
+    return above if above == below else Question(first, above, below)
+
+
 @dataclass(frozen=True, eq=False)
 class CModel:
     """What a header computes, and what it looks like."""
@@ -53,6 +91,7 @@ class CModel:
     layout: str
     grids: tuple[Grid | None, ...]
     probability: ProbabilityTable | None
+    missing: bool = True  # whether numbers can be
 
     @property
     def turned(self) -> bool:
@@ -86,9 +125,13 @@ class CModel:
         return tuple(found)
 
     @cached_property
+    def questions(self) -> Question | bool | None:
+        """What decides without a sum, if anything does."""
+        return questions(*self.programs[0]) if self.turned and self.layout == "ifs" else None
+
+    @cached_property
     def cells(self) -> Cells:
-        entries = [own for _, part in self.programs for own in part]
-        return cells(entries, self.number, len(self.plan.inputs))
+        return cells(self.programs, self.number, len(self.plan.inputs))
 
     @cached_property
     def smaller_layout(self) -> str:
@@ -97,7 +140,7 @@ class CModel:
 
     def estimate_for(self, layout: str) -> int:
         """Bytes on a Cortex-M0, by :func:`estimate`."""
-        return estimate(self.programs_for(layout), layout, self.number, len(self.plan.inputs))
+        return estimate(self.programs_for(layout), layout, self.number, len(self.plan.inputs), self.turned)
 
 
 def c_model(
@@ -167,7 +210,7 @@ def c_model(
     if probability and points is None:
         raise ValueError("probability: needs scores in whole points, and these are doubles.")
     chances = ProbabilityTable.of(plan, points) if probability and points is not None else None
-    model = CModel(plan, number, prefix, steps, points, layout, grids, chances)
+    model = CModel(plan, number, prefix, steps, points, layout, grids, chances, bool(missing))
     if points is None:
         return replace(model, layout="table")
     return replace(model, layout=model.smaller_layout) if layout == "auto" else model
@@ -196,19 +239,20 @@ class Cells:
 
     cut: str
     points: str
-    input: str
+    input: str | None  # None: the k-th entry is on the k-th input
     sign: int  # -1: points are what is taken away from the sum
-    together: bool  # one table of structures, or one table for each of the three
+    together: bool  # one table of structures, or one table for each of their members
 
     @property
     def bytes(self) -> int:
         """Of one entry."""
-        sizes = [_SIZES[kind] for kind in (self.cut, self.points, self.input)]
+        sizes = [_SIZES[kind] for kind in (self.cut, self.points, self.input) if kind is not None]
         return -(-sum(sizes) // max(sizes)) * max(sizes) if self.together else sum(sizes)
 
 
-def cells(entries: Sequence[Entry], number: str, inputs: int) -> Cells:
-    """For the entries of all scores, with their points as they are to be added."""
+def cells(programs: Programs, number: str, inputs: int) -> Cells:
+    """For the entries of all sums, with their points as they are to be added."""
+    entries = [own for _, part in programs for own in part]
     cuts = [own.cut for own in entries]
     points = [own.points for own in entries]
     sign = -1 if max(points) <= 0 else 1
@@ -216,17 +260,19 @@ def cells(entries: Sequence[Entry], number: str, inputs: int) -> Cells:
     if number == "int16":
         kind = _narrowest(int(min(cuts)), int(max(cuts)), ("uint8_t", "uint16_t", "int16_t"))
     added = [sign * own for own in points]
+    in_order = len(programs) == 1 and [own.place for own in entries] == list(range(inputs))
+    in_order = in_order and inputs >= (4 if kind == "uint8_t" else 5)  # the compiler writes shorter loops out
     found = Cells(
         kind,
         _narrowest(
             min(added), max(added), ("uint8_t", "int8_t", "uint16_t", "int16_t", "int32_t", "int64_t")
         ),
-        "uint8_t" if inputs <= 256 else "uint16_t",
+        None if in_order else "uint8_t" if inputs <= 256 else "uint16_t",
         sign,
         True,
     )
     apart = replace(found, together=False)
-    return found if len(entries) * (found.bytes - apart.bytes) <= _APART else apart
+    return found if len(entries) * (found.bytes - apart.bytes) <= _APART[in_order] else apart
 
 
 def _narrowest(least: int, largest: int, kinds: Sequence[str]) -> str:
@@ -238,12 +284,12 @@ def _narrowest(least: int, largest: int, kinds: Sequence[str]) -> str:
     raise AssertionError(f"no type holds {least} to {largest}")
 
 
-def estimate(programs: Programs, layout: str, number: str, inputs: int) -> int:
+def estimate(programs: Programs, layout: str, number: str, inputs: int, turned: bool) -> int:
     """Bytes on a Cortex-M0 with GCC 12 and -Os, for the function that decides: what layout="auto" goes by.
 
-    It is made to be an upper bound, close for tables of four entries and more; what the compiler makes of
-    fewer is often smaller than can be foreseen. Floats that are compared in statements need helpers of 446
-    bytes.
+    ``turned``: the sum is that of one score that decides. The figure is made to be an upper bound, close for
+    tables of four entries and more; what the compiler makes of fewer is often smaller than can be foreseen.
+    Floats that are compared in statements need helpers of 446 bytes.
     """
     entries = [own for _, part in programs for own in part]
     floats = number == "float"
@@ -256,21 +302,30 @@ def estimate(programs: Programs, layout: str, number: str, inputs: int) -> int:
         places = len({own.place for own in entries})
         each = 17.5 if floats else 7.5
         found = int((98 if floats else 33) + each * len(entries)) + 3 * places + 6 * (far + large) + 10 * wide
-        found = min(found, _FEW.get(len(entries), found)) if not large and not floats else found
+        asked = questions(*programs[0]) if turned and layout == "ifs" else None
+        if isinstance(asked, Question):
+            used = set(asked.entries())
+            far = 0 if floats else sum(not 0 <= own.cut <= 255 for own in used)
+            found = 10 + (20 if floats else 6) * len(used) + (8 if floats else 4) * asked.count + 6 * far
+        elif asked is not None:
+            found = 4
+        elif layout == "table":
+            found += 16  # such short loops are written out
         several = 48 * (len(programs) - 1) if len(programs) > 1 else 0
         if layout == "ifs":
             return found + several + (446 if floats else 0)
     else:
         found = several = 0
-    kinds = cells(entries, number, inputs)
+    kinds = cells(programs, number, inputs)
+    in_order = kinds.input is None
     if floats:
         code = 112 + (0 if kinds.together else 12)
     else:
         start = programs[0][0]
         load = 0 if 0 <= start <= 255 else 2 if -255 <= start < 0 else 6
         narrow = ("int8_t", "int16_t")  # these have no short instruction
-        code = 44 + load + 2 * (kinds.cut in narrow) + 2 * (kinds.points in narrow)
-        code = -(-code // 4) * 4 + (0 if kinds.together else _APART)
+        code = (40 if in_order else 44) + load + 2 * (kinds.cut in narrow) + 2 * (kinds.points in narrow)
+        code = -(-code // 4) * 4 + (0 if kinds.together else _APART[in_order])
     code += 20 if kinds.points == "int64_t" else 0
     code += 92 + 8 * len(programs) if len(programs) > 1 else 0
     return max(code + kinds.bytes * len(entries), found + several)
