@@ -21,6 +21,7 @@
 #include "predict.h"
 #include "quadratic.h"
 #include "signs.h"
+#include "simplex.h"
 #include "tabu.h"
 
 #ifdef _OPENMP
@@ -526,6 +527,22 @@ auto py_minimise_quadratic(In<double, 2> q, In<double, 1> gradient, In<double, 1
     return std::make_tuple(x, drop, iterations);
 }
 
+auto py_minimise_on_simplex(In<double, 2> q, In<double, 1> gradient, In<double, 1> x0, double tolerance,
+                            int most_changes) {
+    const size_t n = gradient.shape(0);
+    require(q.shape(0) == n && q.shape(1) == n && x0.shape(0) == n, "minimise_on_simplex: sizes differ");
+    for (size_t j = 0; j < n; ++j) require(x0.data()[j] >= 0.0, "minimise_on_simplex: x0 must not be negative");
+    auto x = make<double>({n});
+    int changes = 0;
+    double drop;
+    {
+        nb::gil_scoped_release release;
+        drop = minimise_on_simplex(static_cast<int>(n), q.data(), gradient.data(), x0.data(), tolerance, most_changes,
+                                   x.data(), &changes);
+    }
+    return std::make_tuple(x, drop, changes);
+}
+
 auto py_score_supports(In<double, 2> q, In<double, 1> gradient, In<double, 1> x0, In<double, 1> slope,
                        In<double, 1> curve, In<double, 1> upper, In<int32_t, 1> members, In<int64_t, 1> offsets,
                        double tolerance, int threads) {
@@ -732,6 +749,8 @@ NB_MODULE(_kernels, m) {
           "threads"_a);
     m.def("minimise_quadratic", &py_minimise_quadratic, "q"_a, "gradient"_a, "x0"_a, "slope"_a, "knee"_a, "curve"_a,
           "upper"_a, "tolerance"_a, "max_iterations"_a);
+    m.def("minimise_on_simplex", &py_minimise_on_simplex, "q"_a, "gradient"_a, "x0"_a, "tolerance"_a,
+          "most_changes"_a);
     m.def("score_supports", &py_score_supports, "q"_a, "gradient"_a, "x0"_a, "slope"_a, "curve"_a, "upper"_a,
           "members"_a, "offsets"_a, "tolerance"_a, "threads"_a);
     m.def("bound_nodes", &py_bound_nodes, "loss"_a, "packed"_a.none(), "dense"_a.none(), "share"_a, "l1"_a, "l2"_a,

@@ -129,6 +129,9 @@ def minimise_quadratic(
     tolerance: float,
     max_iterations: int,
 ) -> tuple[F64, float, int]: ...
+def minimise_on_simplex(
+    q: F64, gradient: F64, x0: F64, tolerance: float, most_changes: int
+) -> tuple[F64, float, int]: ...
 def score_supports(
     q: F64,
     gradient: F64,

@@ -97,9 +97,13 @@ class EmpiricalRisk:
         if self.target is not None and self.sign is not None:
             raise ValueError("the squared loss has targets, not signs.")
 
+    def sums(self, F: Array, rows: Array) -> tuple[float, float, float, float, float, float, float]:
+        """A pass over the rows, whose sums are relative to exp of the first number; it fills ``rows``."""
+        return self._pass(F, None, 0.0, rows)
+
     def evaluate(self, F: Array) -> RiskPoint:
         rows = np.empty((2, len(F)))
-        shift, loss, derivative, curvature, _, _, largest = self._pass(F, None, 0.0, rows)
+        shift, loss, derivative, curvature, _, _, largest = self.sums(F, rows)
         factor = math.exp(min(shift, 700.0))
         value = loss * factor / self.weights.total + self.offset
         return RiskPoint(self, F, rows, value, factor, derivative, curvature, largest)

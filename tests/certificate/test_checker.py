@@ -1052,3 +1052,13 @@ def test_the_data_digest_crosses_its_row_blocks():
     assert digest == checker.data_digest(X[order], positive[order])
     positive[-1] = not positive[-1]
     assert digest != checker.data_digest(X, positive)
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**70), 2**900])
+def test_integers_that_no_double_can_stand_for_are_refused(number):
+    certificate, X, y, weight = certificate_for(3)
+    for path, own in (("solution", "objective"), ("null", "objective"), ("problem", "intercept_box")):
+        changed = copy.deepcopy(certificate)
+        changed[path][own] = number
+        faults = checker.check(sealed(changed), X, y, weight)
+        assert any(fault.startswith(f"{path}.{own}") for fault in faults)

@@ -1008,3 +1008,10 @@ def test_scikit_learns_checks(estimator, check, monkeypatch):
         # the checks themselves fit on a column of labels and warn about what they skip
         warnings.simplefilter("default")
         check(estimator)
+
+
+def test_a_limit_on_terms_may_be_beyond_reach():
+    X, y = np.array([[0.0], [1.0], [2.0]]), [0, 1, 1]
+    model = CardBoostClassifier(max_terms=2**31 - 1).fit(X, y)
+    assert model.certificate_.verify(X, y)
+    assert model.predict(X).tolist() == y

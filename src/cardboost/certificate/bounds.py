@@ -84,8 +84,9 @@ def gain_terms(
     if max_terms is None:
         return float(np.sum(terms))
     free = float(np.sum(terms[~prices.charged]))
-    charged = np.concatenate([terms[prices.charged], np.full(max_terms, unseen)])
-    return free + float(np.sum(np.sort(charged)[::-1][:max_terms]))
+    most = np.sort(terms[prices.charged])[::-1][:max_terms]
+    most = most[most > unseen]
+    return free + float(np.sum(most)) + float(unseen) * (max_terms - len(most))
 
 
 def best_choice(

@@ -54,14 +54,14 @@ _ORDER = {"order": ("maybe", ("list", "count"))}
 def _is_number(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return math.isfinite(value) if isinstance(value, float) else abs(value) < 2**1000
+    return math.isfinite(value) if isinstance(value, float) else abs(value) < 2**63
 
 
 OTHER = {"other": True}  # the category of all labels that are too rare for one of their own
 
 
 def _is_label(value: object) -> bool:
-    return isinstance(value, str | bool) or _is_number(value)
+    return isinstance(value, str | bool) or _is_number(value) or (type(value) is int and abs(value) < 2**1000)
 
 
 def _is_other(value: object) -> bool:

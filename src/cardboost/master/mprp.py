@@ -1,0 +1,226 @@
+"""Conjugate gradients on the simplex {w >= 0, sum w = R}: the modified Polak-Ribiere-Polyak direction.
+
+The method of the paper on soft-margin boosting by nonlinear conjugate gradients, with its corrections
+(docs/soft_margin.md says which and why). I = {w_i = 0} are the weights on the boundary, J the others.
+
+* The feasible direction d^f of a direction d is the nearest one that the simplex allows.
+* The tangent part of a vector is its projection onto {v: sum v = 0, v_I = 0}.
+* With the last gradient g~ and direction d~, all projected at the present point,
+
+      d = (-g)^f - ((-g)^t . (g - g~)^t / |(-g~)^f|^2) d~^t + ((-g)^t . d~^t / |(-g~)^f|^2) (g - g~)^t,
+
+  so that (-g)^f . d = |(-g)^f|^2 whatever g~ and d~ are. It is (-g)^f at first and after I has changed.
+* The step is Newton's along d, at most as far as the boundary, where the weight that meets it becomes 0
+  exactly, and shortened by ``rho`` until f falls by delta alpha^2 |d|^2.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.master.simplex import FunctionOracle, MatrixOracle, SimplexRecord, SimplexSolution, soft_point
+from cardboost.risk import RiskPoint
+
+Array = NDArray[np.float64]
+
+_ROUNDING = 4e-15
+_SEEN = 1e-11  # share of the value below which a drop may be rounding
+_PATIENCE = 1000  # steps in a row that lower neither the value nor the gap
+_AFRESH = 50  # steps after which margins are computed from the weights again
+
+
+def feasible_direction(w: Array, d: Array) -> Array:
+    """The nearest direction to ``d`` with sum 0 that does not leave w >= 0; sort and scan, O(n log n)."""
+    edge = w == 0
+    inner = d[~edge]
+    falling = np.sort(d[edge])[::-1]
+    sums = float(inner.sum()) + np.concatenate([[0.0], np.cumsum(falling)])
+    counts = len(inner) + np.arange(len(falling) + 1)
+    # with the m largest on the boundary included, the root is sums / counts; it is that of the largest m for
+    # which the last one included is still above it
+    with np.errstate(divide="ignore", invalid="ignore"):
+        roots = sums / counts
+    m = int(np.count_nonzero(falling > roots[:-1])) if len(falling) else 0
+    r = roots[m]
+    return np.where(edge, np.maximum(d - r, 0.0), d - r)
+
+
+def tangent(w: Array, v: Array) -> Array:
+    """The part of ``v`` along which weights that are 0 stay so, and the sum stays."""
+    inner = w > 0
+    return np.where(inner, v - v[inner].mean(), 0.0)
+
+
+class Along(Protocol):
+    """A function of all weights with what a step along a direction needs."""
+
+    def at(self, w: Array) -> tuple[float, Any]: ...
+
+    def gradient(self, point: Any) -> Array: ...
+
+    def curvature(self, point: Any, d: Array) -> tuple[float, Any]:
+        """d'Hd, and what :meth:`moved` needs of the direction."""
+
+    def moved(self, point: Any, w: Array, known: Any, step: float) -> tuple[float, Any]:
+        """Value and point at ``w``, ``step`` along that direction from the point."""
+
+
+class MatrixAlong:
+    """The soft margin: a direction is one product with the matrix, a step along it none."""
+
+    def __init__(self, oracle: MatrixOracle) -> None:
+        self.oracle = oracle
+
+    def _margins(self, v: Array) -> Array:
+        used = np.flatnonzero(v).astype(np.int32)
+        return self.oracle.store.margins(used, np.ascontiguousarray(v[used]))
+
+    def at(self, w: Array) -> tuple[float, RiskPoint]:
+        return soft_point(self.oracle.risk, self._margins(w))
+
+    def gradient(self, point: RiskPoint) -> Array:
+        return self.oracle.slopes(point, self.oracle.every)
+
+    def curvature(self, point: RiskPoint, d: Array) -> tuple[float, Array]:
+        D = self._margins(d)
+        p = point.rows[0] * self.oracle.risk.weights.normalised / point.value
+        mean = float(p @ D)
+        return float(p @ (D - mean) ** 2), D
+
+    def moved(self, point: RiskPoint, w: Array, known: Array, step: float) -> tuple[float, RiskPoint]:
+        return soft_point(self.oracle.risk, point.F + step * known)
+
+
+class FunctionAlong:
+    """A user's function."""
+
+    def __init__(self, oracle: FunctionOracle) -> None:
+        self.oracle = oracle
+        self._every = np.arange(oracle.n, dtype=np.int32)
+
+    def at(self, w: Array) -> tuple[float, tuple[Array, Array]]:
+        return self.oracle.at(self._every, w)
+
+    def gradient(self, point: tuple[Array, Array]) -> Array:
+        return point[1]
+
+    def curvature(self, point: tuple[Array, Array], d: Array) -> tuple[float, None]:
+        return float(d @ self.oracle.hessian(point, self._every) @ d), None
+
+    def moved(self, point: Any, w: Array, known: None, step: float) -> tuple[float, tuple[Array, Array]]:
+        return self.at(w)
+
+
+def mprp_on_simplex(
+    function: Along,
+    radius: float,
+    w: Array,
+    *,
+    tol: float,
+    max_iter: int,
+    rho: float = 0.5,
+    delta: float = 1e-4,
+    epsilon: float | None = None,
+    callback: Callable[[SimplexRecord], object] | None = None,
+    late: Callable[[], bool] = lambda: False,
+) -> SimplexSolution:
+    """From ``w`` on the simplex to a Frank-Wolfe gap of at most ``tol``.
+
+    ``epsilon``: also stop where the paper does, at (-g)^f . d <= epsilon.
+    """
+    began = time.perf_counter()
+    value, point = function.at(w)
+    g = function.gradient(point)
+    before: tuple[Array, Array, Array, float] | None = None  # w, g, d and |(-g)^f|^2 of the last step
+    records: list[SimplexRecord] = []
+    steps, unseen, least, status = 0, 0, math.inf, ""
+    while True:
+        down = feasible_direction(w, -g)
+        size = float(down @ down)
+        d = down
+        if before is not None and before[3] > 0 and np.array_equal(before[0] == 0, w == 0):
+            own, change, last = tangent(w, down), tangent(w, g - before[1]), tangent(w, before[2])
+            d = down - (own @ change) / before[3] * last + (own @ last) / before[3] * change
+        slope = float(down @ d)
+        gap = max(0.0, float(g @ w) - radius * float(g.min()))
+        records.append(
+            SimplexRecord(value, gap, int(np.count_nonzero(w)), time.perf_counter() - began, slope)
+        )
+        if callback is not None and callback(records[-1]):
+            status = "stopped"
+        elif gap <= tol:
+            status = "optimal"
+        elif epsilon is not None and slope <= epsilon:
+            status = "criterion"
+        elif steps >= max_iter:
+            status = "iteration limit"
+        elif late():
+            status = "time limit"
+        elif unseen >= _PATIENCE or not slope > 0.0:
+            status = "precision"
+        if status:
+            break
+        found = _line_search(function, radius, w, value, point, d, slope, rho, delta)
+        if found is None:
+            if d is down:
+                status = "precision"
+                break
+            before = None  # once more, along (-g)^f
+            records.pop()
+            continue
+        seen = value - found[1] > _ROUNDING * abs(value) or gap < 0.9 * least
+        unseen, least = 0 if seen else unseen + 1, min(least, gap)
+        before = (w, g, d, size)
+        w, value, point = found
+        steps += 1
+        if steps % _AFRESH == 0:
+            fresh, point = function.at(w)
+            value = min(value, fresh)
+        g = function.gradient(point)
+    used = np.flatnonzero(w).astype(np.int32)
+    return SimplexSolution(used, w[used], value, records[-1].gap, steps, status, tuple(records))
+
+
+def _line_search(
+    function: Along,
+    radius: float,
+    w: Array,
+    value: float,
+    point: Any,
+    d: Array,
+    slope: float,
+    rho: float,
+    delta: float,
+) -> tuple[Array, float, Any] | None:
+    """The next point, or None where no step along ``d`` lowers the value."""
+    bend, known = function.curvature(point, d)
+    falls = d < 0
+    limits = np.full(len(d), math.inf)
+    limits[falls] = -w[falls] / d[falls]
+    most = float(limits.min())
+    step = min(slope / bend if bend > 0 else math.inf, most)
+    if not 0.0 < step < math.inf:
+        return None
+    length = float(d @ d)
+    while True:
+        then = np.maximum(w + step * d, 0.0)
+        if step == most:
+            then[limits <= most] = 0.0
+        then *= radius / then.sum()
+        new, there = function.moved(point, then, known, step)
+        if new <= value - delta * step * step * length:
+            return then, new, there
+        if step * slope <= _SEEN * abs(value):
+            # the value does not show such a drop any more; the slope at the new point does
+            g = function.gradient(there)
+            if float((g - float(g @ then) / radius) @ d) <= 0.5 * slope:
+                return then, min(new, value), there
+        if step * slope <= _ROUNDING * _ROUNDING * abs(value):
+            return None
+        step *= rho

@@ -1,0 +1,265 @@
+"""Convex functions on the simplex {w >= 0, sum w = R}: columns in use, Newton steps on them, a certified gap.
+
+A round looks at all columns once. It gives the Frank-Wolfe gap ``g'w - R min_j g_j``, which no point of the
+simplex can be better by, and the columns with the least slope, which come into use. Newton steps on the
+columns in use, each a small quadratic on the simplex (kernels/simplex.cpp), lower the objective until a
+further look pays; columns that end at 0 go out.
+
+The soft margin of boosting is lse(-A w), the logarithm of the weighted sum of exp(-F_i) over the rows. With
+p_i proportional to the terms of that sum, its gradient is -A'p and its Hessian A'(diag p - p p')A: edges and
+the Gram matrix of the exponential loss, divided by its value.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost import _kernels
+from cardboost.dictionary.base import ColumnPool, Dictionary
+from cardboost.dictionary.columns import ColumnStore
+from cardboost.risk import EmpiricalRisk, RiskPoint
+
+Array = NDArray[np.float64]
+Columns = NDArray[np.int32]
+
+_NEW = 32  # columns that come into use after a look, at most
+_INNER = 20  # Newton steps between two looks
+_CLOSER = 0.05  # share of the last gap that is left on the columns in use before the next look
+_ROUNDING = 4e-15  # share of the objective below which a drop cannot be seen
+
+
+@dataclass(frozen=True)
+class SimplexRecord:
+    """A look at all columns. ``criterion``: the paper's (-g)^f.d, for the method that has it."""
+
+    objective: float
+    gap: float
+    support: int
+    seconds: float
+    criterion: float = math.nan
+
+
+@dataclass(frozen=True, eq=False)
+class SimplexSolution:
+    """``columns`` in use and their ``weights``. The optimum is within ``gap`` of ``objective``."""
+
+    columns: Columns
+    weights: Array
+    objective: float
+    gap: float
+    steps: int
+    status: str
+    history: tuple[SimplexRecord, ...]
+
+
+class Oracle(Protocol):
+    """A convex function of weights of columns; a point is whatever :meth:`at` gives."""
+
+    def at(self, columns: Columns, weights: Array) -> tuple[float, Any]:
+        """The value for these weights, all others 0, and the point for the other methods."""
+
+    def slopes(self, point: Any, columns: Columns) -> Array:
+        """The gradient on these columns."""
+
+    def hessian(self, point: Any, columns: Columns) -> Array:
+        """The Hessian on these columns."""
+
+    def search(self, point: Any, columns: Columns, most: int) -> tuple[Columns, float]:
+        """Columns of least slope that are not among these, and the least slope of all."""
+
+
+# ------------------------------------------------------------------------------------------------ soft margin
+
+
+def soft_point(risk: EmpiricalRisk, F: Array) -> tuple[float, RiskPoint]:
+    """lse(-F) with row weights that add up to 1, and the exponential loss there relative to its value's size:
+    nothing of it over- or underflows, however large the margins are."""
+    rows = np.empty((2, len(F)))
+    shift, loss, derivative, curvature, _, _, largest = risk.sums(F, rows)
+    value = loss / risk.weights.total
+    return shift + math.log(value), RiskPoint(risk, F, rows, value, 1.0, derivative, curvature, largest)
+
+
+class MatrixOracle:
+    """The soft margin over the columns of a store, y multiplied in."""
+
+    def __init__(self, store: ColumnStore, risk: EmpiricalRisk) -> None:
+        self.store, self.risk = store, risk
+        self.every = np.arange(len(store), dtype=np.int32)
+
+    def at(self, columns: Columns, weights: Array) -> tuple[float, RiskPoint]:
+        return soft_point(self.risk, self.store.margins(columns, weights))
+
+    def slopes(self, point: RiskPoint, columns: Columns) -> Array:
+        return -self.store.edges(columns, point) / point.value
+
+    def hessian(self, point: RiskPoint, columns: Columns) -> Array:
+        edges = self.store.edges(columns, point) / point.value
+        return self.store.gram(columns, columns, point) / point.value - np.outer(edges, edges)
+
+    def search(self, point: RiskPoint, columns: Columns, most: int) -> tuple[Columns, float]:
+        slopes = self.slopes(point, self.every)
+        return _least(slopes, columns, most)
+
+
+class DictionaryOracle:
+    """The soft margin over a dictionary, whose columns are generated; they count in the order of the pool."""
+
+    def __init__(self, dictionary: Dictionary, risk: EmpiricalRisk) -> None:
+        self.dictionary, self.risk = dictionary, risk
+        self.pool: ColumnPool = dictionary.pool()
+
+    def at(self, columns: Columns, weights: Array) -> tuple[float, RiskPoint]:
+        full = np.zeros(self.pool.n_columns)
+        full[columns] = weights
+        return soft_point(self.risk, self.pool.margins(full))
+
+    def slopes(self, point: RiskPoint, columns: Columns) -> Array:
+        return -self.pool.edges(point)[columns] / point.value
+
+    def hessian(self, point: RiskPoint, columns: Columns) -> Array:
+        edges = self.pool.edges(point)[columns] / point.value
+        gram = self.pool.gram(point, columns.astype(np.intp), exact=True)[:, columns]
+        return gram / point.value - np.outer(edges, edges)
+
+    def search(self, point: RiskPoint, columns: Columns, most: int) -> tuple[Columns, float]:
+        found = self.dictionary.best_columns(point, most, self.pool, "edge")
+        known = -self.pool.edges(point) / point.value
+        old, least = _least(known, columns, most)
+        first = self.pool.n_columns
+        self.pool.append(found.atoms)
+        new = np.arange(first, self.pool.n_columns, dtype=np.int32)
+        slopes = np.concatenate([known[old], -found.edges / point.value])
+        best = np.argsort(slopes, kind="stable")[:most]
+        return np.concatenate([old, new])[best], min(least, -found.bound / point.value)
+
+
+class FunctionOracle:
+    """A user's convex function of all weights: ``value_and_gradient(w)`` and ``hessian(w)``."""
+
+    def __init__(self, function: Any, n: int) -> None:
+        self.function, self.n = function, n
+
+    def at(self, columns: Columns, weights: Array) -> tuple[float, tuple[Array, Array]]:
+        full = np.zeros(self.n)
+        full[columns] = weights
+        value, gradient = self.function.value_and_gradient(full)
+        gradient = np.asarray(gradient, dtype=np.float64)
+        if gradient.shape != (self.n,) or not np.isfinite(gradient).all() or not math.isfinite(value):
+            raise ValueError(
+                "value_and_gradient must give a finite number and a finite gradient of all weights."
+            )
+        return float(value), (full, gradient)
+
+    def slopes(self, point: tuple[Array, Array], columns: Columns) -> Array:
+        return point[1][columns]
+
+    def hessian(self, point: tuple[Array, Array], columns: Columns) -> Array:
+        whole = np.asarray(self.function.hessian(point[0]), dtype=np.float64)
+        if whole.shape != (self.n, self.n) or not np.isfinite(whole).all():
+            raise ValueError("hessian must give a finite matrix over all weights.")
+        return np.ascontiguousarray(whole[np.ix_(columns, columns)])
+
+    def search(self, point: tuple[Array, Array], columns: Columns, most: int) -> tuple[Columns, float]:
+        return _least(point[1], columns, most)
+
+
+def _least(slopes: Array, columns: Columns, most: int) -> tuple[Columns, float]:
+    """The columns of least slope that are not among these, and the least slope of all."""
+    rest = slopes.copy()
+    rest[columns] = math.inf
+    if len(rest) > most:
+        near = np.argpartition(rest, most - 1)[:most]
+        near = near[np.lexsort((near, rest[near]))]
+    else:
+        near = np.argsort(rest, kind="stable")
+    near = near[rest[near] < math.inf]
+    return near.astype(np.int32), float(slopes.min(initial=math.inf))
+
+
+# ------------------------------------------------------------------------------------------------ Newton
+
+
+def newton_on_simplex(
+    oracle: Oracle,
+    radius: float,
+    start: tuple[Columns, Array],
+    *,
+    tol: float,
+    max_iter: int,
+    callback: Callable[[SimplexRecord], object] | None = None,
+    late: Callable[[], bool] = lambda: False,
+) -> SimplexSolution:
+    """From ``start``, columns with their weights, to a gap of at most ``tol``."""
+    began = time.perf_counter()
+    columns, weights = start
+    value, point = oracle.at(columns, weights)
+    records: list[SimplexRecord] = []
+    steps, stuck, gap, status = 0, 0, math.inf, ""
+    best, before = math.inf, math.inf  # the least gap of the last looks, and the objective at the last one
+    while not status:
+        more, least = oracle.search(point, columns, _NEW)
+        own = oracle.slopes(point, columns)
+        mean = float(own @ weights) / radius
+        gap = max(0.0, radius * (mean - min(least, float(own.min()))))
+        # near the optimum the objective no longer shows what is gained; the gap still does
+        moved = gap < 0.5 * best or before - value > _ROUNDING * abs(value)
+        stuck, best, before = 0 if moved else stuck + 1, min(best, gap), value
+        support = int(np.count_nonzero(weights))
+        records.append(SimplexRecord(value, gap, support, time.perf_counter() - began))
+        if callback is not None and callback(records[-1]):
+            status = "stopped"
+        elif gap <= tol:
+            status = "optimal"
+        elif steps >= max_iter:
+            status = "iteration limit"
+        elif stuck >= 3:
+            status = "precision"
+        elif late():
+            status = "time limit"
+        if status:
+            break
+        used = weights > 0
+        more = more[oracle.slopes(point, more) < mean] if len(more) else more
+        columns = np.concatenate([columns[used], more]).astype(np.int32)
+        weights = np.concatenate([weights[used], np.zeros(len(more))])
+        goal = max(_CLOSER * gap, 0.2 * tol)
+        for _ in range(min(_INNER, max_iter - steps)):
+            taken, weights, value, point = _step(oracle, radius, columns, weights, value, point, goal)
+            steps += taken
+            if not taken or late():
+                break
+    used = weights > 0
+    return SimplexSolution(columns[used], weights[used], value, gap, steps, status, tuple(records))
+
+
+def _step(
+    oracle: Oracle, radius: float, columns: Columns, weights: Array, value: float, point: Any, goal: float
+) -> tuple[int, Array, float, Any]:
+    """One Newton step on these columns, or none (0) where their own gap is no more than ``goal``."""
+    slopes = oracle.slopes(point, columns)
+    gap = float(slopes @ weights) - radius * float(slopes.min())
+    if gap <= goal:
+        return 0, weights, value, point
+    hessian = oracle.hessian(point, columns)
+    target, drop, _ = _kernels.minimise_on_simplex(
+        hessian, slopes, weights, 1e-3 * gap / radius, 20 + 4 * len(columns)
+    )
+    target *= radius / target.sum()
+    if not drop > 0.0:
+        return 0, weights, value, point
+    part = 1.0
+    while part > 1e-9:
+        trial = target if part == 1.0 else weights + part * (target - weights)
+        then, there = oracle.at(columns, trial)
+        if then <= value - 1e-4 * part * drop + _ROUNDING * abs(value):
+            return 1, trial, min(then, value), there
+        part *= 0.5
+    return 0, weights, value, point
