@@ -586,9 +586,8 @@ def report(runs: dict[tuple[str, int], dict]) -> None:
                 ]
                 each.append(f"{who} {np.median(known) if known else 0:.2f} ({len(known)} of {len(runs)})")
             every = np.median([ratio(own, choice, measure) for own in runs.values()])
-            print(
-                f"Median ratio to the smallest peer {every:.2f}; to each where it is accurate enough: {', '.join(each)}"
-            )
+            print(f"Median ratio to the smallest peer {every:.2f}")
+            print(f"to each, where it is accurate enough: {', '.join(each)}")
 
 
 def main() -> None:
