@@ -579,12 +579,15 @@ def report(runs: dict[tuple[str, int], dict]) -> None:
                 )
             more = (["same rule"], []) if by_test else ([], ["any"])
             print_table(["data", "card", OURS, *more[0], *PEERS, "ratio", *more[1]], rows)
-            each = [
-                f"{who} {np.median([ratio(own, choice, measure, who) for own in runs.values()]):.2f}"
-                for who in PEERS
-            ]
+            each = []
+            for who in PEERS:
+                known = [
+                    own for own in (ratio(run, choice, measure, who) for run in runs.values()) if own > 0
+                ]
+                each.append(f"{who} {np.median(known) if known else 0:.2f} ({len(known)} of {len(runs)})")
             every = np.median([ratio(own, choice, measure) for own in runs.values()])
-            print(f"Median ratio to the smallest peer {every:.2f}; to each: {', '.join(each)} (0: none)")
+            print(f"Median ratio to the smallest peer {every:.2f}")
+            print(f"to each, where it is accurate enough: {', '.join(each)}")
 
 
 def main() -> None:
