@@ -25,8 +25,13 @@ double minimise_on_simplex(int n, const double* q, const double* gradient, const
     std::vector<double> matrix(static_cast<size_t>(n) * n), held(n), along(n), step(n);
     std::vector<int> in;
     std::copy(x0, x0 + n, x);
-    for (int j = 0; j < n; ++j)
+    double radius = 0.0, start = 0.0;
+    for (int j = 0; j < n; ++j) {
         if (x[j] > 0.0) in.push_back(j);
+        radius += x[j];
+        start += x[j] * gradient[j];
+    }
+    start = radius > 0.0 ? start / radius : 0.0;  // the mean slope, which no step along the simplex sees
     auto row = [&](int j) { return q + static_cast<size_t>(j) * n; };
     auto move = [&](int j, double to) {
         add_row(n, to - x[j], row(j), r.data());
@@ -60,12 +65,19 @@ double minimise_on_simplex(int n, const double* q, const double* gradient, const
             }
         }
         const bool downhill = slope < 0.0 && one > 0.0;
-        if (downhill)
-            for (int a = 0; a < f; ++a)
-                if (a != blocking) move(in[a], std::max(0.0, x[in[a]] + length * step[a]));
+        if (downhill) {
+            int largest = in[0];
+            double others = 0.0;
+            for (int a = 0; a < f; ++a) {
+                move(in[a], a == blocking ? 0.0 : std::max(0.0, x[in[a]] + length * step[a]));
+                if (x[in[a]] > x[largest]) largest = in[a];
+            }
+            for (int j : in)
+                if (j != largest) others += x[j];
+            move(largest, std::max(0.0, radius - others));  // what rounding has done to the sum
+        }
         if (downhill && blocking >= 0) {
             const int gone = in[blocking];
-            move(gone, 0.0);
             in.erase(in.begin() + blocking);
             // what has come in and goes out at once would come in again
             if (gone == last || count++ >= most_changes) break;
@@ -92,7 +104,7 @@ double minimise_on_simplex(int n, const double* q, const double* gradient, const
     }
     *changes = count;
     double drop = 0.0;
-    for (int j = 0; j < n; ++j) drop -= 0.5 * (gradient[j] + r[j]) * (x[j] - x0[j]);
+    for (int j = 0; j < n; ++j) drop -= 0.5 * ((gradient[j] - start) + (r[j] - start)) * (x[j] - x0[j]);
     return drop;
 }
 

@@ -44,7 +44,9 @@ MAY_IMPORT = {
     "certificate.checker_format": set(),
     "model": {"_kernels", "losses", "data", "outputs"},
     "boosting": GROUND | MIDDLE | {"model", "outputs"},
-    "solvers": GROUND | MIDDLE | {"boosting", "threads", "validation"},
+    "matrix": {"data", "dictionary", "master.problem"},
+    "on_simplex": GROUND | {"dictionary", "master", "matrix", "threads", "validation"},
+    "solvers": GROUND | MIDDLE | {"boosting", "matrix", "on_simplex", "threads", "validation"},
     "thinning": {"boosting", "losses", "outputs", "threads", "validation"},
     "estimators": GROUND
     | {

@@ -21,16 +21,21 @@ from cardboost.certificate.bounds import dual_bound, guarantee
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import data_digest
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, write_certificate
-from cardboost.data.weights import RowWeights
 from cardboost.dictionary.columns import ColumnStore, MatrixPool
-from cardboost.dictionary.signs import SignMatrix
 from cardboost.losses import get_loss
 from cardboost.master.lbfgs import ProjectedLbfgs
 from cardboost.master.newton import Master
 from cardboost.master.problem import Prices
+from cardboost.matrix import MatrixProblem, check_matrix
+from cardboost.on_simplex import SimplexResult, minimize_on_simplex
 from cardboost.risk import EmpiricalRisk, RiskPoint
 from cardboost.threads import usable_threads
 from cardboost.validation import number, whole
+
+__all__ = [
+    "SelectionResult", "SimplexResult", "SolverResult",
+    "minimize_l1", "minimize_on_simplex", "select_columns",
+]  # fmt: skip
 
 Array = NDArray[np.float64]
 
@@ -76,23 +81,6 @@ class SelectionResult:
     tabu: TabuResult | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class _Matrix:
-    """A checked problem on a matrix; rows without weight are gone. ``signs``: A packed, if wanted and +-1."""
-
-    A: NDArray[Any]
-    weights: RowWeights
-    l1: Array
-    l2: Array
-    l0: Array
-    max_weight: Array
-    signs: SignMatrix | None
-
-    def prices(self, which: NDArray[np.int32]) -> Prices:
-        charged = np.ones(len(which), dtype=bool)
-        return Prices(self.l1[which], self.l2[which], self.l0[which], self.max_weight[which], charged)
-
-
 def minimize_l1(
     A: ArrayLike,
     l1: ArrayLike,
@@ -120,7 +108,7 @@ def minimize_l1(
     (True, array([0.805, 0.805]))
     """
     kind = get_loss(loss)
-    problem = _check_matrix(A, l1, l2, 0.0, max_weight, sample_weight, pack=True)
+    problem = check_matrix(A, l1, l2, 0.0, max_weight, sample_weight, pack=True)
     tol, max_iter = number("tol", tol, 0.0), whole("max_iter", max_iter, 0)
     threads = usable_threads(n_jobs)
     risk = EmpiricalRisk(kind, problem.weights, None, threads)
@@ -184,7 +172,9 @@ class _Progress:
         return "iteration limit" if self.steps >= self.max_iter else None
 
 
-def _working_set(problem: _Matrix, risk: EmpiricalRisk, progress: _Progress) -> tuple[Array, RiskPoint, str]:
+def _working_set(
+    problem: MatrixProblem, risk: EmpiricalRisk, progress: _Progress
+) -> tuple[Array, RiskPoint, str]:
     """Alternate between one look at all columns and Newton steps on those in use."""
     store = ColumnStore(np.ascontiguousarray(problem.A.T), risk.threads)
     everything = np.arange(len(store), dtype=np.int32)
@@ -219,7 +209,9 @@ def _working_set(problem: _Matrix, risk: EmpiricalRisk, progress: _Progress) -> 
             return x, point, "precision"
 
 
-def _all_columns(problem: _Matrix, risk: EmpiricalRisk, progress: _Progress) -> tuple[Array, RiskPoint, str]:
+def _all_columns(
+    problem: MatrixProblem, risk: EmpiricalRisk, progress: _Progress
+) -> tuple[Array, RiskPoint, str]:
     """Quasi-Newton steps on all columns; for l2 > 0, where the optimum may use very many of them."""
     n = problem.A.shape[1]
     prices = problem.prices(np.arange(n, dtype=np.int32))
@@ -289,7 +281,7 @@ def select_columns(
     """
     check_method("method", method)
     kind = get_loss(loss)
-    problem = _check_matrix(A, l1, l2, l0, max_weight, sample_weight)
+    problem = check_matrix(A, l1, l2, l0, max_weight, sample_weight)
     n = problem.A.shape[1]
     max_terms = None if max_terms is None else whole("max_terms", max_terms, 0)
     check_bits(bits)
@@ -357,7 +349,7 @@ def _matrix_certificate(
     return write_certificate(problem, weights, objective, (0.0, null), bounds)
 
 
-def _distinct_columns(problem: _Matrix) -> NDArray[np.int32]:
+def _distinct_columns(problem: MatrixProblem) -> NDArray[np.int32]:
     """Of identical columns, those that no other one undercuts in every price and the box."""
     usable = np.flatnonzero(problem.max_weight > 0)
     group = equal_columns(problem.A[:, usable])
@@ -372,65 +364,3 @@ def _distinct_columns(problem: _Matrix) -> NDArray[np.int32]:
             rivals.append(int(k))
             kept.append(int(usable[k]))
     return np.sort(np.array(kept, dtype=np.int32))
-
-
-def _check_matrix(
-    A: ArrayLike,
-    l1: ArrayLike,
-    l2: ArrayLike,
-    l0: ArrayLike,
-    max_weight: ArrayLike | None,
-    sample_weight: ArrayLike | None,
-    pack: bool = False,
-) -> _Matrix:
-    try:
-        matrix = np.asarray(A)
-    except ValueError as error:
-        raise ValueError(f"A is not a matrix: its rows differ in length ({error}).") from error
-    if matrix.dtype.kind not in "fiub":
-        raise ValueError(f"A must hold numbers; found {matrix.dtype}.")
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ValueError(
-            f"A must have two dimensions and at least one row and one column; found {matrix.shape}."
-        )
-    curve = _per_column("l2", l2, matrix.shape[1])
-    signs = SignMatrix.pack(matrix) if pack and (curve > 0).all() else None
-    if signs is None and matrix.dtype.kind == "f" and not np.isfinite(matrix).all():
-        raise ValueError("A contains NaN or infinity.")
-    m, n = matrix.shape
-    weight = None
-    if sample_weight is not None:
-        try:
-            weight = np.asarray(sample_weight, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"sample_weight must hold {m} numbers: {error}.") from error
-        if weight.shape != (m,) or not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
-            raise ValueError(f"sample_weight must hold {m} finite numbers of at least 0, not all 0.")
-        if not (weight > 0).all():
-            matrix, weight = matrix[weight > 0], weight[weight > 0]
-            m = len(weight)
-            signs = None if signs is None else SignMatrix.pack(matrix)
-    box = np.inf if max_weight is None else max_weight
-    return _Matrix(
-        matrix,
-        RowWeights.make(m, weight),
-        _per_column("l1", l1, n),
-        curve,
-        _per_column("l0", l0, n),
-        _per_column("max_weight", box, n, infinite=True),
-        signs,
-    )
-
-
-def _per_column(name: str, value: ArrayLike, n: int, infinite: bool = False) -> Array:
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be a number or one number per column; got {value!r}.") from error
-    if array.shape not in ((), (n,)):
-        raise ValueError(f"{name} must be a number or an array of {n} numbers; found shape {array.shape}.")
-    if np.isnan(array).any() or (array < 0).any() or (not infinite and np.isinf(array).any()):
-        raise ValueError(f"{name} must be at least 0 and finite; got {value!r}.")
-    if name == "max_weight" and array.shape == () and array == 0:
-        raise ValueError("max_weight must be above 0.")
-    return np.array(np.broadcast_to(array, (n,)))

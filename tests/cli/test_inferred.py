@@ -124,7 +124,8 @@ def test_json_has_everything_a_script_needs(path, capsys):
     assert main(["fit", path, *WORDS, "--json", "--holdout", "0.25"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert set(result) == {
-        "cardboost", "terms", "features_used", "classes", "objective", "null_objective", "status", "bounds",
+        "cardboost", "terms", "points", "features_used", "classes", "objective", "null_objective", "status",
+        "bounds",
         "scope", "lower_bound", "guarantee", "scores", "stopped_because", "interrupted", "seconds",
         "parameters", "data", "columns", "card", "header", "files",
     }  # fmt: skip

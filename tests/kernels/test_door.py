@@ -85,6 +85,9 @@ RIGHT = {
         "q": np.eye(2), "gradient": V2, "x0": V2, "slope": V2, "knee": V2, "curve": V2, "upper": V2,
         "tolerance": 1e-9, "max_iterations": 5,
     },
+    "minimise_on_simplex": {
+        "q": np.eye(2), "gradient": V2, "x0": np.ones(2), "tolerance": 1e-9, "most_changes": 5,
+    },
     "score_supports": {
         "q": np.eye(2), "gradient": V2, "x0": V2, "slope": V2, "curve": V2, "upper": V2, "tolerance": 1e-9,
         "members": np.array([0, 1, 1], np.int32), "offsets": np.array([0, 2, 3]), "threads": 1,
@@ -238,6 +241,11 @@ WRONG = [
     ("minimise_quadratic", "q", np.zeros((2, 3))),
     *[("minimise_quadratic", name, np.zeros(3)) for name in ("gradient", "x0", "slope", "knee")],
     *[("minimise_quadratic", name, np.zeros(3)) for name in ("curve", "upper")],
+    ("minimise_on_simplex", "q", np.eye(3)),
+    ("minimise_on_simplex", "q", np.zeros((2, 3))),
+    *[("minimise_on_simplex", name, np.zeros(3)) for name in ("gradient", "x0")],
+    ("minimise_on_simplex", "x0", np.array([1.0, -0.5])),
+    ("minimise_on_simplex", "x0", np.array([1.0, np.nan])),
     ("score_supports", "q", np.eye(3)),
     *[("score_supports", name, np.zeros(3)) for name in ("gradient", "x0", "slope", "curve", "upper")],
     ("score_supports", "members", np.array([0, 1, 2], np.int32)),

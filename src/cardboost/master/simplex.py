@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,6 +32,10 @@ Columns = NDArray[np.int32]
 _NEW = 32  # columns that come into use after a look, at most
 _INNER = 20  # Newton steps between two looks
 _CLOSER = 0.05  # share of the last gap that is left on the columns in use before the next look
+_DIRECT = 64.0  # radius up to which there is no way through smaller ones
+_FACTOR = 4.0  # from one radius to the next
+_ON_THE_WAY = 0.5  # gap at the smaller radii
+_LIFT = 1e-12  # share of the mean curvature that is added to it
 _ROUNDING = 4e-15  # share of the objective below which a drop cannot be seen
 
 
@@ -240,6 +244,32 @@ def newton_on_simplex(
     return SimplexSolution(columns[used], weights[used], value, gap, steps, status, tuple(records))
 
 
+def newton_by_radius(
+    oracle: Oracle, radius: float, start: tuple[Columns, Array], *, tol: float, max_iter: int, **options: Any
+) -> SimplexSolution:
+    """The same, through smaller radii first if this one is large.
+
+    Weights of a large sum put nearly all of p on a few rows, where the quadratic model is good for short steps
+    only; the solution of a smaller radius, scaled up, is close.
+    """
+    columns, weights = start
+    radii = [radius]
+    while radii[-1] > _DIRECT:
+        radii.append(radii[-1] / _FACTOR)
+    steps = 0
+    for own in radii[:0:-1]:
+        weights = weights * (own / weights.sum())
+        found = newton_on_simplex(
+            oracle, own, (columns, weights), tol=_ON_THE_WAY, max_iter=max(0, max_iter - steps)
+        )
+        columns, weights, steps = found.columns, found.weights, steps + found.steps
+    weights = weights * (radius / weights.sum())
+    found = newton_on_simplex(
+        oracle, radius, (columns, weights), tol=tol, max_iter=max(0, max_iter - steps), **options
+    )
+    return replace(found, steps=steps + found.steps)
+
+
 def _step(
     oracle: Oracle, radius: float, columns: Columns, weights: Array, value: float, point: Any, goal: float
 ) -> tuple[int, Array, float, Any]:
@@ -249,17 +279,20 @@ def _step(
     if gap <= goal:
         return 0, weights, value, point
     hessian = oracle.hessian(point, columns)
+    # where the function is flat along some direction, a little curvature says how far to go
+    lift = _LIFT * (float(np.trace(hessian)) / len(columns) + gap / radius**2)
+    hessian[np.diag_indices(len(columns))] += lift
     target, drop, _ = _kernels.minimise_on_simplex(
         hessian, slopes, weights, 1e-3 * gap / radius, 20 + 4 * len(columns)
     )
-    target *= radius / target.sum()
-    if not drop > 0.0:
+    if not target.any() or np.array_equal(target, weights):
         return 0, weights, value, point
+    target *= radius / target.sum()
     part = 1.0
     while part > 1e-9:
         trial = target if part == 1.0 else weights + part * (target - weights)
         then, there = oracle.at(columns, trial)
-        if then <= value - 1e-4 * part * drop + _ROUNDING * abs(value):
+        if then <= value - 1e-4 * part * max(drop, 0.0) + _ROUNDING * abs(value):
             return 1, trial, min(then, value), there
         part *= 0.5
     return 0, weights, value, point
