@@ -14,6 +14,7 @@ import pytest
 from cardboost import load_model
 from cardboost.cli.main import main
 from cardboost.export.budget import c_size
+from cardboost.export.integer_model import IntegerModel
 from cardboost.export.measure import TARGETS
 
 QUICK = ["--max-terms", "5", "--hot-start", "10", "--threads", "1"]
@@ -109,3 +110,16 @@ def test_a_plain_run_has_no_points(data: str, capsys: Any) -> None:
 def test_little_time_is_enough_for_points(data: str, capsys: Any) -> None:
     assert fit(capsys, data, "--points", "5", "--time", "0.01")[0] == 0
     assert main(["certify", "run/model.json", data, "--target", "state"]) == 0
+
+
+def test_the_header_says_how_its_score_is_related_to_the_card(data: str, capsys: Any) -> None:
+    assert fit(capsys, data, "--points", "6")[0] == 0
+    model = load_model("run/model.json")
+    header = " ".join(Path("run/card.h").read_text(encoding="ascii").replace("*", " ").split())
+    found = re.search(r"where it begins at 0, is the score plus (-?\d+)\.", header)
+    assert found is not None
+    whole = IntegerModel.from_ensemble(model.ensemble)
+    rows = np.round(np.random.default_rng(1).normal(size=(200, 4)), 2)
+    rows[::7, 0] = np.nan
+    codes = whole.encode(rows[:, list(model.ensemble.features_used)])
+    assert (whole.decision_function(codes) + int(found[1]) == model.scorecard().total(rows)).all()

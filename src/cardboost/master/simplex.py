@@ -249,8 +249,8 @@ def newton_by_radius(
 ) -> SimplexSolution:
     """The same, through smaller radii first if this one is large.
 
-    Weights of a large sum put nearly all of p on a few rows, where the quadratic model is good for short steps
-    only; the solution of a smaller radius, scaled up, is close.
+    Weights of a large sum put nearly all of p on a few rows, where the quadratic model is good for short
+    steps only; the solution of a smaller radius, scaled up, is close.
     """
     columns, weights = start
     radii = [radius]
