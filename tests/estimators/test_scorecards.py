@@ -172,13 +172,13 @@ def test_a_budget_of_bytes_takes_the_largest_card_that_fits() -> None:
     model = CardBoostClassifier(max_terms=8, hot_start=16, selector="polish").fit(X, y)
     whole = model.scorecard(5)
     assert model.scorecard(5, max_bytes=10_000).ensemble == whole.ensemble
-    budget = c_size(whole.ensemble) - 1
+    budget = c_size(whole.ensemble) + 3
     card = model.scorecard(5, max_bytes=budget)
-    assert c_size(card.ensemble) <= budget
+    assert c_size(card.ensemble) + 4 <= budget
     assert card.n_terms < whole.n_terms
     assert card.certificate.verify(X, y)
     one_more = model.scorecard(5, max_terms=card.n_terms + 1)
-    assert c_size(one_more.ensemble) > budget or one_more.n_terms == card.n_terms
+    assert c_size(one_more.ensemble) + 4 > budget or one_more.n_terms == card.n_terms
     with pytest.raises(ValueError, match="no card fits into 3 bytes"):
         model.scorecard(max_bytes=3)
     with pytest.raises(ValueError, match="max_bytes"):

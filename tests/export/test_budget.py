@@ -42,11 +42,21 @@ def drawn(seed: int, style: str) -> Ensemble:
 
 
 @pytest.mark.parametrize("style", STYLES)
+def test_the_estimate_is_an_upper_bound(style):
+    check_estimates(style, "auto", range(2))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("layout", ["auto", "table", "ifs"])
-def test_the_estimate_is_an_upper_bound(style, layout):
+def test_the_estimate_of_every_layout(style, layout):
+    check_estimates(style, layout, range(2, 8))
+
+
+def check_estimates(style, layout, seeds):
     if shutil.which("arm-none-eabi-gcc") is None:
         pytest.skip(WITHOUT)
-    for seed in range(6):
+    for seed in seeds:
         ensemble = drawn(seed, style)
         for options in ({"missing": False}, {}):
             options |= {"layout": layout, "exact": False}

@@ -14,6 +14,7 @@ from cardboost.validation import number, whole
 
 DEFAULT = (-10, 10)
 MOST = 10_000  # points of a term
+_SPARE = 4  # bytes that a compiler may need beyond the estimate
 _BYTES_OF_TERM = 24  # in C, at least as many as a term on numbers takes
 
 
@@ -62,7 +63,7 @@ def _within(budget: int, card: Callable[[int | None], Scorecard], limit: int | N
     from cardboost.export.budget import c_size
 
     found = card(limit)
-    while (size := c_size(found.ensemble)) > budget:
+    while (size := c_size(found.ensemble) + _SPARE) > budget:
         fewer = found.n_terms - max(1, (size - budget) // _BYTES_OF_TERM)
         if found.n_terms <= 1:
             raise ValueError(f"max_bytes: no card fits into {budget} bytes; one term takes {size}.")
