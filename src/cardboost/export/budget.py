@@ -11,8 +11,8 @@ def c_size(ensemble: Any, *, compiled: bool = False, **options: Any) -> int:
     """Bytes of code and tables on a Cortex-M0 with -Os, of the function that decides.
 
     Options are those of ``c_model``, but ``number`` is "int16" if it is not given. The estimate is the same
-    everywhere, needs no compiler and is an upper bound to within four bytes. ``compiled``: what ``arm-none-eabi-gcc``
-    makes of it, helpers included; without that compiler it is an error.
+    everywhere, needs no compiler and is an upper bound to within four bytes. ``compiled``: what
+    ``arm-none-eabi-gcc`` makes of it, helpers included; without that compiler it is an error.
     """
     if not isinstance(compiled, bool):
         raise ValueError(f"compiled: expected True or False, found {compiled!r}.")
