@@ -65,7 +65,14 @@ def test_there_are_pages_with_code():
     assert {"README.md", "docs/certificate.md"} <= set(map(relative, WITH_CODE))
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=relative)
+SLOW = {"docs/estimators.md", "docs/scorecards.md", "docs/certificate.md"}
+PAGES_TO_RUN = [
+    pytest.param(page, id=relative(page), marks=[pytest.mark.long] if relative(page) in SLOW else [])
+    for page in WITH_CODE
+]
+
+
+@pytest.mark.parametrize("page", PAGES_TO_RUN)
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = run_page(page)

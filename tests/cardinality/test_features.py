@@ -349,6 +349,7 @@ def solve_stumps(seed):
     return found.objective - optimum
 
 
+@pytest.mark.long
 def test_bounds_and_objectives_enclose_the_optimum_of_stumps():
     misses = [solve_stumps(seed) for seed in range(15)]
     assert np.mean([miss <= 1e-6 for miss in misses]) >= 0.9

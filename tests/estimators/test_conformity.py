@@ -93,6 +93,7 @@ def test_copies_and_pickles_predict_alike():
         assert other.certificate_.verify(X, y)
 
 
+@pytest.mark.long
 def test_skops_round_trip():
     io = pytest.importorskip("skops.io")
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
