@@ -88,7 +88,7 @@ rules = st.sampled_from(
     st.integers(0, 2**32), st.sampled_from(sorted(ALL)), rules, st.booleans(),
     st.sampled_from(["none", "counts", "real"]), st.sampled_from(["edge", "gain"]),
 )  # fmt: skip
-@settings(max_examples=25)
+@settings(max_examples=45)
 def test_reaches_the_optimum_over_all_stumps(seed, loss, rule, intercept, weighting, criterion):
     dictionary, risk = setting(seed, loss, intercept, weighting)
     a = all_columns(dictionary)
