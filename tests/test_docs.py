@@ -65,7 +65,7 @@ def test_there_are_pages_with_code():
     assert {"README.md", "docs/certificate.md"} <= set(map(relative, WITH_CODE))
 
 
-SLOW = {"docs/estimators.md", "docs/scorecards.md", "docs/certificate.md"}
+SLOW = {"README.md", "docs/estimators.md", "docs/scorecards.md", "docs/certificate.md"}
 PAGES_TO_RUN = [
     pytest.param(page, id=relative(page), marks=[pytest.mark.long] if relative(page) in SLOW else [])
     for page in WITH_CODE
