@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+from cross import cross_tool
 from exported import fixed_models, random_ensemble, random_multiclass, stumps
 
 from cardboost.export.budget import c_size
@@ -14,7 +15,6 @@ from cardboost.model import Ensemble, Term
 
 STYLES = ("small", "whole", "tenths", "sixteenths")
 ROOM = 4  # bytes that the compiler may need more
-WITHOUT = "arm-none-eabi-gcc is not installed: estimates are compared with it only where it is"
 
 
 def drawn(seed: int, style: str) -> Ensemble:
@@ -54,8 +54,7 @@ def test_the_estimate_of_every_layout(style, layout):
 
 
 def check_estimates(style, layout, seeds):
-    if shutil.which("arm-none-eabi-gcc") is None:
-        pytest.skip(WITHOUT)
+    cross_tool("arm-none-eabi-gcc")
     for seed in seeds:
         ensemble = drawn(seed, style)
         for options in ({"missing": False}, {}):
@@ -69,8 +68,7 @@ def check_estimates(style, layout, seeds):
 
 @pytest.mark.long
 def test_the_estimate_of_other_headers():
-    if shutil.which("arm-none-eabi-gcc") is None:
-        pytest.skip(WITHOUT)
+    cross_tool("arm-none-eabi-gcc")
     models = [random_ensemble(seed, terms) for seed, terms in enumerate((3, 6, 12, 25, 60))]
     models += [random_multiclass(seed, classes) for seed, classes in enumerate((3, 4, 5))]
     for ensemble in models:

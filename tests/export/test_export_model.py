@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import numpy as np
 import pytest
+from cross import cross_tool
 from exported import random_ensemble, random_multiclass, stumps, tool
 from sklearn.tree import DecisionTreeClassifier
 
@@ -201,8 +201,7 @@ def test_sizes_on_this_computer(monkeypatch):
 
 
 def test_sizes_on_a_cortex_m0(saved, capsys, monkeypatch):
-    if shutil.which("arm-none-eabi-gcc") is None:
-        pytest.skip("arm-none-eabi-gcc is not installed: sizes are shown only where it is")
+    cross_tool("arm-none-eabi-gcc")
     monkeypatch.setattr(measuring, "TARGETS", TARGETS[:1])
     ensemble = stumps(
         *((k, 10.0 * k + 0.5, 1.0 + k / 8) for k in range(10)), intercept=0.1, missing_left=True

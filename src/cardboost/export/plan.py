@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.model.ensemble import Ensemble
+from cardboost.model.ensemble import LOG_ODDS, Ensemble
 from cardboost.model.multiclass import MulticlassEnsemble
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Plan:
     @property
     def probability_factor(self) -> float | None:
         """f in the probability 1 / (1 + exp(-f score)) of a class."""
-        return {"logistic": 1.0, "exponential": 2.0}.get(self.loss)
+        return LOG_ODDS.get(self.loss)
 
     def words(self) -> str:
         """What the model is, for a comment."""

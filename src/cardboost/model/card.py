@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cardboost.losses import get_loss
 from cardboost.model.card_rows import MEANING, fit_notes, interval_rows, label_rows
 from cardboost.model.card_text import Points, bar, class_names, paragraph, wrapped
-from cardboost.model.ensemble import Ensemble
+from cardboost.model.ensemble import LOG_ODDS, Ensemble
 from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.model.terms import StepFunction
 
@@ -17,7 +17,7 @@ _COLUMN = 28  # characters for intervals and labels, where a page has them
 _NARROWEST_LIST = 20  # of labels, for the sake of bars
 _LONGEST_BAR = 10  # characters on one side of the axis
 _SHORTEST_BAR = 3  # with less room than this there are no bars
-_PROBABILITY = {"logistic": (1, "1 / (1 + exp(-score))"), "exponential": (2, "1 / (1 + exp(-2 score))")}
+_PROBABILITY = {"logistic": "1 / (1 + exp(-score))", "exponential": "1 / (1 + exp(-2 score))"}
 
 
 def render_card(
@@ -68,7 +68,7 @@ def _sections(
         "score of a class = intercept + the value of one line per feature of its section",
         *sheet.meanings(),
         "the class with the highest score is predicted; of equal scores, the first",
-        f"share of a class = {_PROBABILITY[ensemble.loss][1]}",
+        f"share of a class = {_PROBABILITY[ensemble.loss]}",
         "probability of a class = its share divided by the sum of all shares",
     ]
     reach = max(abs(end) for own in ensemble.ensembles for end in _range(own))
@@ -162,7 +162,7 @@ def _reading(ensemble: Ensemble, sheet: _Sheet, width: int) -> list[str]:
         "score = intercept + the value of one line per feature",
         *sheet.meanings(),
         f"score above 0 means class {positive}, otherwise class {negative}",
-        f"probability of {positive} = {_PROBABILITY[ensemble.loss][1]}",
+        f"probability of {positive} = {_PROBABILITY[ensemble.loss]}",
         f"scores run from {lowest} to {highest}" if ensemble.terms else f"every score is {lowest}",
     ]
     reach = max(map(abs, _range(ensemble)))
@@ -180,7 +180,7 @@ def _range(ensemble: Ensemble) -> tuple[float, float]:
 
 def _probabilities(loss: str, reach: float, width: int, name: str) -> list[str]:
     """Scores and what they mean, in two lines."""
-    factor = _PROBABILITY[loss][0]
+    factor = LOG_ODDS[loss]
     reach = min(reach * factor, 4.0)
     step_size = next(s for s in (0.05, 0.1, 0.2, 0.5, 1.0) if 4 * s >= reach) / factor
     count = min(4, (width - 13 - 7) // 14)  # scores on each side of 0, seven characters each

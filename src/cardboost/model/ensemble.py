@@ -28,6 +28,8 @@ __all__ = ["Ensemble", "StepFunction", "Term"]
 
 Kind = Literal["binary", "multiclass", "regression"]
 REGRESSION_LOSSES = frozenset({"squared"})
+#: a score of f means log-odds of this times f
+LOG_ODDS = {"logistic": 1.0, "exponential": 2.0}
 MAX_POINTS = 2**20  # of a term
 CLASSIFICATION_LOSSES = frozenset(LOSSES) - REGRESSION_LOSSES
 

@@ -24,11 +24,9 @@ from cardboost.model.card_rows import interval_rows, label_rows
 from cardboost.model.card_text import Points as NumberFormat
 from cardboost.model.card_text import category_names
 from cardboost.model.checks import fault, number
-from cardboost.model.ensemble import Ensemble
+from cardboost.model.ensemble import LOG_ODDS, Ensemble
 from cardboost.model.terms import StepFunction
 
-#: a score of f means log-odds of this times f
-LOG_ODDS = {"logistic": 1.0, "exponential": 2.0}
 _ALL_TOTALS = 30  # that a table lists one by one
 _ROOM = 200  # characters of a line of labels, of which a feature has a dozen
 

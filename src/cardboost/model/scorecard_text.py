@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cardboost.model.card_rows import MEANING
 from cardboost.model.card_text import class_names, pack, paragraph, printable, wrapped
-from cardboost.model.scorecard import LOG_ODDS
+from cardboost.model.ensemble import LOG_ODDS
 
 if TYPE_CHECKING:
     from cardboost.model.scorecard import Scorecard, Section
