@@ -95,16 +95,15 @@ def minimize_on_simplex(
             raise ValueError("epsilon is the criterion of method='mprp'.")
     oracle, n, offset = _oracle(A, sample_weight, x0, n_jobs)
     start = _start(oracle, n, radius, x0)
+    watch = None if callback is None else lambda record, columns, weights: callback(record)
     if method == "newton":
         used = np.flatnonzero(start).astype(np.int32)
-        found = newton_by_radius(
-            oracle, radius, (used, start[used]), tol=tol, max_iter=most, callback=callback
-        )
+        found = newton_by_radius(oracle, radius, (used, start[used]), tol=tol, max_iter=most, callback=watch)
     else:
         along = MatrixAlong(oracle) if isinstance(oracle, MatrixOracle) else FunctionAlong(oracle)
         found = mprp_on_simplex(
             along, radius, start,
-            tol=tol, max_iter=most, rho=rho, delta=delta, epsilon=epsilon, callback=callback,
+            tol=tol, max_iter=most, rho=rho, delta=delta, epsilon=epsilon, callback=watch,
         )  # fmt: skip
     return _result(found, n, offset, tol, epsilon)
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from cardboost.boosting.path import ModelFrame
-from cardboost.boosting.training import DataFacts, TrainingSettings, TrainingTask, train
+from cardboost.boosting.proof import DataFacts
+from cardboost.boosting.training import TrainingSettings, TrainingTask, train
 from cardboost.cardinality.deepening import deepen
 from cardboost.cardinality.polish import polish
 from cardboost.cardinality.problem import CardinalityProblem

@@ -26,6 +26,8 @@ STATUS = {
     "column limit": "the limit on columns was reached",
     "exhausted": "the search found no further column with an edge above its price",
     "stagnant": "many rounds in a row changed nothing",
+    "iteration limit": "max_iter was reached",
+    "precision": "no step lowers the objective any more; the gap is that of double precision",
     "time limit": "time_limit was reached",
     "stopped": "the callback asked to stop",
 }

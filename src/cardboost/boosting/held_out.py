@@ -24,11 +24,14 @@ class HeldOut:
     bins: NDArray[np.uint8]
     risk: EmpiricalRisk
 
+    def margins(self, pool: StumpPool, weights: Array) -> Array:
+        """Of a model on these rows: scores times labels."""
+        features, tables, base = pool.tables(weights)
+        return _kernels.margins(self.bins, features, tables, base, self.risk.sign, self.risk.threads)
+
     def loss(self, pool: StumpPool, weights: Array) -> float:
         """The mean loss of a model on these rows."""
-        features, tables, base = pool.tables(weights)
-        F = _kernels.margins(self.bins, features, tables, base, self.risk.sign, self.risk.threads)
-        return self.risk.evaluate(F).value
+        return self.risk.evaluate(self.margins(pool, weights)).value
 
 
 class EarlyStop:

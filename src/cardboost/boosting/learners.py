@@ -153,19 +153,81 @@ class LearnerResult:
         return not self.faults(X, y, sample_weight)
 
 
+@dataclass(frozen=True, eq=False)
+class LearnerTask:
+    """Weak learners on the rows that they are fitted to, and what their models are called."""
+
+    source: LearnerDictionary
+    risk: EmpiricalRisk
+    sign: NDArray[np.int8]
+    models: LearnerModels
+    sample_weight: Array | None
+    class_weight: tuple[float, float]
+
+    @classmethod
+    def make(
+        cls,
+        dictionary: Any,
+        X: Any,
+        sign: NDArray[np.int8],
+        loss: Loss,
+        intercept: bool,
+        threads: int,
+        *,
+        n_features: int,
+        sample_weight: Array | None = None,
+        class_weight: tuple[float, float] = (1.0, 1.0),
+        classes: tuple[Any, Any] = (False, True),
+        feature_names: tuple[str, ...] | None = None,
+        matrix: BinnedMatrix | None = None,
+        seed: int = 0,
+    ) -> LearnerTask:
+        """See :func:`train_learners` for the arguments."""
+        parts = resolve_dictionary(dictionary)
+        if count_rows(X) != len(sign):
+            raise ValueError(f"X has {count_rows(X)} rows, but there are {len(sign)} labels.")
+        rows = LearningRows(X, sign, classes, intercept, threads)
+        factor = None if class_weight == (1.0, 1.0) else np.where(sign > 0, class_weight[1], class_weight[0])
+        weights = RowWeights.make(len(sign), sample_weight, factor)
+        source = bind_dictionary(parts, rows, matrix, weights, seed)
+        models = LearnerModels(stumps_of(source), loss, n_features, feature_names, classes)
+        risk = EmpiricalRisk(loss, weights, None, threads)
+        return cls(source, risk, sign, models, sample_weight, class_weight)
+
+    def candidates(self, pool: LearnerPool) -> Candidates:
+        """What a certificate about the columns of this pool is about."""
+        learners = tuple(self.models.fitted(own) for own in pool.candidates)
+        return Candidates(learners, pool.n_free > 0, self.models.classes, self.class_weight)
+
+    def constant(self, pool: LearnerPool, rule: PriceRule) -> Array:
+        """Weights of the intercept's two columns in the empty model."""
+        return constant_weights(pool, replace(self.risk, sign=self.sign), rule)
+
+    def result(
+        self, pool: LearnerPool, weights: Array, content: dict[str, Any], trace: Trace, null: float
+    ) -> LearnerResult:
+        candidates = self.candidates(pool)
+        certificate = Certificate(content, self.models.classes[1], candidates.view)
+        return LearnerResult(self.models.ensemble(pool, weights), certificate, trace, candidates, null)
+
+    def problem(self, pool: LearnerPool, rule: PriceRule, loss: str, **limits: Any) -> CertifiedProblem:
+        """What the certificate says of the columns of this pool."""
+        A = pool.dense()
+        weight = row_weight(self.sign, self.sample_weight, self.class_weight)
+        return CertifiedProblem(
+            kind="matrix",
+            loss=loss,
+            columns={"feature": list(range(pool.n_columns))},
+            prices=rule.prices(pool.n_columns, pool.n_free),
+            rows=len(A),
+            features=pool.n_columns,
+            digest=data_digest(A, None, weight),
+            **limits,
+        )
+
+
 def train_learners(
-    dictionary: Any,
-    X: Any,
-    sign: NDArray[np.int8],
-    settings: TrainingSettings,
-    *,
-    n_features: int,
-    sample_weight: Array | None = None,
-    class_weight: tuple[float, float] = (1.0, 1.0),
-    classes: tuple[Any, Any] = (False, True),
-    feature_names: tuple[str, ...] | None = None,
-    matrix: BinnedMatrix | None = None,
-    seed: int = 0,
+    dictionary: Any, X: Any, sign: NDArray[np.int8], settings: TrainingSettings, **data: Any
 ) -> LearnerResult:
     """Generate columns from the dictionary, choose some, and prove how good the choice is.
 
@@ -175,33 +237,29 @@ def train_learners(
     X : the rows as the user gave them, handed on to the learners; those without weight already gone
         (``outputs.take_rows``).
     sign : +1 for ``classes[1]`` and -1 for ``classes[0]``, one per row of X.
+    n_features : of X.
     sample_weight : raw and positive, one per row, or None. ``class_weight``: factors of the two classes.
+    classes, feature_names : what they are called.
     matrix : the binned table of the same rows; needed where the dictionary has "stumps".
     seed : every ``random_state`` of a learner that is fitted here follows from it.
 
     A list of fitted learners is bounded as a whole: the certificate covers every one of them, generated or
     not. Where learners are fitted in the loop, or stumps take part, it covers the columns generated.
     """
-    parts = resolve_dictionary(dictionary)
-    if count_rows(X) != len(sign):
-        raise ValueError(f"X has {count_rows(X)} rows, but there are {len(sign)} labels.")
-    rows = LearningRows(X, sign, classes, settings.fit_intercept, settings.threads)
-    factor = None if class_weight == (1.0, 1.0) else np.where(sign > 0, class_weight[1], class_weight[0])
-    weights = RowWeights.make(len(sign), sample_weight, factor)
-    source = bind_dictionary(parts, rows, matrix, weights, seed)
-    risk = EmpiricalRisk(settings.loss, weights, None, settings.threads)
+    task = LearnerTask.make(
+        dictionary, X, sign, settings.loss, settings.fit_intercept, settings.threads, **data
+    )
+    source, risk, models = task.source, task.risk, task.models
     rule, pool = price_rule(settings), source.pool()
-    start = constant_weights(pool, replace(risk, sign=sign), rule)
+    start = task.constant(pool, rule)
     master = Master(pool, risk, lambda own: rule.prices(own.n_columns, own.n_free), start)
     null = risk.evaluate(pool.margins(start)).value
-    models = _Models(stumps_of(source), settings.loss, n_features, feature_names, classes)
-
     asked = False
 
     def after_round(record: TraceRecord, weights: Array) -> bool:
         nonlocal asked
         # a model is for the columns that there were in its round
-        model = lambda: models.ensemble(pool, _padded(weights, pool))  # noqa: E731
+        model = lambda: models.ensemble(pool, padded(weights, pool))  # noqa: E731
         asked = settings.callback is not None and bool(settings.callback(record, model))
         return asked
 
@@ -222,17 +280,11 @@ def train_learners(
         proven = _selected(source, pool, risk, rule, settings, found)
     else:
         proven = _convex(source, pool, master, rule)
-    candidates = Candidates(
-        tuple(models.fitted(own) for own in proven.pool.candidates),
-        settings.fit_intercept,
-        classes,
-        class_weight,
-    )
-    weight = row_weight(sign, sample_weight, class_weight)
-    content = _certificate(proven, risk, settings, weight)
-    ensemble = models.ensemble(proven.pool, proven.weights)
-    certificate = Certificate(content, classes[1], candidates.view)
-    return LearnerResult(ensemble, certificate, trace, candidates, null)
+    problem = task.problem(proven.pool, proven.rule, settings.loss.name, max_terms=settings.max_terms)
+    nothing = risk.evaluate(np.zeros(len(sign))).value
+    bounds = [ProvenScope("pool", proven.pool.n_columns, proven.leaves, proven.centre)]
+    content = write_certificate(problem, proven.weights, proven.objective, (0.0, nothing), bounds)
+    return task.result(proven.pool, proven.weights, content, trace, null)
 
 
 # ------------------------------------------------------------------------------------ parts of a fit
@@ -290,19 +342,19 @@ def _selected(
         everything.append(source.remaining(everything) or ())
         wide = [_widened(own, everything, risk, rule, settings.max_terms) for own in (root.leaf, outer.leaf)]
         leaves = (max(wide, key=lambda own: own.bound),)
-    return _Proven(everything, rule, _padded(choice.weights, everything), choice.objective, leaves, centre)
+    return _Proven(everything, rule, padded(choice.weights, everything), choice.objective, leaves, centre)
 
 
 def _convex(source: LearnerDictionary, pool: LearnerPool, master: Master, rule: PriceRule) -> _Proven:
     """Nothing was chosen: the gap of the convex problem is the proof."""
     objective = master.objective
     pool.append(source.remaining(pool) or ())
-    weights = _padded(master.weights, pool)
+    weights = padded(master.weights, pool)
     leaf = _widened(Leaf(weights, 1.0, 0.0), pool, master.risk, rule, None)
     return _Proven(pool, rule, weights, objective, (leaf,))
 
 
-def _padded(weights: Array, pool: LearnerPool) -> Array:
+def padded(weights: Array, pool: LearnerPool) -> Array:
     """Weights over the first columns of a pool, over all of them."""
     return np.concatenate([weights, np.zeros(pool.n_columns - len(weights))])
 
@@ -311,7 +363,7 @@ def _widened(
     leaf: Leaf, pool: LearnerPool, risk: EmpiricalRisk, rule: PriceRule, max_terms: int | None
 ) -> Leaf:
     """The bound of a leaf's row weights over all columns of a pool."""
-    weights = _padded(leaf.weights, pool)
+    weights = padded(leaf.weights, pool)
     if leaf.theta == 0.0:
         return replace(leaf, weights=weights)
     point = risk.evaluate(pool.margins(weights))
@@ -319,28 +371,8 @@ def _widened(
     return Leaf(weights, theta, bound)
 
 
-def _certificate(
-    proven: _Proven, risk: EmpiricalRisk, settings: TrainingSettings, weight: Array | None
-) -> dict[str, Any]:
-    pool = proven.pool
-    A = pool.dense()
-    problem = CertifiedProblem(
-        kind="matrix",
-        loss=settings.loss.name,
-        max_terms=settings.max_terms,
-        columns={"feature": list(range(pool.n_columns))},
-        prices=proven.rule.prices(pool.n_columns, pool.n_free),
-        rows=len(A),
-        features=pool.n_columns,
-        digest=data_digest(A, None, weight),
-    )
-    nothing = risk.evaluate(np.zeros(len(A))).value
-    bounds = [ProvenScope("pool", pool.n_columns, proven.leaves, proven.centre)]
-    return write_certificate(problem, proven.weights, proven.objective, (0.0, nothing), bounds)
-
-
 @dataclass(frozen=True, eq=False)
-class _Models:
+class LearnerModels:
     """Makes models of candidates: stumps become terms of an ensemble, learners stay what they are."""
 
     stumps: StumpDictionary | None

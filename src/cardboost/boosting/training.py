@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from cardboost.boosting.candidates import Candidates
 from cardboost.boosting.column_generation import Pace, StopRule, Trace, TraceRecord, generate
 from cardboost.boosting.held_out import EarlyStop, HeldOut
-from cardboost.boosting.path import BoostingPath, ModelFrame, cut_value
+from cardboost.boosting.path import BoostingPath, ModelFrame
+from cardboost.boosting.proof import DataFacts, netted, null_model, stump_problem, whole_dictionary_fits
 from cardboost.boosting.scouting import Scout
 from cardboost.boosting.totalqboost import ReselectRule, reselect
 from cardboost.cardinality.deepening import deepen
@@ -30,7 +31,7 @@ from cardboost.cardinality.relaxation import dictionary_relaxation
 from cardboost.cardinality.select import SearchOptions, Selection, select
 from cardboost.certificate.bounds import Leaf, dual_bound
 from cardboost.certificate.certificate import Certificate
-from cardboost.certificate.writer import CertifiedProblem, ProvenScope, intercept_of, write_certificate
+from cardboost.certificate.writer import ProvenScope, write_certificate
 from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool
 from cardboost.losses import Loss
@@ -43,7 +44,6 @@ Array = NDArray[np.float64]
 
 #: log-odds beyond which an intercept means nothing; the free columns need a box for the bound to be finite
 INTERCEPT_BOX = {"logistic": 30.0, "exponential": 15.0}
-_CUTS_IN_FILE = 200_000
 
 
 @dataclass(frozen=True)
@@ -91,17 +91,6 @@ class TrainingSettings:
         return FeatureLimits.make(self.max_features, self.feature_costs)
 
 
-@dataclass(frozen=True)
-class DataFacts:
-    """What the certificate says of the data."""
-
-    n_rows: int
-    n_features: int
-    digest: Callable[[], str]
-    class_weight: tuple[float, float] = (1.0, 1.0)
-    target: tuple[float, float] | None = None  # mean and standard deviation of a real target
-
-
 @dataclass(frozen=True, eq=False)
 class TrainingTask:
     """One ensemble to train: the stumps over its rows, the risk there, and what its models are called.
@@ -115,6 +104,11 @@ class TrainingTask:
     frame: ModelFrame
     known: BoostingPath | None = None
     held_out: HeldOut | None = None
+
+    @property
+    def positive(self) -> Any:
+        """The label of the positive rows."""
+        return None if self.frame.classes is None else self.frame.classes[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,23 +216,22 @@ def train(task: TrainingTask, settings: TrainingSettings) -> TrainingResult:
             stages = stages[: before + early.best + 1]
             found = stages[-1]
             pool = pool.subset(np.arange(len(found)))
-    null = _null_model(pool, risk, constant)
+    null = null_model(pool, constant, lambda margins: risk.evaluate(margins).value)
     proof = _Proof(dictionary, pool, risk, settings, task.facts, task.frame, null)
     candidates = None
     if settings.selects:
         certified, weights, problem = proof.select(rule, found)
         candidates = Candidates(task.frame, pool.stumps, pool.n_free, problem, weights, certified)
     else:
-        master.move_to(_netted(pool, master.weights))
+        master.move_to(netted(pool, master.weights))
         weights = master.weights
         pool.place_missing(weights)
         certified = proof.convex(rule, master)
     stages.append((found if settings.selects else master.weights).copy())
     path = BoostingPath(task.frame, pool.stumps, pool.n_free, tuple(stages))
     ensemble = task.frame.ensemble(pool.stumps, weights, pool.n_free)
-    positive = None if task.frame.classes is None else task.frame.classes[1]
     held_out = None if early is None else tuple(losses)
-    return TrainingResult(ensemble, Certificate(certified, positive), trace, path, held_out, candidates)
+    return TrainingResult(ensemble, Certificate(certified, task.positive), trace, path, held_out, candidates)
 
 
 def go_on(
@@ -278,29 +271,6 @@ def constant_weights(pool: ColumnPool, risk: EmpiricalRisk, rule: PriceRule) -> 
         return np.zeros(pool.n_columns)
     best = risk.loss.best_constant(risk.weights.share(risk.sign > 0))
     return np.minimum(np.array([max(best, 0.0), max(-best, 0.0)]), rule.intercept_box)
-
-
-def _null_model(pool: StumpPool, risk: EmpiricalRisk, start: Array) -> tuple[float, float]:
-    """Intercept and objective of the empty model."""
-    empty = pool.subset(np.arange(pool.n_free))
-    return intercept_of(start, pool.n_free), risk.evaluate(empty.margins(start)).value
-
-
-def _netted(pool: StumpPool, weights: Array) -> Array:
-    """Without opposite stumps that cancel: the scores are the same and no price is higher."""
-    place: dict[tuple[int, bool, int, bool, int], int] = {}
-    out, stumps = weights.copy(), pool.stumps
-    for j in np.flatnonzero(weights):
-        question = (int(stumps.feature[j]), bool(stumps.one_of[j]), int(stumps.cut[j]))
-        cut = (*question, bool(stumps.missing_left[j]))
-        other = place.get((*cut, -int(stumps.polarity[j])))
-        if other is None:
-            place[(*cut, int(stumps.polarity[j]))] = int(j)
-        else:
-            shared = min(out[j], out[other])
-            out[j] -= shared
-            out[other] -= shared
-    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,16 +330,12 @@ class _Proof:
     frame: ModelFrame
     null: tuple[float, float]
 
-    @property
-    def _whole_dictionary_fits(self) -> bool:
-        return sum(len(cuts) for cuts in self.dictionary.matrix.cuts) <= _CUTS_IN_FILE
-
     def convex(self, rule: PriceRule, master: Master) -> dict[str, Any]:
         """No choice was made: the gap over the dictionary is the proof."""
         point, pool = master.point, self.pool
         edges = pool.edges(point)
         bounds = []
-        if self._whole_dictionary_fits:
+        if whole_dictionary_fits(self.dictionary):
             unseen_edge = self.dictionary.best_columns(point, 1, pool, "edge").bound
             bound, theta = dual_bound(point, edges, master.prices, None, unseen_edge, rule.prices(1, 0))
             bounds.append(ProvenScope("dictionary", pool.n_columns, [Leaf(master.weights, theta, bound)]))
@@ -390,7 +356,7 @@ class _Proof:
         pool.place_missing(np.ones(pool.n_columns))  # of all columns: another choice may use them
         bounds = [ProvenScope("pool", pool.n_columns, choice.search.leaves, choice.search.centre)]
         everything = pool
-        if self._whole_dictionary_fits:
+        if whole_dictionary_fits(self.dictionary):
             everything = pool.subset(np.arange(pool.n_columns))
             wide = replace(problem, pool=everything)
             outer = dictionary_relaxation(
@@ -417,41 +383,8 @@ class _Proof:
         objective: float,
         bounds: list[ProvenScope],
     ) -> dict[str, Any]:
-        free, matrix, monotonic = pool.n_free, self.dictionary.matrix, self.dictionary.monotonic
-        stumps, limits = pool.stumps[free:], self.settings.limits
-        kinds = matrix.categories
-        asked = list(zip(stumps.feature.tolist(), stumps.cut.tolist(), stumps.one_of.tolist(), strict=True))
-        problem = CertifiedProblem(
-            kind="stumps",
-            loss=self.settings.loss.name,
-            max_terms=self.settings.max_terms,
-            columns={
-                "feature": stumps.feature.tolist(),
-                "cut": [None if kinds[f] else _cut_in_file(matrix.cuts[f], c) for f, c, _ in asked],
-                "category": [own.label(c) if (own := kinds[f]) and not s else None for f, c, s in asked],
-                "first": [c + 1 if s else None for _, c, s in asked],
-                "polarity": stumps.polarity.tolist(),
-                "missing_left": stumps.missing_left.tolist(),
-            },
-            prices=rule.prices(len(stumps), 0),
-            rows=self.facts.n_rows,
-            features=self.facts.n_features,
-            digest=self.facts.digest(),
-            n_free=free,
-            intercept_box=rule.intercept_box if free else None,
-            class_weight=self.facts.class_weight,
-            unseen=rule.prices(1, 0),
-            cuts=matrix.cuts,
-            max_features=None if limits is None else limits.max_features,
-            feature_costs=None if limits is None else limits.costs,
-            target=self.facts.target,
-            categories=kinds,
-            monotonic=() if monotonic is None else monotonic.tolist(),
-            orders=self.dictionary.orders,
+        settings = self.settings
+        problem = stump_problem(
+            pool, rule, self.facts, settings.loss.name, max_terms=settings.max_terms, limits=settings.limits
         )
         return write_certificate(problem, weights, objective, self.null, bounds)
-
-
-def _cut_in_file(cuts: Array, cut: int) -> float | None:
-    value = cut_value(cuts, cut)
-    return None if np.isinf(value) else value

@@ -5,7 +5,9 @@ that writes certificates, so an error there cannot hide here. The equations are 
 docs/mathematics.md: the objective (L0/Lk), the row weights u_i = s_i v_i with v_i = theta (-loss'(F_i)), the
 edges c_j = sum_i u_i a_ij, the worth of a column kappa_j = max over 0 <= w <= M_j of
 (c_j - l1) w - l2 w^2 / 2, and the bound D(u) of a leaf of the search. For the squared loss v_i is
-theta (t_i - F_i), and columns are not multiplied with labels.
+theta (t_i - F_i), and columns are not multiplied with labels. For the soft margin, log sum s_i exp(-F_i) over
+weights of sum R at most, u is p_i proportional to s_i exp(-F_i), and the bound is
+-sum p_i log(p_i / s_i) - R max_j c_j.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from cardboost.certificate.checker_data import (
     read,
     table_digest,
 )
-from cardboost.certificate.checker_format import PRICES, content_digest, leaf_weights, structure_faults
+from cardboost.certificate.checker_format import PRICES, SOFT, content_digest, leaf_weights, structure_faults
 
 __all__ = ["check", "content_digest", "data_digest", "evaluate_bound", "gather", "verify"]
 
@@ -100,7 +102,15 @@ def _as_floats(values: list[Any]) -> Floats:
 def _mean_loss(loss: str, margins: Floats, data: Evidence) -> float:
     if loss == "squared":
         return float(data.share @ (0.5 * (margins - data.target) ** 2))
+    if loss == SOFT:
+        return _log_mean(margins, data.share)
     return float(data.share @ (np.logaddexp(0.0, -margins) if loss == "logistic" else np.exp(-margins)))
+
+
+def _log_mean(margins: Floats, share: Floats) -> float:
+    """log sum s_i exp(-F_i)."""
+    least = float(np.min(margins))
+    return float(np.log(share @ np.exp(least - margins))) - least
 
 
 def _row_weights(loss: str, margins: Floats, data: Evidence, theta: float) -> tuple[Floats, float]:
@@ -114,6 +124,10 @@ def _row_weights(loss: str, margins: Floats, data: Evidence, theta: float) -> tu
     if loss == "exponential":
         u = share * (theta * np.exp(-margins))
         return u, float(np.sum(u * (1.0 - math.log(theta) + margins)))
+    if loss == SOFT:
+        log_mean = _log_mean(margins, share)
+        p = share * np.exp(-margins - log_mean)
+        return p, float(p @ (margins + log_mean))
     small = np.exp(-np.abs(margins))
     v = theta * np.where(margins > 0, small, 1.0) / (1.0 + small)
     rest = (1.0 - theta) + theta * np.where(margins > 0, 1.0, small) / (1.0 + small)  # 1 - v, no cancellation
@@ -143,6 +157,14 @@ def evaluate_bound(
             problem["loss"], columns.margins(leaf["intercept"], weights), data, leaf["theta"]
         )
         edges, unseen_edges = columns.edges(u, bound["scope"] == "dictionary")
+        if problem["loss"] == SOFT:
+            largest = float(np.max(edges[:n], initial=0.0))
+            if bound["scope"] == "dictionary":
+                largest = float(np.max(unseen_edges, initial=largest))
+            if problem["intercept_box"] is not None and isinstance(columns, Stumps):
+                largest = max(largest, abs(float(u @ columns.y)))
+            value -= problem["radius"] * largest
+            return value if math.isfinite(value) else -math.inf
         prices, aside = data.prices, _dense(_aside(leaf, n), len(edges))
         if aside.any():  # d (v - w)^2 / 2 of a column: a higher edge, more l2 and a constant
             w = _dense(weights, len(edges))
@@ -323,6 +345,9 @@ def _solution_faults(
     if abs(solution["intercept"]) > (problem["intercept_box"] or 0.0):
         yield f"{path}.intercept: {solution['intercept']!r} is outside the box {problem['intercept_box']}"
     with np.errstate(over="ignore", invalid="ignore"):
+        spent = abs(solution["intercept"]) + float(np.sum(weights))
+        if problem["loss"] == SOFT and not spent <= problem["radius"] * (1.0 + 1e-12):
+            yield f"{path}.weights: they add up to {spent!r}, but problem.radius is {problem['radius']!r}"
         margins = evidence.columns.margins(solution["intercept"], solution["weights"])
         value = _mean_loss(problem["loss"], margins, evidence) + _feature_cost(problem, used)
         value += float(np.sum(prices["l1"] * weights + 0.5 * prices["l2"] * weights**2 + prices["l0"]))

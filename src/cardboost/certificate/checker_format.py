@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
+SOFT = "soft margin"  # the loss of weights with a given sum
+
 # fmt: off
 PRICES = {"l1": "amount", "l2": "amount", "l0": "amount", "max_weight": ("maybe", "amount")}
 _COLUMNS: dict[str, Any] = {"feature": ("list", "count"), "charged": ("list", "flag")}
@@ -29,12 +31,16 @@ _CENTRE = {"intercept": "number", "centre": "leaf weights"}
 _CURVED = {"curve": ("maybe", _CENTRE | {"aside": "leaf weights"})}
 _BOUND: dict[str, Any] = {"scope": ("pool", "dictionary"), "columns": "count", "lower_bound": "number",
           "gap": "number", "relative_gap": "number", "guarantee": "number", "leaves": ("list", _LEAF)}
+_PROBLEM: dict[str, Any] = {
+    "loss": ("logistic", "exponential", "squared"), "max_terms": ("maybe", "count"),
+    "max_features": ("maybe", "count"), "feature_costs": ("maybe", ("list", "amount")),
+    "intercept_box": ("maybe", "amount"), "class_weight": ("pair", "positive", "positive"),
+    "target": ("maybe", {"mean": "number", "scale": "positive"}),
+}
+_RADIUS = {"loss": (*_PROBLEM["loss"], SOFT), "radius": ("maybe", "positive")}
 _CERTIFICATE: dict[str, Any] = {
-    "format": ("cardboost-certificate",), "version": (1, 2, 3, 4), "kind": ("stumps", "matrix"),
-    "problem": {"loss": ("logistic", "exponential", "squared"), "max_terms": ("maybe", "count"),
-                "max_features": ("maybe", "count"), "feature_costs": ("maybe", ("list", "amount")),
-                "intercept_box": ("maybe", "amount"), "class_weight": ("pair", "positive", "positive"),
-                "target": ("maybe", {"mean": "number", "scale": "positive"})},
+    "format": ("cardboost-certificate",), "version": (1, 2, 3, 4, 5), "kind": ("stumps", "matrix"),
+    "problem": _PROBLEM,
     "columns": _COLUMNS,  # stumps have more
     "categories": ("maybe", ("list", ("maybe", {}))),  # see _LABELS
     "unseen": ("maybe", PRICES),
@@ -171,6 +177,34 @@ def _problem_faults(certificate: dict[str, Any]) -> Iterator[str]:
     costs = problem["feature_costs"]
     if costs is not None and len(costs) != features:
         yield f"problem.feature_costs: {len(costs)} costs for {features} features"
+    soft, radius = problem["loss"] == SOFT, problem.get("radius")
+    if soft != (radius is not None):
+        yield f"problem.radius: must be present exactly when the loss is {SOFT}"
+    elif soft:
+        yield from _soft_faults(certificate)
+
+
+def _soft_faults(certificate: dict[str, Any]) -> Iterator[str]:
+    """The sum of the weights is the only limit, and nothing has a price."""
+    problem, columns, unseen = (certificate[key] for key in ("problem", "columns", "unseen"))
+    for key in ("max_terms", "max_features", "feature_costs"):
+        if problem[key] is not None:
+            yield f"problem.{key}: must be null for a {SOFT}"
+    if problem["intercept_box"] not in (None, problem["radius"]):
+        yield "problem.intercept_box: must be null or the radius"
+    if certificate["points"] is not None:
+        yield f"points: must be null for a {SOFT}"
+    for path, prices in (("columns", columns), ("unseen", unseen)):
+        for key, free in (("l0", 0), ("l1", 0), ("l2", 0), ("max_weight", None)):
+            held = [] if prices is None else prices[key]
+            if any(own != free for own in (held if isinstance(held, list) else [held])):
+                yield f"{path}.{key}: must be {'null' if free is None else free} for a {SOFT}"
+    for b, bound in enumerate(certificate["bounds"]):
+        if bound["caps"] is not None:
+            yield f"bounds[{b}].caps: must be null for a {SOFT}"
+        for i, leaf in enumerate(bound["leaves"]):
+            if leaf["theta"] != 1 or leaf["forced_in"] or leaf["forced_out"] or leaf["curve"] is not None:
+                yield f"bounds[{b}].leaves[{i}]: must be about all columns with theta 1 for a {SOFT}"
 
 
 def _category_faults(certificate: dict[str, Any]) -> Iterator[str]:
@@ -300,7 +334,7 @@ def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
 def structure_faults(certificate: Any) -> list[str]:
     """Faults of form, each starting with a JSON path; nothing else can be checked while there are any."""
     kind = certificate.get("kind") if isinstance(certificate, dict) else None
-    # the first version has no sets, the first two have no curves, the first three no points
+    # version 1 has no sets, 1 and 2 no curves, 1 to 3 no points, 1 to 4 no radius
     version = certificate.get("version") if isinstance(certificate, dict) else None
     sets = version != 1
     columns = _COLUMNS if kind == "matrix" else _COLUMNS | _STUMPS | (_SETS if sets else {})
@@ -311,6 +345,8 @@ def structure_faults(certificate: Any) -> list[str]:
     own: dict[str, Any] = {"columns": columns, "categories": labels, "bounds": ("list", bound)}
     if version not in (1, 2, 3):
         own["points"] = ("maybe", _POINTS)
+    if version not in (1, 2, 3, 4):
+        own["problem"] = _PROBLEM | _RADIUS
     faults = list(_shape_faults(certificate, _CERTIFICATE | own, ""))
     if faults:
         return sorted(faults)

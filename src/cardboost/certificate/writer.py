@@ -23,7 +23,7 @@ from cardboost.master.problem import Prices
 Array = NDArray[np.float64]
 
 FORMAT = "cardboost-certificate"
-VERSION = 4
+VERSION = 5
 MAX_BYTES = 5_000_000
 _OPTIMAL = 1e-4
 _CUTS_TO_WEIGH = 100_000  # at most some 25 characters each: fewer cannot pass the limit of a file
@@ -48,7 +48,8 @@ class CertifiedProblem:
     numeric one; none at all where all are numeric. ``columns["category"]`` then holds for each column None, a
     label, or anything else for the rare labels. ``orders``: for every feature the codes of its labels in the
     order that makes its sets, or None; ``columns["first"]`` holds for a column on a set how many of these are
-    in it, else None. ``target``: mean and scale of a regression's target.
+    in it, else None. ``target``: mean and scale of a regression's target. ``radius``: what
+    the weights of a soft margin, that of the intercept included, may add up to.
     """
 
     kind: str
@@ -70,6 +71,7 @@ class CertifiedProblem:
     categories: Sequence[Labels | None] = ()
     monotonic: Sequence[int] = ()
     orders: Sequence[NDArray[Any] | None] = ()
+    radius: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +108,7 @@ def write_certificate(
             "intercept_box": problem.intercept_box,
             "class_weight": list(problem.class_weight),
             "target": None if problem.target is None else _scaling(problem.target),
+            "radius": problem.radius,
         },
         "columns": {
             **problem.columns,

@@ -2,50 +2,39 @@
 
 from __future__ import annotations
 
-import math
 import os
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from cardboost import _kernels
 from cardboost.boosting.column_generation import TraceRecord
 from cardboost.boosting.held_out import HeldOut
-from cardboost.boosting.path import BoostingPath, ModelFrame
-from cardboost.boosting.training import TrainingSettings
-from cardboost.cardinality.exact import Progress as Proving
-from cardboost.cardinality.select import SearchOptions, check_method
-from cardboost.cardinality.tabu import check_bits
+from cardboost.boosting.path import ModelFrame
 from cardboost.data.binning import BinnedMatrix, apply_cuts, bin_table
 from cardboost.data.table import Table, check_rows, match_names, read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.estimators.callbacks import CallbackSupportMixin, Rounds
-from cardboost.estimators.features import feature_prices, monotonic_directions
-from cardboost.estimators.validation import search_seed
-from cardboost.losses import Loss
+from cardboost.estimators.features import monotonic_directions
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.io import save
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.risk import EmpiricalRisk
 from cardboost.threads import usable_threads
-from cardboost.validation import flag, number, whole
 
 Array = NDArray[np.float64]
 Progress = Callable[[TraceRecord], object]
-
-_SECONDS = 1.0  # between two lines about an exact search
+AfterRound = Callable[[TraceRecord, Callable[[], Any]], bool]
 
 
 class BoostedCards(CallbackSupportMixin, BaseEstimator):
-    """Base of the estimators that train ensembles of stumps. Not for use by itself."""
+    """Base of all estimators: tables in, an ensemble with its certificate out. Not for use by itself."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -53,19 +42,6 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
-
-    def __sklearn_clone__(self) -> Any:
-        """As scikit-learn clones, except that a sampler (a connection to a machine, say) is not copied."""
-        params = self.get_params(deep=False)
-        for name, value in params.items():
-            if name != "selector":
-                params[name] = clone(value, safe=False)
-        other = type(self)(**params)
-        for name in ("_metadata_request", "_skl_callbacks"):
-            if hasattr(self, name):
-                value = getattr(self, name)
-                setattr(other, name, list(value) if isinstance(value, list) else clone(value, safe=False))
-        return other
 
     # ------------------------------------------------------------------------------------ reading
 
@@ -104,65 +80,14 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
 
     # ------------------------------------------------------------------------------------ training
 
-    def _settings(
-        self, loss: Loss, table: Table, started: float, stopped: Callable[[], bool]
-    ) -> TrainingSettings:
-        check_method("selector", self.selector)
-        if self.criterion not in ("gain", "edge"):
-            raise ValueError(f"criterion must be 'gain' or 'edge'; got {self.criterion!r}.")
-        again = flag("reselect", self.reselect)
-        if again and (self.max_features is not None or self.feature_costs is not None):
-            raise ValueError(
-                "reselect=True does not go with max_features or feature_costs: new columns are looked for "
-                "without regard to them."
-            )
-        hot_start = whole("hot_start", self.hot_start, 0)
-        if hot_start == 0 and not again:
-            raise ValueError("hot_start=0 needs reselect=True: without it there is no column to select from.")
-        nodes = whole("max_nodes", self.max_nodes, 1)
-        check_bits(self.bits)
-
-        def optional(name: str, check: Callable[..., Any], *rest: Any, **options: Any) -> Any:
-            value = getattr(self, name)
-            return None if value is None else check(name, value, *rest, **options)
-
-        limit = optional("time_limit", number, 0.0, strict=True)
-        return TrainingSettings(
-            loss=loss,
-            max_terms=optional("max_terms", whole, 1),
-            l0=number("l0", self.l0, 0.0),
-            l1=number("l1", self.l1, 0.0),
-            l2=number("l2", self.l2, 0.0),
-            criterion=self.criterion,
-            hot_start=hot_start,
-            max_iter=whole("max_iter", self.max_iter, 1),
-            max_weight=optional("max_weight", number, 0.0, strict=True),
-            tol=number("tol", self.tol, 0.0),
-            fit_intercept=bool(self.fit_intercept),
-            threads=usable_threads(self.n_jobs),
-            time_limit=math.inf if limit is None else limit,
-            started=started,
-            stopped=stopped,
-            max_features=optional("max_features", whole, 1),
-            feature_costs=feature_prices(self.feature_costs, table),
-            reselect=again,
-            search=SearchOptions(self.selector, nodes, self.bits, search_seed(self.random_state)),
-        )
-
-    def _reporting(
+    def _after_round(
         self,
-        settings: TrainingSettings,
         rounds: Rounds,
         callback: Progress | None,
         fitted: Callable[[Ensemble], dict[str, Any]] | None,
-        proving: Proving | None = None,
         label: str = "",
-    ) -> TrainingSettings:
-        """The settings with everybody told of every round: the user, scikit-learn's callbacks, the screen.
-
-        ``proving`` and the screen are told of the exact search too.
-        """
-        due = time.perf_counter() + _SECONDS
+    ) -> AfterRound:
+        """Tells everybody of a round: the user, scikit-learn's callbacks, the screen."""
 
         def after(record: TraceRecord, model: Callable[[], Ensemble]) -> bool:
             if self.verbose:
@@ -171,33 +96,26 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
             state = None if fitted is None else lambda: fitted(model())
             return rounds.after(state) or asked
 
-        def searching(nodes: int, open_nodes: int, bound: float, objective: float) -> None:
-            nonlocal due
-            if self.verbose and time.perf_counter() >= due:
-                due = time.perf_counter() + _SECONDS
-                print(f"[cardboost] {label}{proving_line(nodes, bound, objective)}")
-            if proving is not None:
-                proving(nodes, open_nodes, bound, objective)
-
-        return replace(settings, callback=after, search=replace(settings.search, progress=searching))
+        return after
 
     def _dictionary(
         self,
         table: Table,
         sign: NDArray[np.int8] | None,
         weights: RowWeights,
-        settings: TrainingSettings,
+        threads: int,
         target: Array | None = None,
+        by_feature: bool = False,
     ) -> StumpDictionary:
         """All stumps on the table; ``sign`` or ``target`` is what sets of labels are made for."""
-        matrix = bin_table(table, weights, self.max_bins, settings.threads)
+        matrix = bin_table(table, weights, self.max_bins, threads)
         monotonic = monotonic_directions(self.monotonic_cst, table)
         values = target if sign is None else sign > 0
         assert values is not None
         return StumpDictionary(
-            matrix, sign, settings.threads, settings.fit_intercept, weights, monotonic,
-            by_feature=settings.limits is not None,
-            orders=label_orders(matrix, weights, values, settings.threads),
+            matrix, sign, threads, bool(self.fit_intercept), weights, monotonic,
+            by_feature=by_feature,
+            orders=label_orders(matrix, weights, values, threads),
         )  # fmt: skip
 
     def _frame(
@@ -210,19 +128,6 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
     def _held_out(self, table: Table, matrix: BinnedMatrix, risk: EmpiricalRisk) -> HeldOut:
         """Held-out rows under the cuts and categories of the training rows."""
         return HeldOut(apply_cuts(table, matrix.cuts, risk.threads, matrix.categories), risk)
-
-    def _earlier(self) -> tuple[BoostingPath, ...] | None:
-        """Where a warm start goes on from."""
-        paths = getattr(self, "_paths", None)
-        if not self.warm_start or not paths:
-            return None
-        made = max(len(path.stages[-1]) - path.n_free for path in paths)
-        if self.max_iter < made:
-            raise ValueError(
-                f"max_iter={self.max_iter} must be at least the {made} columns that the model already has "
-                "when warm_start=True."
-            )
-        return paths
 
     # ------------------------------------------------------------------------------------ what is fitted
 
@@ -279,12 +184,6 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         own = self.certificate_
         lines = own[0].lines() if isinstance(own, list) else own.lines()
         return render_card(self.ensemble_, certificate_lines=lines)
-
-
-def proving_line(nodes: int, bound: float, objective: float) -> str:
-    """How far an exact search is."""
-    gap = 100.0 * max(0.0, objective - bound) / max(abs(objective), 1e-300)
-    return f"proving: {nodes:,} nodes, gap {gap:.1f} %"
 
 
 def _line(record: TraceRecord, label: str) -> str:

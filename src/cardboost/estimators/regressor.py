@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from cardboost.boosting.training import DataFacts, TrainingTask, train
+from cardboost.boosting.proof import DataFacts
+from cardboost.boosting.training import TrainingTask, train
 from cardboost.cardinality.exact import Progress as Proving
 from cardboost.data.weights import RowWeights
-from cardboost.estimators.base import BoostedCards, Progress
+from cardboost.estimators.base import Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
+from cardboost.estimators.selecting import SelectingCards
 from cardboost.estimators.validation import real_targets, sample_weights, split_rows
 from cardboost.losses import SQUARED
 from cardboost.model.ensemble import Ensemble
@@ -25,7 +27,7 @@ from cardboost.threads import usable_threads
 Array = NDArray[np.float64]
 
 
-class CardBoostRegressor(RegressorMixin, BoostedCards):
+class CardBoostRegressor(RegressorMixin, SelectingCards):
     """A small boosted ensemble for a number, with a certificate of how good it can be.
 
     The sum of two-level steps, one feature each, that minimises squared error with at most ``max_terms`` of
@@ -161,7 +163,9 @@ class CardBoostRegressor(RegressorMixin, BoostedCards):
         # one term that isolates an outlier needs an intercept of half its size
         box = max(30.0, 10.0 * float(np.abs(standard).max()))
         settings = replace(settings, intercept_box=box)
-        dictionary = self._dictionary(table, None, weights, settings, standard)
+        dictionary = self._dictionary(
+            table, None, weights, settings.threads, standard, settings.limits is not None
+        )
         risk = EmpiricalRisk(settings.loss, weights, None, settings.threads, target=standard)
         held_out = None
         if aside is not None:

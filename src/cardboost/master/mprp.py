@@ -24,7 +24,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.master.simplex import FunctionOracle, MatrixOracle, SimplexRecord, SimplexSolution, soft_point
+from cardboost.master.simplex import (
+    FunctionOracle,
+    MatrixOracle,
+    SimplexRecord,
+    SimplexSolution,
+    Watcher,
+    soft_point,
+)
 from cardboost.risk import RiskPoint
 
 Array = NDArray[np.float64]
@@ -127,7 +134,7 @@ def mprp_on_simplex(
     rho: float = 0.5,
     delta: float = 1e-4,
     epsilon: float | None = None,
-    callback: Callable[[SimplexRecord], object] | None = None,
+    callback: Watcher | None = None,
     late: Callable[[], bool] = lambda: False,
 ) -> SimplexSolution:
     """From ``w`` on the simplex to a Frank-Wolfe gap of at most ``tol``.
@@ -150,9 +157,11 @@ def mprp_on_simplex(
         slope = float(down @ d)
         gap = max(0.0, float(g @ w) - radius * float(g.min()))
         records.append(
-            SimplexRecord(value, gap, int(np.count_nonzero(w)), time.perf_counter() - began, slope)
+            SimplexRecord(
+                value, gap, int(np.count_nonzero(w)), time.perf_counter() - began, slope, float(g.min())
+            )
         )
-        if callback is not None and callback(records[-1]):
+        if callback is not None and callback(records[-1], np.flatnonzero(w).astype(np.int32), w[w != 0]):
             status = "stopped"
         elif gap <= tol:
             status = "optimal"

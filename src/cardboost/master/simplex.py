@@ -41,13 +41,19 @@ _ROUNDING = 4e-15  # share of the objective below which a drop cannot be seen
 
 @dataclass(frozen=True)
 class SimplexRecord:
-    """A look at all columns. ``criterion``: the paper's (-g)^f.d, for the method that has it."""
+    """A look at all columns. ``criterion``: the paper's (-g)^f.d, for the method that has it. ``slope``: the
+    least slope of all columns."""
 
     objective: float
     gap: float
     support: int
     seconds: float
     criterion: float = math.nan
+    slope: float = math.nan
+
+
+#: sees every record with the columns in use and their weights; ends the search by returning true
+Watcher = Callable[[SimplexRecord, Columns, Array], object]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +148,9 @@ class DictionaryOracle:
         new = np.arange(first, self.pool.n_columns, dtype=np.int32)
         slopes = np.concatenate([known[old], -found.edges / point.value])
         best = np.argsort(slopes, kind="stable")[:most]
-        return np.concatenate([old, new])[best], min(least, -found.bound / point.value)
+        # learners that are fitted on the way bound nothing that they have not found
+        bound = found.bound if self.dictionary.exact else float(np.max(found.edges, initial=-math.inf))
+        return np.concatenate([old, new])[best], min(least, -bound / point.value)
 
 
 class FunctionOracle:
@@ -198,7 +206,7 @@ def newton_on_simplex(
     *,
     tol: float,
     max_iter: int,
-    callback: Callable[[SimplexRecord], object] | None = None,
+    callback: Watcher | None = None,
     late: Callable[[], bool] = lambda: False,
 ) -> SimplexSolution:
     """From ``start``, columns with their weights, to a gap of at most ``tol``."""
@@ -212,13 +220,14 @@ def newton_on_simplex(
         more, least = oracle.search(point, columns, _NEW)
         own = oracle.slopes(point, columns)
         mean = float(own @ weights) / radius
-        gap = max(0.0, radius * (mean - min(least, float(own.min()))))
+        least = min(least, float(own.min()))
+        gap = max(0.0, radius * (mean - least))
         # near the optimum the objective no longer shows what is gained; the gap still does
         moved = gap < 0.5 * best or before - value > _ROUNDING * abs(value)
         stuck, best, before = 0 if moved else stuck + 1, min(best, gap), value
         support = int(np.count_nonzero(weights))
-        records.append(SimplexRecord(value, gap, support, time.perf_counter() - began))
-        if callback is not None and callback(records[-1]):
+        records.append(SimplexRecord(value, gap, support, time.perf_counter() - began, slope=least))
+        if callback is not None and callback(records[-1], columns, weights):
             status = "stopped"
         elif gap <= tol:
             status = "optimal"
@@ -256,11 +265,11 @@ def newton_by_radius(
     radii = [radius]
     while radii[-1] > _DIRECT:
         radii.append(radii[-1] / _FACTOR)
-    steps = 0
+    steps, late = 0, options.get("late", lambda: False)
     for own in radii[:0:-1]:
         weights = weights * (own / weights.sum())
         found = newton_on_simplex(
-            oracle, own, (columns, weights), tol=_ON_THE_WAY, max_iter=max(0, max_iter - steps)
+            oracle, own, (columns, weights), tol=_ON_THE_WAY, max_iter=max(0, max_iter - steps), late=late
         )
         columns, weights, steps = found.columns, found.weights, steps + found.steps
     weights = weights * (radius / weights.sum())

@@ -1,0 +1,288 @@
+"""What the classifiers share: rows of classes, and predictions of a fitted ensemble."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import _safe_indexing, check_random_state
+
+from cardboost.boosting.learners import LearnerResult
+from cardboost.boosting.path import BoostingPath
+from cardboost.boosting.proof import DataFacts
+from cardboost.boosting.resolve import resolve_dictionary
+from cardboost.boosting.training import TrainingResult, TrainingTask
+from cardboost.data.binning import bin_table
+from cardboost.data.table import Table
+from cardboost.data.weights import RowWeights
+from cardboost.dictionary.label_orders import label_orders
+from cardboost.dictionary.stumps import StumpDictionary
+from cardboost.estimators.base import BoostedCards
+from cardboost.estimators.validation import class_codes, class_factors, sample_weights
+from cardboost.losses import Loss
+from cardboost.model.ensemble import Ensemble
+from cardboost.model.multiclass import MulticlassEnsemble
+from cardboost.outputs import count_rows
+from cardboost.risk import EmpiricalRisk
+from cardboost.threads import usable_threads
+
+Array = NDArray[np.float64]
+
+
+class ClassifierCards(ClassifierMixin, BoostedCards):
+    """Base of the classifiers. Not for use by itself."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True
+        return tags
+
+    def _class_rows(self, table: Table, y: Any, sample_weight: Any) -> tuple[NDArray[Any], ClassRows]:
+        """The classes and the rows that have a weight."""
+        classes, codes = class_codes(y, table.n_rows)
+        raw = sample_weights(sample_weight, table.n_rows)
+        if raw is not None and not (raw > 0).all():
+            keep = raw > 0
+            table, codes, raw = table.take(keep), codes[keep], raw[keep]
+        classes, codes = present(classes, codes)
+        if self.monotonic_cst is not None and len(classes) > 2:
+            raise ValueError("monotonic_cst is for two classes: with more, a direction has no meaning.")
+        return classes, ClassRows(table, codes, raw, class_factors(self.class_weight, classes, codes, raw))
+
+    def _check_classes(self, earlier: Any, classes: NDArray[Any]) -> None:
+        """A warm start needs the classes of the earlier fit."""
+        before = list(getattr(self, "classes_", ()))
+        if earlier is not None and list(classes) != before:
+            raise ValueError(f"warm_start: the classes are {list(classes)}, but the model knows {before}.")
+
+    def _tasks(
+        self,
+        rows: ClassRows,
+        classes: NDArray[Any],
+        loss: Loss,
+        threads: int,
+        earlier: tuple[BoostingPath, ...] | None = None,
+        held: ClassRows | None = None,
+        by_feature: bool = False,
+    ) -> Iterator[tuple[str, TrainingTask]]:
+        """One task for two classes, else one against the rest for every class, over the same stumps; and what
+        to call each on the screen."""
+        binary = len(classes) == 2
+        weights = rows.weights(binary)
+        dictionary: StumpDictionary | None = None
+        for k, target in enumerate([1] if binary else range(len(classes))):
+            sign = rows.sign(target)
+            if dictionary is None:
+                dictionary = self._dictionary(rows.table, sign, weights, threads, by_feature=by_feature)
+            else:
+                orders = label_orders(dictionary.matrix, weights, sign > 0, threads)
+                dictionary = dictionary.relabelled(sign, orders)
+            pair = (plain(classes[0]), plain(classes[1])) if binary else (False, True)
+            risk = EmpiricalRisk(loss, weights, sign, threads)
+            held_out = None
+            if held is not None:
+                other = replace(risk, weights=held.weights(binary), sign=held.sign(target))
+                held_out = self._held_out(held.table, dictionary.matrix, other)
+            label = "" if binary else f"{plain(classes[target])!r} "
+            yield (
+                label,
+                TrainingTask(
+                    dictionary,
+                    risk,
+                    rows.facts(target, binary, threads),
+                    self._frame(loss.name, rows.table, dictionary.matrix, pair),
+                    None if earlier is None else earlier[k],
+                    held_out,
+                ),
+            )
+
+    def _remember(self, table: Table, classes: NDArray[Any], results: Sequence[TrainingResult]) -> None:
+        """The fitted attributes: one result for two classes, else one for every class."""
+        self.classes_ = classes
+        self._remember_features(table)
+        self._paths = tuple(result.path for result in results)
+        if len(classes) == 2:
+            (result,) = results
+            self.ensemble_: Any = result.ensemble
+            self.certificate_: Any = result.certificate
+            self.trace_: Any = result.trace
+        else:
+            labels = tuple(plain(label) for label in classes)
+            self.ensemble_ = MulticlassEnsemble(labels, tuple(result.ensemble for result in results))
+            self.certificate_ = [result.certificate for result in results]
+            self.trace_ = [result.trace for result in results]
+        self.n_iter_ = max(result.trace[-1].n_columns for result in results)
+
+    def _learner_rows(self, X: Any, y: Any, sample_weight: Any) -> LearnerRows:
+        """The rows for weak learners that are not, or not only, stumps."""
+        stumps = "stumps" in resolve_dictionary(self.dictionary)
+        n_rows, threads = count_rows(X), usable_threads(self.n_jobs)
+        table = self._read_for_fit(X) if stumps else Table((), None, n_rows)
+        classes, codes = class_codes(y, n_rows)
+        raw = sample_weights(sample_weight, n_rows)
+        if raw is not None and not (raw > 0).all():
+            keep = np.flatnonzero(raw > 0)
+            X, table, codes, raw = _safe_indexing(X, keep), table.take(keep), codes[keep], raw[keep]
+        classes, codes = present(classes, codes)
+        if len(classes) > 2:
+            raise ValueError(
+                f"y has {len(classes)} classes; with other learners than stumps only two are supported. "
+                "Wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
+            )
+        rows = ClassRows(table, codes, raw, class_factors(self.class_weight, classes, codes, raw))
+        names = getattr(X, "columns", None)
+        text = names is not None and all(isinstance(name, str) for name in names)
+        data = {
+            "n_features": int(X.shape[1]) if len(getattr(X, "shape", ())) == 2 else len(X[0]),
+            "sample_weight": raw,
+            "class_weight": rows.facts(1, True, threads).class_weight,
+            "classes": (plain(classes[0]), plain(classes[1])),
+            "feature_names": tuple(names) if text else None,  # type: ignore[arg-type]
+            "matrix": bin_table(table, rows.weights(True), self.max_bins, threads) if stumps else None,
+            "seed": int(check_random_state(self.random_state).randint(2**31 - 1)),
+        }
+        return LearnerRows(X, table, classes, rows.sign(1), data)
+
+    def _remember_learners(self, given: LearnerRows, result: LearnerResult) -> None:
+        """The fitted attributes of a model of learners."""
+        self.classes_ = given.classes
+        self.n_features_in_ = given.data["n_features"]
+        names = given.data["feature_names"]
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._paths = ()
+        self.ensemble_ = result.ensemble
+        self.certificate_ = result.certificate
+        self.trace_ = result.trace
+        self.n_iter_ = result.trace[-1].n_columns
+
+    def _reconstruction(self, table: Table, classes: NDArray[Any]) -> Callable[[Ensemble], dict[str, Any]]:
+        """What a scoring callback needs to predict in the middle of a fit."""
+        names = {} if table.names is None else {"feature_names_in_": np.array(table.names, dtype=object)}
+        known = {"classes_": classes, "n_features_in_": table.n_features, "_categorical": table.categorical}
+        return lambda ensemble: {"ensemble_": ensemble, **known, **names}
+
+    def decision_function(self, X: Any) -> Array:
+        """The score: intercept plus one number per feature. Positive means ``classes_[1]``.
+
+        With more than two classes one column per class.
+        """
+        rows = self._rows(X)
+        return self.ensemble_.decision_function(rows, usable_threads(self.n_jobs))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likelier class; a score of exactly 0 is ``classes_[0]``."""
+        return self._label(self.decision_function(X))
+
+    def _label(self, score: Array) -> NDArray[Any]:
+        at = (score > 0).astype(np.intp) if score.ndim == 1 else np.argmax(score, axis=1)
+        return self.classes_[at]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, in the order of ``classes_``."""
+        rows = self._rows(X)
+        return self.ensemble_.predict_proba(rows, usable_threads(self.n_jobs))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def staged_decision_function(self, X: Any) -> Iterator[Array]:
+        """The scores after every round of generation, and last those of the final model."""
+        for ensemble, table in self._staged(X):
+            yield ensemble.decision_function(table, usable_threads(self.n_jobs))
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        for score in self.staged_decision_function(X):
+            yield self._label(score)
+
+    def staged_predict_proba(self, X: Any) -> Iterator[Array]:
+        for ensemble, table in self._staged(X):
+            yield ensemble.predict_proba(table, usable_threads(self.n_jobs))
+
+    def _stages(self) -> Iterator[Any]:
+        if not self._paths:
+            raise ValueError("Stages are kept for stumps only.")
+        if len(self._paths) == 1:
+            yield from super()._stages()
+            return
+        stages = [list(path.ensembles()) for path in self._paths]
+        for r in range(max(map(len, stages))):
+            parts = tuple(own[min(r, len(own) - 1)] for own in stages)
+            yield MulticlassEnsemble(self.ensemble_.classes, parts)
+        yield self.ensemble_
+
+
+@dataclass(frozen=True, eq=False)
+class LearnerRows:
+    """Rows as the user gave them, those without weight gone, for learners to be fitted to.
+
+    ``table``: the same, where stumps are among the learners. ``data``: further arguments of a training.
+    """
+
+    X: Any
+    table: Table
+    classes: NDArray[Any]
+    sign: NDArray[np.int8]
+    data: dict[str, Any]
+
+
+class ClassRows:
+    """The rows of a fit: table, class of every row, raw weights and the factors of the classes."""
+
+    def __init__(self, table: Table, codes: NDArray[np.intp], raw: Array | None, factors: Array) -> None:
+        self.table, self.codes, self.raw, self.factors = table, codes, raw, factors
+
+    def take(self, rows: NDArray[np.intp]) -> ClassRows:
+        raw = None if self.raw is None else self.raw[rows]
+        return ClassRows(self.table.take(rows), self.codes[rows], raw, self.factors)
+
+    def sign(self, target: int) -> NDArray[np.int8]:
+        return np.where(self.codes == target, 1, -1).astype(np.int8)
+
+    def _balanced(self) -> bool:
+        return bool((self.factors == self.factors[0]).all())
+
+    def weights(self, binary: bool) -> RowWeights:
+        raw = self.raw if binary else self.effective()
+        factor = self.factors[self.codes] if binary and not self._balanced() else None
+        return RowWeights.make(self.table.n_rows, raw, factor)
+
+    def effective(self) -> Array | None:
+        """Raw weights with the class weights multiplied in."""
+        if self._balanced():
+            return self.raw
+        return self.factors[self.codes] * (1.0 if self.raw is None else self.raw)
+
+    def facts(self, target: int, binary: bool, threads: int) -> DataFacts:
+        """With more than two classes, class weights are part of the row weights of every certificate."""
+        positive = self.codes == target
+        raw = self.raw if binary else self.effective()
+        balanced = self._balanced() or not binary
+        return DataFacts(
+            self.table.n_rows,
+            self.table.n_features,
+            lambda: self.table.digest(positive, raw, threads),
+            (1.0, 1.0) if balanced else (float(self.factors[0]), float(self.factors[1])),
+        )
+
+
+def present(classes: NDArray[Any], codes: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Without the classes that have no row of positive weight."""
+    held = np.bincount(codes, minlength=len(classes)) > 0
+    if np.count_nonzero(held) < 2:
+        raise ValueError(
+            "Classifier can't train when only one class is present: the others have no positive weight."
+        )
+    return classes[held], (np.cumsum(held) - 1)[codes]
+
+
+def plain(label: Any) -> Any:
+    """A label as JSON knows it."""
+    return label.item() if hasattr(label, "item") else label
