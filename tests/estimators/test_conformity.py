@@ -1,4 +1,5 @@
-"""scikit-learn's own checks of every estimator: no failure is expected, so none is listed."""
+"""scikit-learn's own checks of every estimator: no failure is expected, except that a weight of 2 is not the
+row twice where rows are put into folds."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import cross_validate
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cardboost import CardBoostClassifier, CardBoostRegressor
+from cardboost import CardBoostClassifier, CardBoostRegressor, SoftMarginClassifier
 
 ESTIMATORS = [
     CardBoostClassifier(n_jobs=1),
@@ -22,11 +23,17 @@ ESTIMATORS = [
         n_jobs=1, loss="exponential", criterion="edge", l2=0.0, fit_intercept=False, max_nodes=50
     ),
     CardBoostRegressor(n_jobs=1),
+    SoftMarginClassifier(n_jobs=1),
 ]
 CONVEX = [
     CardBoostClassifier(n_jobs=1, max_terms=None, max_iter=30),
     CardBoostRegressor(n_jobs=1, max_terms=None, max_iter=30),
 ]
+FOLDS = SoftMarginClassifier(n_jobs=1, temperature="cv", cv=2, temperatures=[0.5, 0.1])
+WEIGHTS = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "folds are made of rows"
+    for kind in ("dense", "sparse")
+}
 
 
 def run_check(estimator, check, monkeypatch):
@@ -46,6 +53,12 @@ def test_scikit_learns_checks(estimator, check, monkeypatch):
 @pytest.mark.long
 @parametrize_with_checks(CONVEX)
 def test_scikit_learns_checks_without_selection(estimator, check, monkeypatch):
+    run_check(estimator, check, monkeypatch)
+
+
+@pytest.mark.long
+@parametrize_with_checks([FOLDS], expected_failed_checks=lambda estimator: WEIGHTS)
+def test_scikit_learns_checks_with_folds(estimator, check, monkeypatch):
     run_check(estimator, check, monkeypatch)
 
 

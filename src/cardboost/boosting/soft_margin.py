@@ -109,7 +109,7 @@ def train_soft_margin(task: TrainingTask, settings: SoftMarginSettings) -> Train
     )  # fmt: skip
     weights = netted(pool, full_weights(pool, found.columns, found.weights))
     pool.place_missing(weights)
-    path = BoostingPath(task.frame, pool.stumps, pool.n_free, (*rounds.stages, weights))
+    path = BoostingPath(task.frame, pool.stumps, pool.n_free, tuple(rounds.stages))
     ensemble = task.frame.ensemble(pool.stumps, weights, pool.n_free)
     certificate = Certificate(_proof(task, pool, weights, settings.radius), task.positive)
     return TrainingResult(ensemble, certificate, rounds.trace(found.status), path)

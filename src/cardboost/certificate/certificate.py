@@ -149,6 +149,9 @@ class Certificate:
     def _size_in_words(self) -> str:
         k, f = (self.content["problem"][key] for key in ("max_terms", "max_features"))
         size = "any model" if k is None else f"any {k}-term card"
+        radius = self.content["problem"].get("radius")
+        if radius is not None:
+            return f"any model with weights that add up to {radius:g}"
         return size if f is None else f"{size} on {f} feature{'' if f == 1 else 's'}"
 
     def _pool_size(self) -> int:

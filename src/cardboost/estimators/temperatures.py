@@ -86,14 +86,17 @@ class TemperatureSearch:
         splitter = self.cv
         if not hasattr(splitter, "split") and not isinstance(splitter, list | tuple):
             folds = whole("cv", splitter, 2)
-            least = int(np.bincount(codes).min())
-            if least < folds:
+            most = int(np.bincount(codes).max())
+            if most < folds:
                 raise ValueError(
-                    f"cv={folds}: a class has {least} row{'' if least == 1 else 's'} of positive weight, "
-                    "fewer than folds. Give fewer folds or a temperature."
+                    f"cv={folds}: no class has so many rows of positive weight; the largest has {most}. "
+                    "Give fewer folds or a temperature."
                 )
             splitter = StratifiedKFold(folds, shuffle=True, random_state=search_seed(self.random_state))
-        yield from check_cv(splitter, codes, classifier=True).split(np.zeros(len(codes)), codes)
+        with warnings.catch_warnings():  # a class with fewer rows than folds is missing in some of them
+            warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+            folds_of = list(check_cv(splitter, codes, classifier=True).split(np.zeros(len(codes)), codes))
+        yield from folds_of
 
     def _fold(self, held: ClassRows, tasks: Iterator[TrainingTask]) -> tuple[Array, Array]:
         """Of one fold, for every temperature: the share of held-out rows that are wrong, and terms in use;
