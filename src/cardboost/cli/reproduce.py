@@ -18,10 +18,10 @@ examples:
   cardboost reproduce conjugate-gradient --out paper --data my-data
 
 Runs both examples of the paper on boosting by nonlinear conjugate gradients,
-checks what it claims, and writes figures (SVG), a page (index.html), a text and
-a JSON file. Games are read from nba_home_road_2014_2018.csv.gz in the folder
---data, or in the one that CARDBOOST_DATA names; without either they are made
-up, and every file says so. The exit code is 1 when a check point fails.
+checks what it claims, and writes figures (SVG), a page (index.html), a text
+and a JSON file. Games are read from nba_home_road_2014_2018.csv.gz in the
+folder --data, or in the one that CARDBOOST_DATA names; without either they are
+made up, and every file says so. The exit code is 1 when a check point fails.
 """
 VARIABLE = "CARDBOOST_DATA"
 

@@ -85,7 +85,7 @@ def made_up_box_scores(games: int, seed: int = 0) -> BoxScores:
     """
     rng = np.random.default_rng(seed)
     pace = rng.normal(0.0, 3.0, games)
-    teams = [_team(rng, pace, edge) for edge in (0.012, 0.0)]
+    teams = [_team(rng, pace, edge) for edge in (0.02, 0.0)]
     points = [2 * own["fgm"] + own["fg3m"] + own["ftm"] for own in teams]
     ahead = points[0] - points[1] + rng.normal(0.0, 4.0, games)
     X = np.column_stack([own[name] for own in teams for name in STATISTICS])

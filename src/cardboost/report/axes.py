@@ -67,8 +67,13 @@ def _linear(low: float, high: float, most: int, counts: bool) -> Axis:
         low, step = max(low, 0.0), max(step, 1.0)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-    ticks = [Tick(k * step, plain(k * step, decimals)) for k in range(first, last + 1)]
-    return Axis("linear", low, high, tuple(ticks))
+    largest = max(abs(low), abs(high))
+    digits = max(0, math.ceil(math.log10(largest / step)))
+
+    def label(value: float) -> str:
+        return plain(value, decimals) if 1e-4 <= largest < 1e7 else power_of_ten(value, digits)
+
+    return Axis("linear", low, high, tuple(Tick(k * step, label(k * step)) for k in range(first, last + 1)))
 
 
 def nice_step(least: float) -> float:
@@ -113,9 +118,11 @@ def plain(value: float, decimals: int | None = None) -> str:
     return text.replace("-", "−")
 
 
-def power_of_ten(value: float) -> str:
+def power_of_ten(value: float, decimals: int = 1) -> str:
     """2·10⁻⁷, or 10⁻⁷."""
-    digits, _, exponent = f"{value:.1e}".partition("e")
-    digits = digits.removesuffix(".0")
+    if value == 0:
+        return "0"
+    digits, _, exponent = f"{value:.{decimals}e}".partition("e")
+    digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
     power = "10" + str(int(exponent)).translate(_SUPERSCRIPTS)
-    return power if digits == "1" else f"{digits}·{power}"
+    return power if digits == "1" else f"{digits}·{power}".replace("-", "−")

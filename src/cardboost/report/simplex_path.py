@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from cardboost.report.figures import INK, PALE, Box, mark, number, polyline, segment, text
 
@@ -94,7 +95,5 @@ def _free(x: float, y: float, towards: float, taken: list[tuple[float, float]]) 
 def _between(places: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """Points along the path."""
     return [
-        (a + (c - a) * k / 8, b + (d - b) * k / 8)
-        for (a, b), (c, d) in zip(places, places[1:], strict=False)
-        for k in range(1, 8)
+        (a + (c - a) * k / 8, b + (d - b) * k / 8) for (a, b), (c, d) in pairwise(places) for k in range(1, 8)
     ]

@@ -7,6 +7,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,10 @@ def _intro(found: Experiment) -> list[str]:
 def _small_words(own: Example) -> str:
     rows = ", ".join("(" + ", ".join(map(str, row)) + ")" for row in SMALL_MATRIX)
     return f"Section 4.1 of the paper: A has the rows {rows}; R = {own.radius:g}."
+
+
+def _games_title(found: Experiment) -> str:
+    return "Example basketball" + (" (a stand-in)" if found.made_up else "")
 
 
 def _games_words(found: Experiment) -> list[str]:
@@ -151,7 +156,7 @@ def report(found: Experiment) -> str:
         lines += _filled(sentence)
     for title, words, own in (
         ("Example 4 x 3", [_small_words(found.small)], found.small),
-        ("Example basketball", _games_words(found), found.games),
+        (_games_title(found), _games_words(found), found.games),
     ):
         lines += ["", title, "-" * _WIDTH]
         for sentence in words:
@@ -190,7 +195,7 @@ def web_page(found: Experiment, figures: dict[str, Figure]) -> str:
     blocks = [html.paragraph(words) for words in _intro(found)]
     for title, words, own, name in (
         ("Example 4 × 3", [_small_words(found.small)], found.small, "figure-2.svg"),
-        ("Example basketball", _games_words(found), found.games, "figure-3.svg"),
+        (_games_title(found), _games_words(found), found.games, "figure-3.svg"),
     ):
         header, rows = _iterations(own)
         blocks += [html.heading(title), *map(html.paragraph, words), svg[name], html.table(header, rows)]
@@ -209,43 +214,48 @@ def web_page(found: Experiment, figures: dict[str, Figure]) -> str:
 
 def figures_of(found: Experiment) -> dict[str, Figure]:
     small, games = found.small, found.games
-    what = "the stand-in (made-up games)" if found.made_up else "basketball games"
-    stand_in = " Stand-in: these games are made up." if found.made_up else ""
+    what = "made-up games, a stand-in" if found.made_up else "basketball games"
+    name = "Stand-in games" if found.made_up else "Basketball"
     return {
         "figure-2.svg": _small_figure(small),
         "figure-3.svg": Figure(
-            f"Convergence on {what}",
-            f"{games.rows} training games, {games.columns} stumps, R = {games.radius:g}, like the paper's "
-            "Figure 3. Left: the soft margin falls in every iteration. Right: criterion and gap fall below "
-            "any bound, and the gap is never below what is left to the minimum. From the centre every step "
-            "at first takes one stump out of use, which is most of the iterations." + stand_in,
+            f"Convergence on {name.lower()}{'' if found.made_up else ' games'}",
+            f"Like the paper's Figure 3, on {games.rows} {what}, with {games.columns} stumps and R = "
+            f"{games.radius:g}. Left: the soft margin falls in every iteration. Right: criterion and gap fall "
+            "below any bound, and the gap is never below what is left to the minimum. In "
+            f"{_goes_out(games)} of the {len(games.iterations) - 1} iterations a stump goes out of use.",
             (_objective(games), _criterion(games)),
         ),
         "margin.svg": Figure(
             "The soft margin tends to the hard margin as T goes to 0",
             "Least margin of the soft margin's weights, divided by their sum, at every temperature; the "
             "hard margin of the linear programme; and the hard margin less T ln m (m rows), below which it "
-            f"cannot be (drawn down to -1.5). Right: {what}." + stand_in,
-            (_margins(small, "4 × 3 example"), _margins(games, "Basketball")),
+            f"cannot be (drawn down to -1.5). Right: {what}.",
+            (_margins(small, "4 × 3 example"), _margins(games, name)),
         ),
         "distance.svg": Figure(
             "What the soft margin lacks to the hard margin",
             "The hard margin less the least margin of the soft margin's weights, with the most that it can "
-            f"be, T ln m (m rows). Both go to 0 with T. Right: {what}." + stand_in,
-            (_distance(small, "4 × 3 example"), _distance(games, "Basketball")),
+            f"be, T ln m (m rows). Both go to 0 with T. Right: {what}.",
+            (_distance(small, "4 × 3 example"), _distance(games, name)),
         ),
         "support.svg": Figure(
             "How many learners are used",
-            f"Weights above 0 at every temperature. Right: {what}, of {games.columns} stumps." + stand_in,
-            (_support(small, "4 × 3 example"), _support(games, "Basketball")),
+            f"Weights above 0 at every temperature. Right: {what}, of {games.columns} stumps.",
+            (_support(small, "4 × 3 example"), _support(games, name)),
         ),
         "error.svg": Figure(
             "Training and test error",
             f"Share of games on the wrong side, at every temperature; {what}, {games.rows} for training and "
-            "as many for the test." + stand_in,
+            "as many for the test.",
             (_errors(games),),
         ),
     }
+
+
+def _goes_out(own: Example) -> int:
+    """Iterations after which fewer weights are above 0."""
+    return sum(then.support < now.support for now, then in pairwise(own.iterations))
 
 
 def _small_figure(own: Example) -> Figure:

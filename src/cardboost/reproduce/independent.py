@@ -127,7 +127,7 @@ def by_slsqp(A: Array, radius: float, tol: float = 1e-6) -> Reference:
 
 
 def by_cone(A: Array, radius: float) -> Reference | None:
-    """Clarabel, an interior-point solver for cones, through CVXPY; None where they are not installed."""
+    """Clarabel, an interior-point solver for cones, through CVXPY; None where they give no answer."""
     try:
         import clarabel  # noqa: F401
         import cvxpy
@@ -137,4 +137,7 @@ def by_cone(A: Array, radius: float) -> Reference | None:
         warnings.simplefilter("ignore")
         w = cvxpy.Variable(A.shape[1], nonneg=True)
         problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.log_sum_exp(-A @ w)), [cvxpy.sum(w) == radius])
-        return Reference("Clarabel", float(problem.solve(solver=cvxpy.CLARABEL)))
+        try:
+            return Reference("Clarabel", float(problem.solve(solver=cvxpy.CLARABEL)))
+        except cvxpy.SolverError:
+            return None
