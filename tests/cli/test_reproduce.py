@@ -8,6 +8,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -92,6 +93,16 @@ def test_the_stand_in_end_to_end(tmp_path, capsys):
     assert page.count("<svg ") == len(FIGURES)
     assert page.count(">holds<") == 10
     assert not re.search(r"<script|<link|src=|href=", page)
+
+
+def test_the_page_shows_what_is_printed(tmp_path, capsys):
+    """Tables of the small example, which need no data; differences between solvers are rounding."""
+    page = (Path(__file__).parents[2] / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0]
+    _, said, _ = run(capsys, "conjugate-gradient", "--out", tmp_path)
+    wanted = [line for line in shown.splitlines() if re.match(r"  (\d|k|\()", line)]
+    assert len(wanted) == 10
+    assert set(wanted) <= set(said.splitlines())
 
 
 def test_the_paper_s_example():

@@ -221,8 +221,8 @@ def figures_of(found: Experiment) -> dict[str, Figure]:
         "figure-3.svg": Figure(
             f"Convergence on {name.lower()}{'' if found.made_up else ' games'}",
             f"Like the paper's Figure 3, on {games.rows} {what}, with {games.columns} stumps and R = "
-            f"{games.radius:g}. Left: the soft margin falls in every iteration. Right: criterion and gap fall "
-            "below any bound, and the gap is never below what is left to the minimum. In "
+            f"{games.radius:g}. Left: the soft margin falls in every iteration. Right: criterion and gap "
+            "fall below any bound, and the gap is never below what is left to the minimum. In "
             f"{_goes_out(games)} of the {len(games.iterations) - 1} iterations a stump goes out of use.",
             (_objective(games), _criterion(games)),
         ),
