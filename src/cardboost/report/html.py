@@ -18,12 +18,14 @@ table { border-collapse: collapse; margin: .75rem 0 1.25rem; font-size: .9rem;
   font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid #e2e2e2; vertical-align: top; }
 th { border-bottom: 1.5px solid #5a5a5a; font-weight: 600; }
-th.left, td.left { text-align: left; }
+th, td { white-space: nowrap; }
+th.left, td.left { text-align: left; white-space: normal; }
 .holds { color: #00694c; font-weight: 600; white-space: nowrap; }
 .fails { color: #a33c00; font-weight: 700; white-space: nowrap; }
-figure { margin: 1.25rem 0; }
-svg { max-width: 100%; height: auto; display: block; }
-@media print { main { max-width: none; padding: 0; } figure, tr { break-inside: avoid; } }
+figure { margin: 1.25rem 0; overflow-x: auto; }
+svg { width: 100%; min-width: 40rem; max-width: 60rem; height: auto; display: block; }
+@media print { main { max-width: none; padding: 0; } figure, tr { break-inside: avoid; }
+  svg { min-width: 0; } }
 """
 
 

@@ -206,7 +206,8 @@ def web_page(found: Experiment, figures: dict[str, Figure]) -> str:
     blocks += [html.heading("Hard and soft margin"), *(svg[name] for name in _BY_TEMPERATURE)]
     for title, own in (("Example 4 × 3. ", found.small), ("Example basketball. ", found.games)):
         blocks += [html.paragraph(title + _margin_words(own)), html.table(*_temperatures(own))]
-    return html.page(TITLE, blocks)
+    # a true minus does not end a line
+    return html.page(TITLE, [block.replace("(-g)", "(−g)") for block in blocks])
 
 
 # figures
