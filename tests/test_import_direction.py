@@ -64,7 +64,17 @@ MAY_IMPORT = {
     "datasets": set(),
     "export": {"model"},
     "report": {"model", *RESULTS},
-    "cli": {"model", "estimators", "datasets", "export", "report", "certificate.checker", *RESULTS},
+    "reproduce": {"datasets", "report", "solvers"},
+    "cli": {
+        "model",
+        "estimators",
+        "datasets",
+        "export",
+        "report",
+        "reproduce",
+        "certificate.checker",
+        *RESULTS,
+    },
     "": {"estimators", "model", "solvers"},
 }
 

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from cardboost.cli import certify, demo, export, fit, predict
+from cardboost.cli import certify, demo, export, fit, predict, reproduce
 from cardboost.cli.files import BAD_INPUT, BUG, INTERRUPTED, OK, PIPE_CLOSED, BadInput, reason
 
 _EPILOG = """\
@@ -20,12 +20,14 @@ examples:
   cardboost predict run/model.json new.csv --out scores.csv
   cardboost certify run/model.json patients.csv --target died
   cardboost export run/model.json --format c --out card.h
+  cardboost reproduce conjugate-gradient --out paper
 
 `cardboost VERB --help` shows the options of a verb.
 
 exit codes:
     0  all went well
-    1  certify, demo: the certificate does not hold
+    1  certify, demo: the certificate does not hold; reproduce: a check point
+       fails
     2  bad usage or bad input, said in one sentence
    70  a bug in cardboost
   130  interrupted (fit keeps and writes the best model so far)
@@ -54,7 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"cardboost {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True, dest="verb")
-    for module in (demo, fit, predict, certify, export):
+    for module in (demo, fit, predict, certify, export, reproduce):
         module.add_parser(verbs, **style)
     return parser
 

@@ -1,0 +1,143 @@
+"""The soft margin once more, in NumPy and SciPy alone: what the solvers say is checked with this.
+
+The problem: least ``ln(sum_i exp(-(A w)_i))`` over ``w >= 0`` with ``sum w = R``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import LinearConstraint, linprog, minimize
+
+Array = NDArray[np.float64]
+
+_NEW = 40  # columns that SLSQP gets in a round
+_ROUNDS = 30
+
+
+@dataclass(frozen=True)
+class Kkt:
+    """How far a point is from the conditions of Karush, Kuhn and Tucker.
+
+    ``spread``: the most by which the slopes of weights in use differ from their mean. ``below``: the most by
+    which a slope of a weight that is 0 is below that mean. ``negative``: the most by which a weight is below
+    0. ``sum_error``: by how much their sum is not R.
+    """
+
+    spread: float
+    below: float
+    negative: float
+    sum_error: float
+
+    @property
+    def residual(self) -> float:
+        return max(self.spread, self.below, self.negative, self.sum_error)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What another solver found."""
+
+    name: str
+    value: float
+
+
+def soft_margin(A: Array, w: Array) -> tuple[float, Array]:
+    """The value, and the share p of every row in it."""
+    losses = -(A @ w)
+    most = losses.max()
+    shares = np.exp(losses - most)
+    total = shares.sum()
+    return float(most + np.log(total)), shares / total
+
+
+def dual_value(A: Array, p: Array, radius: float) -> float:
+    """For any p >= 0 with sum 1, no point of the simplex has a value below this one."""
+    used = p[p > 0]
+    divergence = float(used @ np.log(used * len(p)))
+    return float(np.log(len(p)) - divergence - radius * np.max(A.T @ p))
+
+
+def kkt(A: Array, w: Array, radius: float) -> Kkt:
+    slopes = -(A.T @ soft_margin(A, w)[1])
+    used = w > 0
+    mean = float(slopes[used].mean())
+    below = float(np.max(mean - slopes[~used], initial=0.0))
+    return Kkt(
+        float(np.abs(slopes[used] - mean).max()),
+        max(0.0, below),
+        max(0.0, -float(w.min())),
+        abs(float(w.sum()) - radius),
+    )
+
+
+def hard_margin(A: Array) -> float:
+    """The largest least margin of weights with sum 1: a linear programme."""
+    m, n = A.shape
+    found = linprog(
+        np.append(np.zeros(n), -1.0),
+        A_ub=np.column_stack([-A, np.ones(m)]),
+        b_ub=np.zeros(m),
+        A_eq=np.append(np.ones(n), 0.0)[None],
+        b_eq=[1.0],
+        bounds=[(0, None)] * n + [(None, None)],
+        method="highs",
+    )
+    if not found.success:
+        raise ArithmeticError(f"the linear programme of the hard margin was not solved: {found.message}")
+    return -float(found.fun or 0.0) + 0.0
+
+
+def by_slsqp(A: Array, radius: float, tol: float = 1e-6) -> Reference:
+    """SciPy's SLSQP on few columns: those in use and those with the least slopes, until no other is missing.
+
+    Its cost grows with the cube of the columns, so that all of them at once would take too long.
+    """
+    w = np.zeros(A.shape[1])
+    least, p = soft_margin(A, w)
+    for _ in range(_ROUNDS):
+        new = np.argsort(-(A.T @ p), kind="stable")[:_NEW]
+        used = np.union1d(np.flatnonzero(w), new)
+        own = np.ascontiguousarray(A[:, used])
+
+        def value(v: Array, own: Array = own) -> tuple[float, Array]:
+            least, p = soft_margin(own, v)
+            return least, -(own.T @ p)
+
+        found: Any = minimize(
+            value,
+            w[used] if w.any() else np.full(len(used), radius / len(used)),
+            jac=True,
+            method="SLSQP",
+            bounds=[(0.0, None)] * len(used),
+            constraints=LinearConstraint(np.ones((1, len(used))), radius, radius),
+            options={"maxiter": 500, "ftol": 1e-13},
+        )
+        w = np.zeros(A.shape[1])
+        w[used] = np.maximum(found.x, 0.0)
+        w *= radius / w.sum()
+        least, p = soft_margin(A, w)
+        if least - dual_value(A, p, radius) <= tol:
+            break
+    return Reference("SLSQP", least)
+
+
+def by_cone(A: Array, radius: float) -> Reference | None:
+    """Clarabel, an interior-point solver for cones, through CVXPY; None where they give no answer."""
+    try:
+        import clarabel  # noqa: F401
+        import cvxpy
+    except ImportError:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        w = cvxpy.Variable(A.shape[1], nonneg=True)
+        problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.log_sum_exp(-A @ w)), [cvxpy.sum(w) == radius])
+        try:
+            return Reference("Clarabel", float(problem.solve(solver=cvxpy.CLARABEL)))
+        except cvxpy.SolverError:
+            return None
