@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -179,7 +180,7 @@ def test_stages_end_at_the_model(cancer):
     assert len(stages) == len(model.trace_) + 1
     np.testing.assert_array_equal(stages[-1], model.decision_function(X))
     objectives = [record.objective for record in model.trace_]
-    assert all(b <= a + 1e-12 for a, b in zip(objectives, objectives[1:], strict=False))
+    assert all(b <= a + 1e-12 for a, b in itertools.pairwise(objectives))
     share = np.full(len(y), 1 / len(y))
     F = np.where(y == 1, 1, -1) * stages[0]
     assert np.log(share @ np.exp(-F)) == pytest.approx(objectives[0], abs=1e-12)
