@@ -29,7 +29,7 @@ CONVEX = [
     CardBoostClassifier(n_jobs=1, max_terms=None, max_iter=30),
     CardBoostRegressor(n_jobs=1, max_terms=None, max_iter=30),
 ]
-FOLDS = SoftMarginClassifier(n_jobs=1, temperature="cv", cv=2, temperatures=[0.5, 0.1])
+FOLDS = SoftMarginClassifier(n_jobs=1, temperature="cv", cv=2, temperatures=[0.1, 0.05])
 WEIGHTS = {
     f"check_sample_weight_equivalence_on_{kind}_data": "folds are made of rows"
     for kind in ("dense", "sparse")

@@ -40,9 +40,9 @@ class SoftMarginClassifier(ClassifierCards):
     Parameters
     ----------
     temperature : float or "cv", default=0.1
-        The weights, that of the intercept included, add up to its inverse. "cv": the temperature is chosen by
-        cross-validation (see ``cv`` and ``temperatures``); ``temperature_`` and ``cv_results_`` then say what
-        was found.
+        The weights, that of the intercept included, add up to its inverse. "cv": the one with the least log
+        loss of held-out rows (see ``cv`` and ``temperatures``); ``temperature_`` and ``cv_results_`` then say
+        what was found.
     method : {"newton", "mprp"}
         Newton steps on the columns in use, or the conjugate gradients of the paper over all of them. Both end
         at the same model; the first is much faster.
@@ -86,7 +86,8 @@ class SoftMarginClassifier(ClassifierCards):
     temperature_ : float
         The temperature of the model.
     cv_results_ : dict
-        With "cv", for every temperature: "mean_error", "std_error", "mean_terms"; "errors" for every fold.
+        With "cv", for every temperature: "mean_log_loss", "std_log_loss", "mean_error", "std_error" and
+        "mean_terms"; and "log_losses" and "errors" of every fold.
     trace_ : Trace
         One record per round: columns, terms, objective, lower bound, edge, seconds.
 

@@ -50,35 +50,38 @@ class TemperatureSearch:
         rows: ClassRows,
         tasks: Callable[[ClassRows, ClassRows], Iterator[tuple[str, TrainingTask]]],
     ) -> tuple[float, dict[str, Any]]:
-        """The best temperature and what is known of all. ``tasks``: for rows to train on and rows to hold
-        out, one task for two classes, else one per class."""
-        errors, terms = [], []
+        """The temperature of the least held-out log loss, and what is known of all.
+
+        ``tasks``: for rows to train on and rows to hold out, one task for two classes, else one per class.
+        """
+        found = []
         for kept, held in self._folds(rows.codes):
-            own = self._fold(rows.take(held), (task for _, task in tasks(rows.take(kept), rows.take(held))))
-            errors.append(own[0])
-            terms.append(own[1])
+            parts = rows.take(kept), rows.take(held)
+            found.append(self._fold(parts[1], (task for _, task in tasks(*parts))))
             if self.late():
                 break
-        E, T = np.array(errors), np.array(terms)
-        return self._choice(E, T)
+        return self._choice(*(np.array(own) for own in zip(*found, strict=True)))
 
-    def _choice(self, errors: Array, terms: Array) -> tuple[float, dict[str, Any]]:
-        known = np.isfinite(errors).any(axis=0)
+    def _choice(self, losses: Array, errors: Array, terms: Array) -> tuple[float, dict[str, Any]]:
+        """Folds by temperatures; NaN where there was no time."""
+        known = np.isfinite(losses).any(axis=0)
         if not known.any():
-            warnings.warn("time_limit: no temperature could be tried; the highest is taken.", stacklevel=5)
+            warnings.warn("time_limit: no temperature could be tried; the highest is taken.", stacklevel=6)
             return self.temperatures[0], {}
-        mean = np.nanmean(errors[:, known], axis=0)
-        spread = np.nanstd(errors[:, known], axis=0)
-        best = int(np.argmin(mean))
         temperatures = np.array(self.temperatures)[known]
+        losses, errors, terms = losses[:, known], errors[:, known], terms[:, known]
+        mean = np.nanmean(losses, axis=0)
         results = {
             "temperature": temperatures,
-            "mean_error": mean,
-            "std_error": spread,
-            "mean_terms": np.nanmean(terms[:, known], axis=0),
-            "errors": errors[:, known],
+            "mean_log_loss": mean,
+            "std_log_loss": np.nanstd(losses, axis=0),
+            "mean_error": np.nanmean(errors, axis=0),
+            "std_error": np.nanstd(errors, axis=0),
+            "mean_terms": np.nanmean(terms, axis=0),
+            "log_losses": losses,
+            "errors": errors,
         }
-        return float(temperatures[best]), results
+        return float(temperatures[int(np.argmin(mean))]), results
 
     def _folds(self, codes: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         from sklearn.model_selection import StratifiedKFold, check_cv  # many modules
@@ -98,9 +101,9 @@ class TemperatureSearch:
             folds_of = list(check_cv(splitter, codes, classifier=True).split(np.zeros(len(codes)), codes))
         yield from folds_of
 
-    def _fold(self, held: ClassRows, tasks: Iterator[TrainingTask]) -> tuple[Array, Array]:
-        """Of one fold, for every temperature: the share of held-out rows that are wrong, and terms in use;
-        NaN where time was up."""
+    def _fold(self, held: ClassRows, tasks: Iterator[TrainingTask]) -> tuple[Array, Array, Array]:
+        """Of one fold, for every temperature: log loss and error of the held-out rows, and terms in use; NaN
+        where time was up."""
         radii = [1.0 / own for own in self.temperatures]
         scores, terms = [], np.zeros(len(radii))
         for task in tasks:
@@ -117,9 +120,22 @@ class TemperatureSearch:
         share = (
             np.full(held.table.n_rows, 1.0 / held.table.n_rows) if weight is None else weight / weight.sum()
         )
-        every = np.stack(scores)
-        guess = (every[0] > 0).astype(np.intp) if len(scores) == 1 else np.argmax(every, axis=0)
-        errors = (guess != held.codes) @ share
-        unknown = np.isnan(every).any(axis=(0, 2))
+        losses, errors = _held_out_scores(scores, held.codes, share)
+        unknown = np.isnan(losses)
         errors[unknown] = terms[unknown] = np.nan
-        return errors, terms
+        return losses, errors, terms
+
+
+def _held_out_scores(scores: list[Array], codes: NDArray[np.intp], share: Array) -> tuple[Array, Array]:
+    """Log loss and error, from the scores of the second class, or of every class against the rest.
+
+    A score of s stands for the probability 1 / (1 + exp(-2 s)); those of several classes are divided by their
+    sum.
+    """
+    every = np.stack([-scores[0], scores[0]] if len(scores) == 1 else scores)
+    log_share = -np.logaddexp(0.0, -2.0 * every)
+    own = np.take_along_axis(log_share, codes[None, None, :], axis=0)[0]
+    if len(scores) > 1:
+        own = own - np.logaddexp.reduce(log_share, axis=0)
+    guess = np.argmax(every, axis=0)
+    return -(own @ share), (guess != codes) @ share
