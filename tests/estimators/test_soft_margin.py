@@ -17,6 +17,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 from cardboost import SoftMarginClassifier, load_model
+from cardboost.cli.main import main
 from cardboost.solvers import minimize_on_simplex
 
 
@@ -194,8 +195,11 @@ def test_saved_and_loaded(cancer, tmp_path):
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
     content = json.loads((tmp_path / "model.json").read_text())
     assert content["certificate"]["problem"]["loss"] == "soft margin"
-    assert "weights that add up to 2" in model.card()
     assert "int" in str(model.export("c"))
+    X.assign(target=y).to_csv(tmp_path / "rows.csv", index=False)
+    given = ["certify", str(tmp_path / "model.json"), str(tmp_path / "rows.csv"), "--target", "target"]
+    assert main(given) == 0
+    assert "any model of that scope with weights that add up to 2" in model.card()
 
 
 def test_a_warm_start_needs_fewer_rounds(cancer):

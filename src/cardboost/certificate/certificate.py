@@ -143,16 +143,17 @@ class Certificate:
             share = np.floor(own.guarantee * 1e4 + 1e-6) / 1e2
             out.append(f"{own.scope:<12}{own.lower_bound:>11.6f}  {share:>7.2f} %   {covers}")
         out += ["", "guarantee: at least this share of the improvement over the empty model"]
-        out.append(f"that {self._size_in_words()} of that scope could make")
+        size, limit = self._size_in_words()
+        out.append(f"that {size} of that scope{limit} could make")
         return out
 
-    def _size_in_words(self) -> str:
-        k, f = (self.content["problem"][key] for key in ("max_terms", "max_features"))
+    def _size_in_words(self) -> tuple[str, str]:
+        """What the model is compared with, and what limits its weights."""
+        problem = self.content["problem"]
+        k, f, radius = problem["max_terms"], problem["max_features"], problem.get("radius")
         size = "any model" if k is None else f"any {k}-term card"
-        radius = self.content["problem"].get("radius")
-        if radius is not None:
-            return f"any model with weights that add up to {radius:g}"
-        return size if f is None else f"{size} on {f} feature{'' if f == 1 else 's'}"
+        size = size if f is None else f"{size} on {f} feature{'' if f == 1 else 's'}"
+        return size, "" if radius is None else f" with weights that add up to {radius:g}"
 
     def _pool_size(self) -> int:
         return next(bound["columns"] for bound in self.content["bounds"] if bound["scope"] == "pool")
