@@ -65,7 +65,8 @@ class SoftMarginClassifier(ClassifierCards):
     cv : int or a splitter of scikit-learn
         For ``temperature="cv"``: folds, with the classes in equal shares.
     temperatures : sequence of float or None
-        What "cv" chooses from. None: 17 values from 2 down to 1/128, a factor of the square root of 2 apart.
+        What "cv" chooses from, from the highest down until four in a row have a higher log loss than the best
+        one. None: 17 values from 2 to 1/128, a factor of the square root of 2 apart.
     warm_start : bool
         Start from the model of the last fit.
     random_state : int, RandomState or None

@@ -1,4 +1,8 @@
-"""Cross-validation of the temperature: every fold goes once along the path of falling temperatures."""
+"""Cross-validation of the temperature: all folds go together along the path of falling temperatures.
+
+They stop where the held-out log loss has been above its least for several temperatures: from there on the
+models only get larger and slower.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ Array = NDArray[np.float64]
 #: what is tried unless the user says what: the sum of weights doubles every two steps
 TEMPERATURES = tuple(2.0 ** (-0.5 * k) for k in range(-2, 15))
 _TOL = 1e-3  # gap on the way: what is compared differs by much more
+_PATIENCE = 4  # temperatures without a lower log loss after which the folds stop
 
 
 def check_temperatures(temperatures: Any) -> tuple[float, ...]:
@@ -54,34 +59,35 @@ class TemperatureSearch:
 
         ``tasks``: for rows to train on and rows to hold out, one task for two classes, else one per class.
         """
-        found = []
-        for kept, held in self._folds(rows.codes):
-            parts = rows.take(kept), rows.take(held)
-            found.append(self._fold(parts[1], (task for _, task in tasks(*parts))))
-            if self.late():
+        folds = [
+            _Fold(rows.take(held), [task for _, task in tasks(rows.take(kept), rows.take(held))], self)
+            for kept, held in self._folds(rows.codes)
+        ]
+        found: list[Array] = []  # for every temperature: folds by loss, error and terms
+        for _ in self.temperatures:
+            own = [fold.step() for fold in folds if not self.late()]
+            if len(own) < len(folds):
                 break
-        return self._choice(*(np.array(own) for own in zip(*found, strict=True)))
-
-    def _choice(self, losses: Array, errors: Array, terms: Array) -> tuple[float, dict[str, Any]]:
-        """Folds by temperatures; NaN where there was no time."""
-        known = np.isfinite(losses).any(axis=0)
-        if not known.any():
-            warnings.warn("time_limit: no temperature could be tried; the highest is taken.", stacklevel=6)
+            found.append(np.array(own))
+            means = [float(known[:, 0].mean()) for known in found]
+            if len(found) - int(np.argmin(means)) > _PATIENCE:
+                break
+        if not found:
+            warnings.warn("time_limit: no temperature could be tried; the highest is taken.", stacklevel=5)
             return self.temperatures[0], {}
-        temperatures = np.array(self.temperatures)[known]
-        losses, errors, terms = losses[:, known], errors[:, known], terms[:, known]
-        mean = np.nanmean(losses, axis=0)
+        losses, errors, terms = np.stack(found, axis=2).transpose(1, 0, 2)
+        temperatures = np.array(self.temperatures[: len(found)])
         results = {
             "temperature": temperatures,
-            "mean_log_loss": mean,
-            "std_log_loss": np.nanstd(losses, axis=0),
-            "mean_error": np.nanmean(errors, axis=0),
-            "std_error": np.nanstd(errors, axis=0),
-            "mean_terms": np.nanmean(terms, axis=0),
+            "mean_log_loss": losses.mean(axis=0),
+            "std_log_loss": losses.std(axis=0),
+            "mean_error": errors.mean(axis=0),
+            "std_error": errors.std(axis=0),
+            "mean_terms": terms.mean(axis=0),
             "log_losses": losses,
             "errors": errors,
         }
-        return float(temperatures[int(np.argmin(mean))]), results
+        return float(temperatures[int(np.argmin(results["mean_log_loss"]))]), results
 
     def _folds(self, codes: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         from sklearn.model_selection import StratifiedKFold, check_cv  # many modules
@@ -101,32 +107,31 @@ class TemperatureSearch:
             folds_of = list(check_cv(splitter, codes, classifier=True).split(np.zeros(len(codes)), codes))
         yield from folds_of
 
-    def _fold(self, held: ClassRows, tasks: Iterator[TrainingTask]) -> tuple[Array, Array, Array]:
-        """Of one fold, for every temperature: log loss and error of the held-out rows, and terms in use; NaN
-        where time was up."""
-        radii = [1.0 / own for own in self.temperatures]
-        scores, terms = [], np.zeros(len(radii))
-        for task in tasks:
+
+class _Fold:
+    """One fold on its way along the temperatures."""
+
+    def __init__(self, held: ClassRows, tasks: list[TrainingTask], search: TemperatureSearch) -> None:
+        radii = [1.0 / own for own in search.temperatures]
+        self.codes, self.tasks = held.codes, tasks
+        self.paths = [soft_margin_path(task, radii, _TOL, search.late) for task in tasks]
+        weight = held.effective()
+        self.share = np.full(len(held.codes), 1.0) if weight is None else weight
+        self.share = self.share / self.share.sum()
+
+    def step(self) -> tuple[float, float, int]:
+        """Log loss and error of the held-out rows at the next temperature, and terms in use."""
+        scores, terms = [], 0
+        for task, path in zip(self.tasks, self.paths, strict=True):
+            _, weights, pool = next(path)
             assert task.held_out is not None
             assert task.held_out.risk.sign is not None
-            own = np.full((len(radii), held.table.n_rows), np.nan)
-            for k, (_, weights, pool) in enumerate(soft_margin_path(task, radii, _TOL, self.late)):
-                if self.late():
-                    break
-                own[k] = task.held_out.margins(pool, weights) * task.held_out.risk.sign
-                terms[k] += np.count_nonzero(weights[pool.n_free :])
-            scores.append(own)
-        weight = held.effective()
-        share = (
-            np.full(held.table.n_rows, 1.0 / held.table.n_rows) if weight is None else weight / weight.sum()
-        )
-        losses, errors = _held_out_scores(scores, held.codes, share)
-        unknown = np.isnan(losses)
-        errors[unknown] = terms[unknown] = np.nan
-        return losses, errors, terms
+            scores.append(task.held_out.margins(pool, weights) * task.held_out.risk.sign)
+            terms += int(np.count_nonzero(weights[pool.n_free :]))
+        return *_held_out_scores(scores, self.codes, self.share), terms
 
 
-def _held_out_scores(scores: list[Array], codes: NDArray[np.intp], share: Array) -> tuple[Array, Array]:
+def _held_out_scores(scores: list[Array], codes: NDArray[np.intp], share: Array) -> tuple[float, float]:
     """Log loss and error, from the scores of the second class, or of every class against the rest.
 
     A score of s stands for the probability 1 / (1 + exp(-2 s)); those of several classes are divided by their
@@ -134,8 +139,8 @@ def _held_out_scores(scores: list[Array], codes: NDArray[np.intp], share: Array)
     """
     every = np.stack([-scores[0], scores[0]] if len(scores) == 1 else scores)
     log_share = -np.logaddexp(0.0, -2.0 * every)
-    own = np.take_along_axis(log_share, codes[None, None, :], axis=0)[0]
+    own = log_share[codes, np.arange(len(codes))]
     if len(scores) > 1:
         own = own - np.logaddexp.reduce(log_share, axis=0)
-    guess = np.argmax(every, axis=0)
-    return -(own @ share), (guess != codes) @ share
+    wrong = np.argmax(every, axis=0) != codes
+    return -float(own @ share), float(wrong @ share)
