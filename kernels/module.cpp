@@ -434,6 +434,46 @@ auto py_pack_signs(nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu, nb::r
     return std::make_tuple(signs, grouped(columns), grouped(rows), sides);
 }
 
+void check_grouped(const In<uint64_t, 2>& grouped, size_t rows) {
+    require(rows < (size_t{1} << 48) && grouped.shape(0) == (rows + 63) / 64,
+            "packed signs and rows differ in length");
+    require(grouped.shape(1) <= static_cast<size_t>(std::numeric_limits<int32_t>::max()), "too many columns");
+}
+
+auto py_sign_edges(In<uint64_t, 2> grouped, In<int64_t, 1> q, int threads) {
+    check_grouped(grouped, q.shape(0));
+    auto out = make<int64_t>({grouped.shape(1)});
+    {
+        nb::gil_scoped_release release;
+        sign_edges(grouped.data(), static_cast<int64_t>(grouped.shape(1)), static_cast<int64_t>(q.shape(0)), q.data(),
+                   threads, out.data());
+    }
+    return out;
+}
+
+auto py_sign_gram(In<uint64_t, 2> grouped, In<int64_t, 1> q, int threads) {
+    check_grouped(grouped, q.shape(0));
+    auto out = make<int64_t>({grouped.shape(1), grouped.shape(1)});
+    {
+        nb::gil_scoped_release release;
+        sign_gram(grouped.data(), static_cast<int>(grouped.shape(1)), static_cast<int64_t>(q.shape(0)), q.data(),
+                  threads, out.data());
+    }
+    return out;
+}
+
+auto py_sign_margins(In<uint64_t, 2> grouped, In<double, 1> weights, size_t rows, int threads) {
+    check_grouped(grouped, rows);
+    require(weights.shape(0) == grouped.shape(1), "one weight per column");
+    auto out = make<double>({rows});
+    {
+        nb::gil_scoped_release release;
+        sign_margins(grouped.data(), static_cast<int>(grouped.shape(1)), static_cast<int64_t>(rows), weights.data(),
+                     threads, out.data());
+    }
+    return out;
+}
+
 // What both kinds of matrices share: prices and limits of the two sides of zero, and the state.
 struct BoxArrays {
     In<double, 2> l1, l2, limit;
@@ -739,6 +779,9 @@ NB_MODULE(_kernels, m) {
     m.def("dense_gram_real", &py_dense_gram_real, "a"_a, "left"_a, "columns"_a, "value"_a, "count"_a.none(), "scale"_a,
           "quick"_a, "threads"_a);
     m.def("pack_signs", &py_pack_signs, "a"_a, "by_column"_a);
+    m.def("sign_edges", &py_sign_edges, "grouped"_a, "q"_a, "threads"_a);
+    m.def("sign_gram", &py_sign_gram, "grouped"_a, "q"_a, "threads"_a);
+    m.def("sign_margins", &py_sign_margins, "grouped"_a, "weights"_a, "rows"_a, "threads"_a);
     m.def("lbfgs_signs", &py_lbfgs_signs, "by_column"_a, "by_row"_a, "loss"_a, "count"_a.none(), "factor"_a.none(),
           "totals"_a, "l1"_a, "l2"_a, "limit"_a, "z"_a.noconvert(), "F"_a.noconvert(), "edges"_a.noconvert(),
           "pairs"_a.noconvert(), "numbers"_a.noconvert(), "counts"_a.noconvert(), "tolerance"_a, "most"_a,

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.dictionary.columns import ColumnStore
+from cardboost.dictionary.columns import ColumnStore, WholeStore
+from cardboost.dictionary.signs import SignStore
 from cardboost.losses import get_loss
 from cardboost.master.mprp import FunctionAlong, MatrixAlong, mprp_on_simplex
 from cardboost.master.simplex import (
@@ -19,6 +20,7 @@ from cardboost.master.simplex import (
     MatrixOracle,
     SimplexRecord,
     SimplexSolution,
+    Store,
     newton_by_radius,
     soft_point,
 )
@@ -122,9 +124,13 @@ def _oracle(
             raise ValueError("x0 is needed with a function: it says how many weights there are.")
         n = len(np.atleast_1d(np.asarray(x0)))
         return FunctionOracle(A, n), n, 0.0
-    problem = check_matrix(A, 0.0, 0.0, 0.0, None, sample_weight)
+    problem = check_matrix(A, 0.0, 1.0, 0.0, None, sample_weight, pack=True)
     threads = usable_threads(n_jobs)
-    store = ColumnStore(np.ascontiguousarray(problem.A.T), threads)
+    store: Store
+    if problem.signs is not None:
+        store = SignStore(problem.signs, threads)
+    else:
+        store = WholeStore(ColumnStore(np.ascontiguousarray(problem.A.T), threads))
     total = float(len(problem.A)) if sample_weight is None else float(np.sum(np.asarray(sample_weight)))
     risk = EmpiricalRisk(get_loss("exponential"), problem.weights, None, threads)
     return MatrixOracle(store, risk), len(store), math.log(total)
@@ -135,8 +141,8 @@ def _start(oracle: MatrixOracle | FunctionOracle, n: int, radius: float, x0: Any
     if x0 is None:
         assert isinstance(oracle, MatrixOracle)
         start = np.zeros(n)
-        point = soft_point(oracle.risk, np.zeros(oracle.store.values.shape[1]))[1]
-        start[int(np.argmin(oracle.slopes(point, oracle.every)))] = radius
+        point = soft_point(oracle.risk, np.zeros(oracle.store.n_rows))[1]
+        start[int(np.argmin(oracle.every_slope(point)))] = radius
         return start
     try:
         start = np.array(x0, dtype=np.float64)

@@ -77,6 +77,9 @@ RIGHT = {
         "quick": True, "threads": 1,
     },
     "pack_signs": {"a": A8, "by_column": False},
+    "sign_edges": {"grouped": np.zeros((1, 2), np.uint64), "q": Q[:, 0].copy(), "threads": 1},
+    "sign_gram": {"grouped": np.zeros((1, 2), np.uint64), "q": Q[:, 0].copy(), "threads": 1},
+    "sign_margins": {"grouped": np.zeros((1, 2), np.uint64), "weights": V2, "rows": ROWS, "threads": 1},
     "lbfgs_signs": {
         "by_column": np.zeros((1, 2), np.uint64), "by_row": np.zeros((1, ROWS), np.uint64), **BOX,
     },
@@ -214,6 +217,17 @@ WRONG = [
     ("pack_signs", "a", np.zeros(3)),
     ("pack_signs", "a", np.zeros((3, 0))),
     ("pack_signs", "a", np.zeros((0, 3))),
+    *[
+        (kernel, name, value)
+        for kernel in ("sign_edges", "sign_gram")
+        for name, value in (
+            ("grouped", np.zeros((2, 2), np.uint64)), ("grouped", np.zeros(2, np.uint64)),
+            ("q", np.zeros(65, np.int64)), ("q", np.zeros(0, np.int64)),
+        )
+    ],
+    ("sign_margins", "grouped", np.zeros((2, 2), np.uint64)),
+    ("sign_margins", "weights", np.zeros(3)),
+    *[("sign_margins", "rows", own) for own in (0, 65, -1, 2**63, 2**64 - 1)],
     ("lbfgs_signs", "by_column", np.zeros((2, 2), np.uint64)),
     ("lbfgs_signs", "by_column", np.zeros((1, 3), np.uint64)),
     ("lbfgs_signs", "by_row", np.zeros((1, 9), np.uint64)),
