@@ -280,6 +280,19 @@ auto py_signed_weights(In<uint8_t, 2> bins, In<int32_t, 1> features, In<int8_t, 
     return out;
 }
 
+auto py_stump_bits(In<uint8_t, 2> bins, In<int32_t, 1> features, In<int8_t, 2> signs, int threads) {
+    const size_t rows = bins.shape(1), n = features.shape(0);
+    require(signs.shape(0) == n && signs.shape(1) == kBins, "signs must have shape (features, 256)");
+    check_features(features, bins.shape(0));
+    auto out = make<uint64_t>({(rows + 63) / 64, n});
+    {
+        nb::gil_scoped_release release;
+        stump_bits(bins.data(), static_cast<int64_t>(rows), features.data(), signs.data(), static_cast<int>(n), threads,
+                   out.data());
+    }
+    return out;
+}
+
 auto py_loss_pass(int loss, In<double, 1> F, Maybe<double, 1> target, Maybe<double, 1> D, double step,
                   Maybe<int64_t, 1> count, Maybe<double, 1> factor, TotalsTuple totals,
                   std::optional<InOut<double, 2>> rows_out, int threads) {
@@ -765,6 +778,7 @@ NB_MODULE(_kernels, m) {
           "l1"_a, "l2"_a, "gain"_a, "intercept"_a);
     m.def("margins", &py_margins, "bins"_a, "features"_a, "tables"_a, "base"_a, "sign"_a.none(), "threads"_a);
     m.def("signed_weights", &py_signed_weights, "bins"_a, "features"_a, "signs"_a, "q"_a, "width"_a, "threads"_a);
+    m.def("stump_bits", &py_stump_bits, "bins"_a, "features"_a, "signs"_a, "threads"_a);
     m.def("loss_pass", &py_loss_pass, "loss"_a, "F"_a, "target"_a.none(), "D"_a.none(), "step"_a, "count"_a.none(),
           "factor"_a.none(), "totals"_a, "rows_out"_a.none().noconvert(), "threads"_a);
     m.def("dual_pass", &py_dual_pass, "loss"_a, "F"_a, "target"_a.none(), "theta"_a, "count"_a.none(),

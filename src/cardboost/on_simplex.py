@@ -1,4 +1,5 @@
-"""``minimize_on_simplex``: the soft margin of a matrix, or any convex function, on weights of a given sum."""
+"""``minimize_on_simplex``: the soft margin of a matrix or of all stumps of a table, or any convex function, on
+weights of a given sum."""
 
 from __future__ import annotations
 
@@ -26,6 +27,7 @@ from cardboost.master.simplex import (
 )
 from cardboost.matrix import check_matrix
 from cardboost.risk import EmpiricalRisk
+from cardboost.stump_columns import StumpColumns
 from cardboost.threads import usable_threads
 from cardboost.validation import number, whole
 
@@ -72,9 +74,10 @@ def minimize_on_simplex(
     ``rho`` and ``delta`` of the line search, and ``epsilon``: if given, it also stops where
     (-g)^f . d <= epsilon.
 
-    ``A`` has one row per example and one column per learner, y multiplied in; or it is any object with
-    ``value_and_gradient(w)`` and ``hessian(w)``, a convex function, for which ``x0`` is needed. ``x0`` is a
-    start; what lies outside the simplex is projected, with a warning. ``history`` has a record of every look
+    ``A`` has one row per example and one column per learner, y multiplied in; or it is
+    :class:`cardboost.solvers.StumpColumns`, all stumps of a table, which bring their own ``n_jobs`` and
+    weights; or any object with ``value_and_gradient(w)`` and ``hessian(w)``, a convex function, for which
+    ``x0`` is needed. ``x0`` is a start; what lies outside the simplex is projected, with a warning. ``history`` has a record of every look
     at all columns (Newton) or every step (MPRP).
 
     >>> import numpy as np
@@ -115,6 +118,12 @@ def _oracle(
     A: Any, sample_weight: Any, x0: Any, n_jobs: int | None
 ) -> tuple[MatrixOracle | FunctionOracle, int, float]:
     """The function, the number of weights, and what its values lack."""
+    if isinstance(A, StumpColumns):
+        if sample_weight is not None:
+            raise ValueError("sample_weight goes into StumpColumns.make.")
+        own = A.store.dictionary
+        risk = EmpiricalRisk(get_loss("exponential"), A.weights, own.sign, own.threads)
+        return MatrixOracle(A.store, risk), len(A), math.log(A.total_weight)
     if callable(getattr(A, "value_and_gradient", None)):
         if not callable(getattr(A, "hessian", None)):
             raise ValueError("A: an object with value_and_gradient(w) also needs hessian(w).")

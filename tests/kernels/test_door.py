@@ -52,6 +52,7 @@ RIGHT = {
     "signed_weights": {
         "bins": BINS, "features": FEATURES, "signs": SIGNS, "q": Q[:, 0].copy(), "width": 2, "threads": 1,
     },
+    "stump_bits": {"bins": BINS, "features": FEATURES, "signs": SIGNS, "threads": 1},
     "loss_pass": {
         "loss": 1, "F": F, "target": None, "D": None, "step": 0.0, "count": None, "factor": None,
         "totals": TOTALS, "rows_out": None, "threads": 1,
@@ -176,6 +177,11 @@ WRONG = [
     ("signed_weights", "q", np.zeros(9, np.int64)),
     ("signed_weights", "width", 1),
     ("signed_weights", "width", 3),
+    ("stump_bits", "features", np.array([0, 3], np.int32)),
+    ("stump_bits", "features", np.array([-1, 0], np.int32)),
+    ("stump_bits", "signs", np.ones((3, 256), np.int8)),
+    ("stump_bits", "signs", np.ones((2, 255), np.int8)),
+    ("stump_bits", "bins", BINS[0]),
     ("loss_pass", "loss", 2),  # without a target
     ("loss_pass", "loss", 3),
     ("loss_pass", "loss", -1),

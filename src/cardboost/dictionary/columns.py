@@ -94,6 +94,16 @@ class ColumnStore:
         return value, w.count, scale, point.factor / scale / w.total
 
 
+def least(slopes: Array, most: int) -> NDArray[np.int32]:
+    """At most so many columns of least slope, the least first; infinite ones are left out."""
+    if len(slopes) > most:
+        near = np.argpartition(slopes, most - 1)[:most]
+        near = near[np.lexsort((near, slopes[near]))]
+    else:
+        near = np.argsort(slopes, kind="stable")
+    return near[: int(np.searchsorted(slopes[near], np.inf))].astype(np.int32)
+
+
 class WholeStore:
     """All columns of a store by number."""
 
@@ -103,6 +113,9 @@ class WholeStore:
 
     def __len__(self) -> int:
         return len(self.store)
+
+    def choose(self, slopes: Array, most: int) -> NDArray[np.int32]:
+        return least(slopes, most)
 
     def block(self, which: NDArray[np.int32]) -> StoreBlock:
         return StoreBlock(self.store, which)

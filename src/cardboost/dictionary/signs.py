@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost import _kernels
+from cardboost.dictionary.columns import least
 from cardboost.risk import RiskPoint
 
 Array = NDArray[np.float64]
@@ -43,14 +44,21 @@ class SignMatrix:
 
 @dataclass(frozen=True, eq=False)
 class SignBlock:
-    """A few columns of signs: a word per column for every 64 rows, a set bit for -1."""
+    """A few columns of signs: a word per column for every 64 rows, a set bit for -1.
+
+    ``turn``: y, where it is not multiplied into the bits but into the row weights and the margins.
+    """
 
     words: Words
     n_rows: int
     threads: int
+    turn: NDArray[np.int8] | None = None
 
     def margins(self, weights: Array) -> Array:
-        return _kernels.sign_margins(self.words, weights, self.n_rows, self.threads)
+        F = _kernels.sign_margins(self.words, weights, self.n_rows, self.threads)
+        if self.turn is not None:
+            F *= self.turn
+        return F
 
     def edges(self, point: RiskPoint) -> Array:
         sums = _kernels.sign_edges(self.words, point.fixed.edge_lane, self.threads)
@@ -85,6 +93,9 @@ class SignStore:
     def every_edge(self, point: RiskPoint) -> Array:
         sums = _kernels.sign_edges(self.signs.by_column, point.fixed.edge_lane, self.threads)
         return (sums.astype(np.float64) * point.fixed.edge_unit)[self._home] * self._sign
+
+    def choose(self, slopes: Array, most: int) -> NDArray[np.int32]:
+        return least(slopes, most)
 
     def block(self, which: NDArray[np.int32]) -> SignBlock:
         words = self.signs.by_column[:, self._home[which]] ^ self._turn[which]

@@ -23,6 +23,9 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.dictionary.base import ColumnPool, Dictionary
+from cardboost.dictionary.columns import least
+from cardboost.dictionary.stump_store import StumpStore
+from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.risk import EmpiricalRisk, RiskPoint
 
 Array = NDArray[np.float64]
@@ -118,6 +121,9 @@ class Store(Protocol):
 
     def __len__(self) -> int: ...
 
+    def choose(self, slopes: Array, most: int) -> Columns:
+        """At most so many columns to bring into use, the least slope first; inf marks those in use."""
+
     def block(self, which: Columns) -> Block:
         """Some of them."""
 
@@ -165,27 +171,45 @@ class MatrixOracle:
         return _hessian(self._blocks[columns], point, slopes)
 
     def look(self, point: RiskPoint, columns: Columns, most: int) -> Look:
-        return _look(self.every_slope(point), columns, most)
+        return _look(self.every_slope(point), columns, most, self.store.choose)
 
 
 class DictionaryOracle:
-    """The soft margin over a dictionary, whose columns are generated; they count in the order of the pool."""
+    """The soft margin over a dictionary, whose columns are generated; they count in the order of the pool.
+
+    Stumps without an intercept are known by number: the pool is written when it is asked for.
+    """
 
     def __init__(self, dictionary: Dictionary, risk: EmpiricalRisk) -> None:
         self.dictionary, self.risk = dictionary, risk
-        self.pool: ColumnPool = dictionary.pool()
+        self._pool: ColumnPool = dictionary.pool()
+        self._stumps: StumpStore | None = None
+        if isinstance(dictionary, StumpDictionary) and not dictionary.intercept:
+            self._stumps = StumpStore(dictionary)
+        self._numbers = np.empty(0, dtype=np.int32)  # of the stumps in the pool
+        self._places: dict[int, int] = {}
+        self._blocks = _Blocks(self._block)
+
+    @property
+    def pool(self) -> ColumnPool:
+        known = self._pool.n_columns
+        if self._stumps is not None and known < len(self._numbers):
+            self._pool.append(self._stumps.stumps(self._numbers[known:]))
+        return self._pool
+
+    def _block(self, columns: Columns) -> Block:
+        if self._stumps is not None:
+            return self._stumps.block(self._numbers[columns])
+        return _PoolBlock(self._pool, columns)
 
     def at(self, columns: Columns, weights: Array) -> tuple[float, RiskPoint]:
-        full = np.zeros(self.pool.n_columns)
-        full[columns] = weights
-        return soft_point(self.risk, self.pool.margins(full))
+        return soft_point(self.risk, self._blocks[columns].margins(weights))
 
     def slopes(self, point: RiskPoint, columns: Columns) -> Array:
-        return -self.pool.edges(point)[columns] / point.value
+        return self._blocks[columns].edges(point) / -point.value
 
     def hessian(self, point: RiskPoint, columns: Columns, slopes: Array) -> Array:
-        gram = self.pool.gram(point, columns.astype(np.intp), exact=True)[:, columns]
-        return gram / point.value - np.outer(slopes, slopes)
+        return _hessian(self._blocks[columns], point, slopes)
 
     def search(self, point: RiskPoint, columns: Columns, most: int) -> tuple[Columns, float]:
         """Columns of least slope that are not among these, and the least slope of all."""
@@ -193,16 +217,47 @@ class DictionaryOracle:
         return found.new, found.least
 
     def look(self, point: RiskPoint, columns: Columns, most: int) -> Look:
-        found = self.dictionary.best_columns(point, most, self.pool, "edge")
-        known = self.pool.edges(point) / -point.value
+        if self._stumps is not None:
+            slopes = self._stumps.every_edge(point) / -point.value
+            seen = _look(slopes, self._numbers[columns], most, self._stumps.choose)
+            return replace(seen, new=self._in_pool(seen.new))
+        found = self.dictionary.best_columns(point, most, self._pool, "edge")
+        known = self._pool.edges(point) / -point.value
         old = _look(known, columns, most)
-        first = self.pool.n_columns
-        self.pool.append(found.atoms)
-        new = np.arange(first, self.pool.n_columns, dtype=np.int32)
+        first = self._pool.n_columns
+        self._pool.append(found.atoms)
+        new = np.arange(first, self._pool.n_columns, dtype=np.int32)
         slopes = np.concatenate([old.slopes, found.edges / -point.value])
         best = np.argsort(slopes, kind="stable")[:most]
-        least = min(old.least, -found.bound / point.value)
-        return Look(old.own, np.concatenate([old.new, new])[best], slopes[best], least)
+        bound = min(old.least, -found.bound / point.value)
+        return Look(old.own, np.concatenate([old.new, new])[best], slopes[best], bound)
+
+    def _in_pool(self, numbers: Columns) -> Columns:
+        """The places of these stumps in the pool, behind the others if they are new."""
+        new = [number for number in numbers.tolist() if number not in self._places]
+        self._places.update(zip(new, range(len(self._numbers), len(self._numbers) + len(new)), strict=True))
+        self._numbers = np.concatenate([self._numbers, np.array(new, dtype=np.int32)])
+        return np.array([self._places[number] for number in numbers.tolist()], dtype=np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class _PoolBlock:
+    """Some columns of any pool."""
+
+    pool: ColumnPool
+    columns: Columns
+
+    def margins(self, weights: Array) -> Array:
+        full = np.zeros(self.pool.n_columns)
+        full[self.columns] = weights
+        return self.pool.margins(full)
+
+    def edges(self, point: RiskPoint) -> Array:
+        return self.pool.edges(point)[self.columns]
+
+    def gram(self, point: RiskPoint) -> Array:
+        whole = self.pool.gram(point, self.columns.astype(np.intp), exact=True)
+        return np.ascontiguousarray(whole[:, self.columns])
 
 
 class FunctionOracle:
@@ -235,20 +290,14 @@ class FunctionOracle:
         return _look(point[1], columns, most)
 
 
-def _look(slopes: Array, columns: Columns, most: int) -> Look:
+def _look(
+    slopes: Array, columns: Columns, most: int, choose: Callable[[Array, int], Columns] = least
+) -> Look:
     """With the slopes of all columns."""
     rest = slopes.copy()
     rest[columns] = math.inf
-    if len(rest) > most:
-        near = np.argpartition(rest, most - 1)[:most]
-        near = near[np.lexsort((near, rest[near]))]
-    else:
-        near = np.argsort(rest, kind="stable")
-    found = rest[near]
-    kept = int(np.searchsorted(found, math.inf))
-    return Look(
-        slopes[columns], near[:kept].astype(np.int32), found[:kept], float(slopes.min(initial=math.inf))
-    )
+    new = choose(rest, most)
+    return Look(slopes[columns], new, slopes[new], float(slopes.min(initial=math.inf)))
 
 
 # ------------------------------------------------------------------------------------------------ Newton
