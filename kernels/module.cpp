@@ -464,13 +464,26 @@ auto py_sign_edges(In<uint64_t, 2> grouped, In<int64_t, 1> q, int threads) {
     return out;
 }
 
-auto py_sign_gram(In<uint64_t, 2> grouped, In<int64_t, 1> q, int threads) {
+auto py_sign_gram(In<uint64_t, 2> grouped, int known, In<int64_t, 1> q, int threads) {
     check_grouped(grouped, q.shape(0));
+    require(known >= 0 && static_cast<size_t>(known) <= grouped.shape(1), "more columns are known than there are");
     auto out = make<int64_t>({grouped.shape(1), grouped.shape(1)});
     {
         nb::gil_scoped_release release;
-        sign_gram(grouped.data(), static_cast<int>(grouped.shape(1)), static_cast<int64_t>(q.shape(0)), q.data(),
-                  threads, out.data());
+        sign_gram(grouped.data(), static_cast<int>(grouped.shape(1)), known, static_cast<int64_t>(q.shape(0)),
+                  q.data(), threads, out.data());
+    }
+    return out;
+}
+
+auto py_sign_counts(In<uint64_t, 2> grouped, int known, size_t rows, int threads) {
+    check_grouped(grouped, rows);
+    require(known >= 0 && static_cast<size_t>(known) <= grouped.shape(1), "more columns are known than there are");
+    auto out = make<int64_t>({grouped.shape(1), grouped.shape(1)});
+    {
+        nb::gil_scoped_release release;
+        sign_counts(grouped.data(), static_cast<int>(grouped.shape(1)), known, static_cast<int64_t>(rows), threads,
+                    out.data());
     }
     return out;
 }
@@ -794,7 +807,8 @@ NB_MODULE(_kernels, m) {
           "quick"_a, "threads"_a);
     m.def("pack_signs", &py_pack_signs, "a"_a, "by_column"_a);
     m.def("sign_edges", &py_sign_edges, "grouped"_a, "q"_a, "threads"_a);
-    m.def("sign_gram", &py_sign_gram, "grouped"_a, "q"_a, "threads"_a);
+    m.def("sign_gram", &py_sign_gram, "grouped"_a, "known"_a, "q"_a, "threads"_a);
+    m.def("sign_counts", &py_sign_counts, "grouped"_a, "known"_a, "rows"_a, "threads"_a);
     m.def("sign_margins", &py_sign_margins, "grouped"_a, "weights"_a, "rows"_a, "threads"_a);
     m.def("lbfgs_signs", &py_lbfgs_signs, "by_column"_a, "by_row"_a, "loss"_a, "count"_a.none(), "factor"_a.none(),
           "totals"_a, "l1"_a, "l2"_a, "limit"_a, "z"_a.noconvert(), "F"_a.noconvert(), "edges"_a.noconvert(),

@@ -112,18 +112,33 @@ CARDBOOST_SCALAR void sums_by_table(const uint64_t* __restrict grouped, int64_t 
 }
 
 // The product of two signs is the sign of their bits' sum, so one set of tables serves all pairs of columns; the
-// sums of columns j < i are added to sums[i (i - 1) / 2 + j].
-CARDBOOST_SCALAR void pairs_by_table(const uint64_t* __restrict grouped, int size, int64_t begin, int64_t end,
-                                     int64_t n, const int64_t* q, int64_t* __restrict sums) {
+// sums of columns j < i, i >= known, are added to `sums` one after the other.
+CARDBOOST_SCALAR void pairs_by_table(const uint64_t* __restrict grouped, int size, int known, int64_t begin,
+                                     int64_t end, int64_t n, const int64_t* q, int64_t* __restrict sums) {
     int64_t table[kGroups][256];
     for (int64_t g = begin; g < end; ++g) {
         const int own = static_cast<int>(std::min<int64_t>(64, n - 64 * g));
         fill_tables(q + 64 * g, own, table);
         const uint64_t* line = grouped + g * size;
         int64_t* at = sums;
-        for (int i = 1; i < size; ++i) {
+        for (int i = known; i < size; ++i) {
             const uint64_t mine = line[i];
             for (int j = 0; j < i; ++j) *at++ += table_sum(table, mine ^ line[j]);
+        }
+    }
+}
+
+// How often the signs of columns j < i, i >= known, differ
+CARDBOOST_CLONES
+void pairs_by_count(const uint64_t* __restrict grouped, int size, int known, int64_t begin, int64_t end,
+                    int64_t* __restrict sums) {
+    for (int64_t g = begin; g < end; ++g) {
+        const uint64_t* line = grouped + g * size;
+        int64_t* at = sums;
+        for (int i = known; i < size; ++i) {
+            const uint64_t mine = line[i];
+            for (int j = 0; j < i; ++j) at[j] += __builtin_popcountll(mine ^ line[j]);
+            at += i;
         }
     }
 }
@@ -232,25 +247,45 @@ void sign_edges(const uint64_t* grouped, int64_t size, int64_t n, const int64_t*
     }
 }
 
-void sign_gram(const uint64_t* grouped, int size, int64_t n, const int64_t* q, int threads, int64_t* out) {
-    const int64_t words = (n + 63) / 64, pairs = static_cast<int64_t>(size) * (size - 1) / 2;
+namespace {
+
+// Both triangles, base + times * sum over a pair, and the diagonal; `add` adds the sums of some words.
+template <class Add>
+void gram_of_pairs(int size, int known, int64_t n, int threads, int64_t diagonal, int64_t base, int64_t times,
+                   int64_t* out, Add add) {
+    auto below = [](int64_t i) { return i * (i - 1) / 2; };  // pairs of the columns before i
+    const int64_t words = (n + 63) / 64, pairs = below(size) - below(known);
     threads = worth_threads(threads, (pairs + 256) * (n / 8 + 1));
-    std::vector<int64_t> sums(static_cast<size_t>(std::max<int64_t>(pairs, 0)) * threads);
+    std::vector<int64_t> sums(static_cast<size_t>(pairs) * threads);
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int t = 0; t < threads; ++t) {
         const Range own = split(words, t, threads);
-        pairs_by_table(grouped, size, own.begin, own.end, n, q, sums.data() + t * pairs);
+        add(own, sums.data() + t * pairs);
     }
-    int64_t total = 0;
-    for (int64_t r = 0; r < n; ++r) total += q[r];
-    for (int i = 0; i < size; ++i) {
-        out[static_cast<int64_t>(i) * size + i] = total;
-        for (int j = 0; j < i; ++j) {
+    for (int64_t i = 0; i < size; ++i) {
+        out[i * size + i] = i < known ? 0 : diagonal;
+        for (int64_t j = 0; j < i; ++j) {
             int64_t sum = 0;
-            for (int t = 0; t < threads; ++t) sum += sums[t * pairs + static_cast<int64_t>(i) * (i - 1) / 2 + j];
-            out[static_cast<int64_t>(i) * size + j] = out[static_cast<int64_t>(j) * size + i] = sum;
+            for (int t = 0; i >= known && t < threads; ++t) sum += sums[t * pairs + below(i) - below(known) + j];
+            out[i * size + j] = out[j * size + i] = i < known ? 0 : base + times * sum;
         }
     }
+}
+
+}  // namespace
+
+void sign_gram(const uint64_t* grouped, int size, int known, int64_t n, const int64_t* q, int threads, int64_t* out) {
+    int64_t total = 0;
+    for (int64_t r = 0; r < n; ++r) total += q[r];
+    gram_of_pairs(size, known, n, threads, total, 0, 1, out, [&](Range own, int64_t* sums) {
+        pairs_by_table(grouped, size, known, own.begin, own.end, n, q, sums);
+    });
+}
+
+void sign_counts(const uint64_t* grouped, int size, int known, int64_t n, int threads, int64_t* out) {
+    gram_of_pairs(size, known, n, threads, n, n, -2, out, [&](Range own, int64_t* sums) {
+        pairs_by_count(grouped, size, known, own.begin, own.end, sums);
+    });
 }
 
 void sign_margins(const uint64_t* grouped, int size, int64_t n, const double* weights, int threads, double* out) {

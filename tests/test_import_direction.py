@@ -47,7 +47,9 @@ MAY_IMPORT = {
     "matrix": {"data", "dictionary", "master.problem"},
     "stump_columns": {"data", "dictionary", "threads"},
     "on_simplex": GROUND | {"dictionary", "master", "matrix", "stump_columns", "threads", "validation"},
-    "solvers": GROUND | MIDDLE | {"boosting", "matrix", "on_simplex", "stump_columns", "threads", "validation"},
+    "solvers": GROUND
+    | MIDDLE
+    | {"boosting", "matrix", "on_simplex", "stump_columns", "threads", "validation"},
     "thinning": {"boosting", "losses", "outputs", "threads", "validation"},
     "estimators": GROUND
     | {

@@ -1,5 +1,5 @@
-"""``minimize_on_simplex``: the soft margin of a matrix or of all stumps of a table, or any convex function, on
-weights of a given sum."""
+"""``minimize_on_simplex``: the soft margin of a matrix or of all stumps of a table, or any convex function,
+on weights of a given sum."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def minimize_on_simplex(
     ``A`` has one row per example and one column per learner, y multiplied in; or it is
     :class:`cardboost.solvers.StumpColumns`, all stumps of a table, which bring their own ``n_jobs`` and
     weights; or any object with ``value_and_gradient(w)`` and ``hessian(w)``, a convex function, for which
-    ``x0`` is needed. ``x0`` is a start; what lies outside the simplex is projected, with a warning. ``history`` has a record of every look
-    at all columns (Newton) or every step (MPRP).
+    ``x0`` is needed. ``x0`` is a start; what lies outside the simplex is projected, with a warning.
+    ``history`` has a record of every look at all columns (Newton) or every step (MPRP).
 
     >>> import numpy as np
     >>> from cardboost.solvers import minimize_on_simplex

@@ -79,10 +79,10 @@ class StumpColumns:
         >>> from cardboost.solvers import StumpColumns, minimize_on_simplex
         >>> columns = StumpColumns.make(np.array([[1.0], [2.0], [3.0]]), ["no", "yes", "yes"])
         >>> len(columns), columns.describe(0)
-        (4, '+1 where x0 <= 1.5, else -1')
+        (4, '+1 where x0 <= 1, else -1')
         >>> result = minimize_on_simplex(columns, 1.0)
         >>> [columns.describe(j) for j in np.flatnonzero(result.x)]
-        ['-1 where x0 <= 1.5, else +1']
+        ['-1 where x0 <= 1, else +1']
         """
         table = read_table(X, categorical=categorical_features)
         check_rows(table)
@@ -112,7 +112,7 @@ class StumpColumns:
         matrix = bin_table(table, weights, max_bins, threads)
         orders = label_orders(matrix, weights, positive, threads)
         sign = np.where(positive, 1, -1).astype(np.int8)
-        store = StumpStore(StumpDictionary(matrix, sign, threads, intercept=False, orders=orders))
+        store = StumpStore(StumpDictionary(matrix, sign, threads, False, weights, orders=orders))
         if len(store) == 0:
             raise ValueError("X has no stumps: every column is constant.")
         names = table.names or tuple(f"x{j}" for j in range(table.n_features))

@@ -61,7 +61,18 @@ def test_products_with_packed_columns(rows, columns, seed, threads):
     grouped = np.ascontiguousarray(grouped.transpose(0, 2, 1)).view(np.uint64)[..., 0]
     q = rng.integers(-(2**62) // rows, 2**62 // rows, rows)
     np.testing.assert_array_equal(_kernels.sign_edges(grouped, q, threads), q @ A)
-    np.testing.assert_array_equal(_kernels.sign_gram(grouped, q, threads), (A.T * q) @ A)
+    gram = (A.T * q) @ A
+    np.testing.assert_array_equal(_kernels.sign_gram(grouped, 0, q, threads), gram)
+    known = columns // 2
+    inside = grouped.copy()
+    if rows % 64:
+        inside[-1] &= np.uint64((1 << rows % 64) - 1)
+    counts = A.T @ A
+    np.testing.assert_array_equal(_kernels.sign_counts(inside, 0, rows, threads), counts)
+    counts[:known, :known] = 0
+    np.testing.assert_array_equal(_kernels.sign_counts(inside, known, rows, threads), counts)
+    gram[:known, :known] = 0
+    np.testing.assert_array_equal(_kernels.sign_gram(grouped, known, q, threads), gram)
     weights = np.where(rng.random(columns) < 0.3, 0.0, rng.normal(size=columns))
     expected = np.zeros(rows)
     for k in range(columns):
@@ -77,7 +88,7 @@ def test_products_are_equal_for_any_number_of_threads():
     for threads in (2, 3):
         for call in (
             lambda t: _kernels.sign_edges(grouped, q, t),
-            lambda t: _kernels.sign_gram(grouped, q, t),
+            lambda t: _kernels.sign_gram(grouped, 0, q, t),
             lambda t: _kernels.sign_margins(grouped, weights, len(q), t),
         ):
             np.testing.assert_array_equal(call(1), call(threads))

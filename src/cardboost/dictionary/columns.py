@@ -107,6 +107,8 @@ def least(slopes: Array, most: int) -> NDArray[np.int32]:
 class WholeStore:
     """All columns of a store by number."""
 
+    estimates = False
+
     def __init__(self, store: ColumnStore) -> None:
         self.store, self.n_rows = store, store.n_rows
         self._every = np.arange(len(store), dtype=np.int32)
@@ -143,6 +145,9 @@ class StoreBlock:
 
     def gram(self, point: RiskPoint) -> Array:
         return self.store.gram(self.which, self.which, point)
+
+    def estimate(self, point: RiskPoint, slopes: Array) -> None:
+        return None
 
 
 class MatrixDictionary(Dictionary):

@@ -66,12 +66,17 @@ class SignBlock:
 
     def gram(self, point: RiskPoint) -> Array:
         lane = point.fixed.curvature_lane
-        sums = _kernels.sign_gram(self.words, lane, self.threads)
+        sums = _kernels.sign_gram(self.words, 0, lane, self.threads)
         return sums.astype(np.float64) * point.fixed.curvature_unit
+
+    def estimate(self, point: RiskPoint, slopes: Array) -> Array | None:
+        return None
 
 
 class SignStore:
     """All columns of a matrix of signs, y multiplied in; the sums are those of the columns as they are."""
+
+    estimates = False
 
     def __init__(self, signs: SignMatrix, threads: int = 1) -> None:
         self.signs, self.threads = signs, threads

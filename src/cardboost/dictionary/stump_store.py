@@ -7,6 +7,8 @@ counts; those that are constant are left out.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +21,108 @@ from cardboost.risk import RiskPoint
 Array = NDArray[np.float64]
 Columns = NDArray[np.int32]
 
-_PER_FEATURE = 2  # stumps of a feature that come into use at once, at most
+_LEAST_ROWS, _ROWS_PER_COLUMN = 8192, 32  # of a sample
+_STEPS = 2  # for which correlations are kept
+_PER_FEATURE = 8  # stumps of a feature that come into use at once, at most
+
+
+class _Bits:
+    """Stumps as columns of bits on some rows; those of the last call are not made again."""
+
+    def __init__(self, bins: NDArray[np.uint8], threads: int) -> None:
+        self._bins, self._threads = bins, threads
+        self._which = np.empty(0, dtype=np.int32)
+        self._words = np.empty((0, 0), dtype=np.uint64)
+
+    def words(self, store: StumpStore, which: Columns) -> Words:
+        order = np.argsort(self._which)
+        at = np.searchsorted(self._which, which, sorter=order)
+        known = np.zeros(len(which), dtype=bool)
+        if len(order):
+            at = order[np.minimum(at, len(order) - 1)]
+            known = self._which[at] == which
+        stumps = store.stumps(which[~known])
+        words = _kernels.stump_bits(self._bins, stumps.feature, stumps.signs(), self._threads)
+        if known.any():
+            made, words = words, np.empty((len(words), len(which)), dtype=np.uint64)
+            words[:, ~known] = made
+            words[:, known] = self._words[:, at[known]]
+        self._which, self._words = which, words
+        return words
+
+
+class _Sample:
+    """Correlations of stumps from rows of a large table, drawn with the weights that they have at a point.
+
+    Row i is drawn floor(n p_i + u_i) times, where u_i is made from a hash of its bins: neither the order of
+    the rows nor threads matter. Correlations are kept for a few steps while columns come and go; until they
+    are made anew, those of new columns are taken from the same rows.
+    """
+
+    def __init__(self, dictionary: StumpDictionary) -> None:
+        self._dictionary = dictionary
+        self._chance = dictionary.matrix.row_hashes(dictionary.threads) * 2.0**-64
+        self._bits = _Bits(np.empty((0, 0), dtype=np.uint8), 1)
+        self._sign = np.empty(0, dtype=np.int64)
+        self._which = np.empty(0, dtype=np.int32)
+        self._kept = np.empty((0, 0))
+        self._age = 0
+
+    def correlations(self, store: StumpStore, which: Columns, point: RiskPoint) -> Array:
+        at = self._known(which) if self._age < _STEPS else np.empty(0, dtype=np.intp)
+        known = len(at)
+        if known:
+            self._age += 1
+        else:
+            self._draw(max(_LEAST_ROWS, _ROWS_PER_COLUMN * len(which)), point)
+        threads, n = self._dictionary.threads, len(self._sign)
+        words = self._bits.words(store, which)
+        mean = _kernels.sign_edges(words, self._sign, threads) / n
+        found = _kernels.sign_counts(words, known, n, threads) / n - mean[:, None] * mean
+        seen = 1.0 - mean * mean
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.where(seen > 1e-9, 1.0 / np.sqrt(seen), 0.0)
+        found *= factor[:, None] * factor
+        found[:known, :known] = self._kept[at[:, None], at]
+        found.reshape(-1)[:: len(which) + 1] = 1.0
+        self._which, self._kept = which, found
+        return np.array(found)
+
+    def _draw(self, n: int, point: RiskPoint) -> None:
+        d, lane = self._dictionary, point.fixed.curvature_lane
+        times = np.floor(lane * (n / float(lane.sum())) + self._chance).astype(np.intp)
+        rows = np.flatnonzero(times)
+        rows = np.repeat(rows, times[rows])
+        self._bits = _Bits(np.ascontiguousarray(d.matrix.bins[:, rows]), d.threads)
+        self._sign = np.ones(len(rows), dtype=np.int64) if d.sign is None else d.sign[rows].astype(np.int64)
+        self._age = 0
+
+    def _known(self, which: Columns) -> NDArray[np.intp]:
+        """Where the first of these, as many as were there the last time, were then."""
+        place = {number: k for k, number in enumerate(self._which.tolist())}
+        found = []
+        for number in which.tolist():
+            if number not in place:
+                break
+            found.append(place[number])
+        return np.array(found, dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class StumpBlock(SignBlock):
+    """A few stumps, ``which`` of the store."""
+
+    store: StumpStore | None = None
+    which: Columns | None = None
+
+    def estimate(self, point: RiskPoint, slopes: Array) -> Array | None:
+        """The correlations of a sample; means and variances are those of all rows."""
+        if self.store is None or self.store.sample is None or self.which is None:
+            return None
+        deviation = np.sqrt(np.maximum(1.0 - slopes * slopes, 0.0))
+        return self.store.sample.correlations(self.store, self.which, point) * (
+            deviation[:, None] * deviation
+        )
 
 
 class StumpStore:
@@ -44,7 +147,9 @@ class StumpStore:
         self._width = int(dictionary.n_bins.max(initial=1))
         self._at = (self.line * self._width + self.cut) * 2 + self.missing_left
         self._single = np.flatnonzero(dictionary.categorical)
-        self._last: tuple[Columns, Words] | None = None
+        self._bits = _Bits(dictionary.matrix.bins, dictionary.threads)
+        self.sample = None if dictionary.sketch is None else _Sample(dictionary)
+        self.estimates = self.sample is not None
 
     def __len__(self) -> int:
         return len(self.cut)
@@ -85,28 +190,10 @@ class StumpStore:
         rank[order] = np.arange(len(low)) - np.repeat(begins, np.diff(np.append(begins, len(low))))
         return low[rank < _PER_FEATURE][:most].astype(np.int32)
 
-    def block(self, which: Columns) -> SignBlock:
-        """Columns of bits; those of the last block are not made again."""
+    def block(self, which: Columns) -> StumpBlock:
         d = self.dictionary
-        known = np.full(len(which), -1)
-        if self._last is not None:
-            order = np.argsort(self._last[0])
-            at = np.searchsorted(self._last[0], which, sorter=order)
-            at = order[np.minimum(at, len(order) - 1)]
-            same = self._last[0][at] == which
-            known[same] = at[same]
-        new = np.flatnonzero(known < 0)
-        stumps = self.stumps(which[new])
-        made = _kernels.stump_bits(d.matrix.bins, stumps.feature, stumps.signs(), d.threads)
-        if len(new) < len(which) and self._last is not None:
-            words = np.empty((len(made), len(which)), dtype=np.uint64)
-            old = np.flatnonzero(known >= 0)
-            words[:, new] = made
-            words[:, old] = self._last[1][:, known[old]]
-        else:
-            words = made
-        self._last = (which, words) if len(which) else None
-        return SignBlock(words, self.n_rows, d.threads, d.sign)
+        words = self._bits.words(self, which)
+        return StumpBlock(words, self.n_rows, d.threads, d.sign, self, which)
 
     def margins(self, weights: Array) -> Array:
         """Margins of weights of all stumps: they add up to one lookup table per feature."""

@@ -31,9 +31,13 @@ from cardboost.risk import EmpiricalRisk, RiskPoint
 Array = NDArray[np.float64]
 Columns = NDArray[np.int32]
 
-_NEW = 24  # columns that come into use after a look, at most
-_INNER = 2  # Newton steps between two looks
+_NEW = 24  # columns that come into use after a look, at least
+_SERVED = 4  # as many times those of the last look that were of use, where they are more
+_MOST = 128  # and at most so many
+_INNER = 2  # Newton steps between two looks; one where the Hessian is an estimate
+_SLOW = 8  # looks in which the gap has not been halved, after which the Hessian is exact
 _CLOSER = 0.05  # share of the last gap that is left on the columns in use before the next look
+_STUCK = 5  # looks in a row that show no progress
 _DIRECT = 64.0  # radius up to which there is no way through smaller ones
 _FACTOR = 4.0  # from one radius to the next
 _ON_THE_WAY = 0.5  # gap at the smaller radii
@@ -77,7 +81,12 @@ class Look:
 
 
 class Oracle(Protocol):
-    """A convex function of weights of columns; a point is whatever :meth:`at` gives."""
+    """A convex function of weights of columns; a point is whatever :meth:`at` gives.
+
+    ``estimates``: whether a Hessian that need not be exact takes much less time.
+    """
+
+    estimates: bool
 
     def at(self, columns: Columns, weights: Array) -> tuple[float, Any]:
         """The value for these weights, all others 0, and the point for the other methods."""
@@ -85,8 +94,8 @@ class Oracle(Protocol):
     def slopes(self, point: Any, columns: Columns) -> Array:
         """The gradient on these columns."""
 
-    def hessian(self, point: Any, columns: Columns, slopes: Array) -> Array:
-        """The Hessian on these columns, whose slopes are known; a new array."""
+    def hessian(self, point: Any, columns: Columns, slopes: Array, exact: bool = True) -> Array:
+        """The Hessian on these columns, whose slopes are known; a new array. An estimate unless ``exact``."""
 
     def look(self, point: Any, columns: Columns, most: int) -> Look:
         """Look at all columns: these are in use, and at most so many of the others are wanted."""
@@ -113,11 +122,15 @@ class Block(Protocol):
 
     def gram(self, point: RiskPoint) -> Array: ...
 
+    def estimate(self, point: RiskPoint, slopes: Array) -> Array | None:
+        """The Hessian from some of the rows, where that pays; None where it does not."""
+
 
 class Store(Protocol):
     """All columns, known by number."""
 
     n_rows: int
+    estimates: bool
 
     def __len__(self) -> int: ...
 
@@ -147,7 +160,10 @@ class _Blocks:
         return self._last[1]
 
 
-def _hessian(block: Block, point: RiskPoint, slopes: Array) -> Array:
+def _hessian(block: Block, point: RiskPoint, slopes: Array, exact: bool) -> Array:
+    found = None if exact else block.estimate(point, slopes)
+    if found is not None:
+        return found
     return block.gram(point) / point.value - slopes[:, None] * slopes
 
 
@@ -156,6 +172,7 @@ class MatrixOracle:
 
     def __init__(self, store: Store, risk: EmpiricalRisk) -> None:
         self.store, self.risk = store, risk
+        self.estimates = store.estimates
         self._blocks = _Blocks(store.block)
 
     def at(self, columns: Columns, weights: Array) -> tuple[float, RiskPoint]:
@@ -167,8 +184,8 @@ class MatrixOracle:
     def every_slope(self, point: RiskPoint) -> Array:
         return self.store.every_edge(point) / -point.value
 
-    def hessian(self, point: RiskPoint, columns: Columns, slopes: Array) -> Array:
-        return _hessian(self._blocks[columns], point, slopes)
+    def hessian(self, point: RiskPoint, columns: Columns, slopes: Array, exact: bool = True) -> Array:
+        return _hessian(self._blocks[columns], point, slopes, exact)
 
     def look(self, point: RiskPoint, columns: Columns, most: int) -> Look:
         return _look(self.every_slope(point), columns, most, self.store.choose)
@@ -186,6 +203,7 @@ class DictionaryOracle:
         self._stumps: StumpStore | None = None
         if isinstance(dictionary, StumpDictionary) and not dictionary.intercept:
             self._stumps = StumpStore(dictionary)
+        self.estimates = self._stumps is not None and self._stumps.estimates
         self._numbers = np.empty(0, dtype=np.int32)  # of the stumps in the pool
         self._places: dict[int, int] = {}
         self._blocks = _Blocks(self._block)
@@ -208,8 +226,8 @@ class DictionaryOracle:
     def slopes(self, point: RiskPoint, columns: Columns) -> Array:
         return self._blocks[columns].edges(point) / -point.value
 
-    def hessian(self, point: RiskPoint, columns: Columns, slopes: Array) -> Array:
-        return _hessian(self._blocks[columns], point, slopes)
+    def hessian(self, point: RiskPoint, columns: Columns, slopes: Array, exact: bool = True) -> Array:
+        return _hessian(self._blocks[columns], point, slopes, exact)
 
     def search(self, point: RiskPoint, columns: Columns, most: int) -> tuple[Columns, float]:
         """Columns of least slope that are not among these, and the least slope of all."""
@@ -259,9 +277,14 @@ class _PoolBlock:
         whole = self.pool.gram(point, self.columns.astype(np.intp), exact=True)
         return np.ascontiguousarray(whole[:, self.columns])
 
+    def estimate(self, point: RiskPoint, slopes: Array) -> None:
+        return None
+
 
 class FunctionOracle:
     """A user's convex function of all weights: ``value_and_gradient(w)`` and ``hessian(w)``."""
+
+    estimates = False
 
     def __init__(self, function: Any, n: int) -> None:
         self.function, self.n = function, n
@@ -280,7 +303,9 @@ class FunctionOracle:
     def slopes(self, point: tuple[Array, Array], columns: Columns) -> Array:
         return point[1][columns]
 
-    def hessian(self, point: tuple[Array, Array], columns: Columns, slopes: Array | None = None) -> Array:
+    def hessian(
+        self, point: tuple[Array, Array], columns: Columns, slopes: Array | None = None, exact: bool = True
+    ) -> Array:
         whole = np.asarray(self.function.hessian(point[0]), dtype=np.float64)
         if whole.shape != (self.n, self.n) or not np.isfinite(whole).all():
             raise ValueError("hessian must give a finite matrix over all weights.")
@@ -320,9 +345,10 @@ def newton_on_simplex(
     records: list[SimplexRecord] = []
     steps, stuck, gap, status = 0, 0, math.inf, ""
     best, before = math.inf, math.inf  # the least gap of all looks, and the objective at the last one
-    nearest = (columns, weights, value)
+    nearest, most = (columns, weights, value), _NEW
+    halved, slow = math.inf, 0  # the gap that is to be halved, and the looks since it was
     while not status:
-        seen = oracle.look(point, columns, _NEW)
+        seen = oracle.look(point, columns, most)
         slopes = seen.own
         mean = float(slopes @ weights) / radius
         gap = max(0.0, radius * (mean - min(seen.least, float(slopes.min()))))
@@ -331,6 +357,8 @@ def newton_on_simplex(
         stuck, before = 0 if moved else stuck + 1, value
         if gap < best:
             best, nearest = gap, (columns, weights, value)
+        halved, slow = (gap, 0) if gap <= 0.5 * halved else (halved, slow + 1)
+        exact = not oracle.estimates or stuck > 0 or slow >= _SLOW
         support = int(np.count_nonzero(weights))
         records.append(SimplexRecord(value, gap, support, time.perf_counter() - began))
         if callback is not None and callback(records[-1]):
@@ -339,7 +367,7 @@ def newton_on_simplex(
             status = "optimal"
         elif steps >= max_iter:
             status = "iteration limit"
-        elif stuck >= 3:
+        elif stuck >= _STUCK:
             status = "precision"
         elif late():
             status = "time limit"
@@ -351,13 +379,17 @@ def newton_on_simplex(
         weights = np.concatenate([weights[used], np.zeros(more)])
         slopes = np.concatenate([slopes[used], seen.slopes[:more]])
         goal = max(_CLOSER * gap, 0.2 * tol)
-        for inner in range(min(_INNER, max_iter - steps)):
+        for inner in range(min(_INNER if exact else 1, max_iter - steps)):
             if inner:
                 slopes = oracle.slopes(point, columns)
-            taken, weights, value, point = _step(oracle, radius, columns, weights, slopes, value, point, goal)
+            taken, weights, value, point = _step(
+                oracle, radius, columns, weights, slopes, value, point, goal, exact
+            )
             steps += taken
             if not taken or late():
                 break
+        served = int(np.count_nonzero(weights[len(weights) - more :]))
+        most = min(max(_NEW, _SERVED * served), _MOST)
     if status == "precision":  # the last looks differ by rounding only
         gap, (columns, weights, value) = best, nearest
     used = weights > 0
@@ -392,13 +424,13 @@ def newton_by_radius(
 
 def _step(
     oracle: Oracle, radius: float, columns: Columns, weights: Array, slopes: Array, value: float, point: Any,
-    goal: float,
+    goal: float, exact: bool = True,
 ) -> tuple[int, Array, float, Any]:  # fmt: skip
     """One Newton step on these columns, or none (0) where their own gap is no more than ``goal``."""
     gap = float(slopes @ weights) - radius * float(slopes.min())
     if gap <= goal:
         return 0, weights, value, point
-    hessian = oracle.hessian(point, columns, slopes)
+    hessian = oracle.hessian(point, columns, slopes, exact)
     # where the function is flat along some direction, a little curvature says how far to go
     diagonal = hessian.reshape(-1)[:: len(columns) + 1]
     diagonal += _LIFT * (float(diagonal.sum()) / len(columns) + gap / radius**2)
@@ -416,4 +448,6 @@ def _step(
         if then <= value - 1e-4 * part * max(drop, 0.0) + _ROUNDING * abs(value):
             return 1, trial, min(then, value), there
         part *= 0.5
+    if not exact:
+        return _step(oracle, radius, columns, weights, slopes, value, point, goal)
     return 0, weights, value, point
