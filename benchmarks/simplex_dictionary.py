@@ -1,16 +1,17 @@
 """How many passes over a table does the soft margin over all its stumps take?
 
-lse(-A w) on {w >= 0, sum w = 10}, where the columns are all stumps of 255 bins of 100,000 rows x 100 numeric
-features (50,800 columns; the matrix, 5 GB as bytes, is never formed), to a Frank-Wolfe gap of 1e-4. The label
-depends on twelve of the features, on two of them jointly, with logistic noise; `--noise` is its size (0.25: the
-best rule errs on 7 % of the rows). The more noise, the more stumps a sum of 10 uses: with `--noise 1` the limit
-hardly binds, and more than a thousand.
+lse(-A w) on {w >= 0, sum w = R}, R = 10 (and 2), where the columns are all stumps of 255 bins of 100,000
+rows x 100 numeric features: 50,800 columns, whose matrix, 5 GB as bytes, is never formed; to a Frank-Wolfe
+gap of 1e-4. The label depends on twelve of the features, on two of them jointly, with logistic noise;
+`--noise` is its size. With 0.25 the best rule errs on 5 % of the rows. The more noise, the more stumps a sum
+of 10 is spent on: with `--noise 1` (17 %) it hardly binds, more than a thousand are used, and more passes are
+needed.
 
-The unit is one histogram pass over the whole table with the same lane, bins and threads, best of several in the
-same process. Reading and binning the table is not counted; nothing else is left out.
+The unit is one histogram pass over the whole table with the same lane, bins and threads, best of several in
+the same process. Reading and binning the table is not counted; nothing else is left out.
 
-The gap is checked apart from the library: p from the weights in NumPy, and the largest edge of all stumps from
-bin counts per feature.
+The gap is checked apart from the library: p from the weights in NumPy, and the largest edge of all stumps
+from bin counts per feature.
 
 Goals: at most 300 passes, and a gap of at most 1e-4 by that check.
 """
