@@ -58,4 +58,21 @@ void signed_weights(const uint8_t* bins, int64_t rows, const int32_t* features, 
     }
 }
 
+void stump_bits(const uint8_t* bins, int64_t rows, const int32_t* features, const int8_t* signs, int n, int threads,
+                uint64_t* out) {
+    threads = worth_threads(threads, rows * n);
+    const int64_t words = (rows + 63) / 64;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t g = 0; g < words; ++g) {
+        const int own = static_cast<int>(std::min<int64_t>(64, rows - 64 * g));
+        for (int k = 0; k < n; ++k) {
+            const uint8_t* bin = bins + static_cast<int64_t>(features[k]) * rows + 64 * g;
+            const int8_t* sign = signs + static_cast<int64_t>(k) * kBins;
+            uint64_t word = 0;
+            for (int r = 0; r < own; ++r) word |= static_cast<uint64_t>(sign[bin[r]] < 0) << r;
+            out[g * n + k] = word;
+        }
+    }
+}
+
 }  // namespace cardboost

@@ -12,4 +12,9 @@ void margins(const uint8_t* bins, int64_t rows, const int32_t* features, int n_f
 void signed_weights(const uint8_t* bins, int64_t rows, const int32_t* features, const int8_t* signs, int n,
                     const int64_t* q, int width, int threads, int64_t* out);
 
+// A bit for every row and stump, set where signs[k][bin of feature k] is negative: word k of line g has rows
+// 64g .. 64g + 63 of stump k
+void stump_bits(const uint8_t* bins, int64_t rows, const int32_t* features, const int8_t* signs, int n, int threads,
+                uint64_t* out);
+
 }  // namespace cardboost

@@ -280,6 +280,19 @@ auto py_signed_weights(In<uint8_t, 2> bins, In<int32_t, 1> features, In<int8_t, 
     return out;
 }
 
+auto py_stump_bits(In<uint8_t, 2> bins, In<int32_t, 1> features, In<int8_t, 2> signs, int threads) {
+    const size_t rows = bins.shape(1), n = features.shape(0);
+    require(signs.shape(0) == n && signs.shape(1) == kBins, "signs must have shape (features, 256)");
+    check_features(features, bins.shape(0));
+    auto out = make<uint64_t>({(rows + 63) / 64, n});
+    {
+        nb::gil_scoped_release release;
+        stump_bits(bins.data(), static_cast<int64_t>(rows), features.data(), signs.data(), static_cast<int>(n), threads,
+                   out.data());
+    }
+    return out;
+}
+
 auto py_loss_pass(int loss, In<double, 1> F, Maybe<double, 1> target, Maybe<double, 1> D, double step,
                   Maybe<int64_t, 1> count, Maybe<double, 1> factor, TotalsTuple totals,
                   std::optional<InOut<double, 2>> rows_out, int threads) {
@@ -432,6 +445,59 @@ auto py_pack_signs(nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu, nb::r
     std::copy(plus.begin(), plus.end(), sides.data());
     std::copy(minus.begin(), minus.end(), sides.data() + plus.size());
     return std::make_tuple(signs, grouped(columns), grouped(rows), sides);
+}
+
+void check_grouped(const In<uint64_t, 2>& grouped, size_t rows) {
+    require(rows < (size_t{1} << 48) && grouped.shape(0) == (rows + 63) / 64,
+            "packed signs and rows differ in length");
+    require(grouped.shape(1) <= static_cast<size_t>(std::numeric_limits<int32_t>::max()), "too many columns");
+}
+
+auto py_sign_edges(In<uint64_t, 2> grouped, In<int64_t, 1> q, int threads) {
+    check_grouped(grouped, q.shape(0));
+    auto out = make<int64_t>({grouped.shape(1)});
+    {
+        nb::gil_scoped_release release;
+        sign_edges(grouped.data(), static_cast<int64_t>(grouped.shape(1)), static_cast<int64_t>(q.shape(0)), q.data(),
+                   threads, out.data());
+    }
+    return out;
+}
+
+auto py_sign_gram(In<uint64_t, 2> grouped, int known, In<int64_t, 1> q, int threads) {
+    check_grouped(grouped, q.shape(0));
+    require(known >= 0 && static_cast<size_t>(known) <= grouped.shape(1), "more columns are known than there are");
+    auto out = make<int64_t>({grouped.shape(1), grouped.shape(1)});
+    {
+        nb::gil_scoped_release release;
+        sign_gram(grouped.data(), static_cast<int>(grouped.shape(1)), known, static_cast<int64_t>(q.shape(0)),
+                  q.data(), threads, out.data());
+    }
+    return out;
+}
+
+auto py_sign_counts(In<uint64_t, 2> grouped, int known, size_t rows, int threads) {
+    check_grouped(grouped, rows);
+    require(known >= 0 && static_cast<size_t>(known) <= grouped.shape(1), "more columns are known than there are");
+    auto out = make<int64_t>({grouped.shape(1), grouped.shape(1)});
+    {
+        nb::gil_scoped_release release;
+        sign_counts(grouped.data(), static_cast<int>(grouped.shape(1)), known, static_cast<int64_t>(rows), threads,
+                    out.data());
+    }
+    return out;
+}
+
+auto py_sign_margins(In<uint64_t, 2> grouped, In<double, 1> weights, size_t rows, int threads) {
+    check_grouped(grouped, rows);
+    require(weights.shape(0) == grouped.shape(1), "one weight per column");
+    auto out = make<double>({rows});
+    {
+        nb::gil_scoped_release release;
+        sign_margins(grouped.data(), static_cast<int>(grouped.shape(1)), static_cast<int64_t>(rows), weights.data(),
+                     threads, out.data());
+    }
+    return out;
 }
 
 // What both kinds of matrices share: prices and limits of the two sides of zero, and the state.
@@ -725,6 +791,7 @@ NB_MODULE(_kernels, m) {
           "l1"_a, "l2"_a, "gain"_a, "intercept"_a);
     m.def("margins", &py_margins, "bins"_a, "features"_a, "tables"_a, "base"_a, "sign"_a.none(), "threads"_a);
     m.def("signed_weights", &py_signed_weights, "bins"_a, "features"_a, "signs"_a, "q"_a, "width"_a, "threads"_a);
+    m.def("stump_bits", &py_stump_bits, "bins"_a, "features"_a, "signs"_a, "threads"_a);
     m.def("loss_pass", &py_loss_pass, "loss"_a, "F"_a, "target"_a.none(), "D"_a.none(), "step"_a, "count"_a.none(),
           "factor"_a.none(), "totals"_a, "rows_out"_a.none().noconvert(), "threads"_a);
     m.def("dual_pass", &py_dual_pass, "loss"_a, "F"_a, "target"_a.none(), "theta"_a, "count"_a.none(),
@@ -739,6 +806,10 @@ NB_MODULE(_kernels, m) {
     m.def("dense_gram_real", &py_dense_gram_real, "a"_a, "left"_a, "columns"_a, "value"_a, "count"_a.none(), "scale"_a,
           "quick"_a, "threads"_a);
     m.def("pack_signs", &py_pack_signs, "a"_a, "by_column"_a);
+    m.def("sign_edges", &py_sign_edges, "grouped"_a, "q"_a, "threads"_a);
+    m.def("sign_gram", &py_sign_gram, "grouped"_a, "known"_a, "q"_a, "threads"_a);
+    m.def("sign_counts", &py_sign_counts, "grouped"_a, "known"_a, "rows"_a, "threads"_a);
+    m.def("sign_margins", &py_sign_margins, "grouped"_a, "weights"_a, "rows"_a, "threads"_a);
     m.def("lbfgs_signs", &py_lbfgs_signs, "by_column"_a, "by_row"_a, "loss"_a, "count"_a.none(), "factor"_a.none(),
           "totals"_a, "l1"_a, "l2"_a, "limit"_a, "z"_a.noconvert(), "F"_a.noconvert(), "edges"_a.noconvert(),
           "pairs"_a.noconvert(), "numbers"_a.noconvert(), "counts"_a.noconvert(), "tolerance"_a, "most"_a,

@@ -92,18 +92,70 @@ CARDBOOST_CLONES
 void fill_tables(const int64_t* x, int n, int64_t (*table)[256]) { fill(x, n, table); }
 
 template <class T>
-CARDBOOST_SCALAR void sums_by_table(const uint64_t* __restrict grouped, int64_t size, int64_t n, const T* x,
-                                    T* __restrict out) {
+CARDBOOST_INLINE T table_sum(const T (*table)[256], uint64_t w) {
+    auto sum = [&](int g) { return table[g][w >> (8 * g) & 255] + table[g + 1][w >> (8 * g + 8) & 255]; };
+    return (sum(0) + sum(2)) + (sum(4) + sum(6));
+}
+
+// sums [0, size) of lines that hold `stride` words
+template <class T>
+CARDBOOST_SCALAR void sums_by_table(const uint64_t* __restrict grouped, int64_t stride, int64_t size, int64_t n,
+                                    const T* x, T* __restrict out) {
     T table[kGroups][256];
     std::fill(out, out + size, T(0));
-    for (int64_t at = 0; at < n; at += 64, grouped += size) {
+    for (int64_t at = 0; at < n; at += 64, grouped += stride) {
         const int own = static_cast<int>(std::min<int64_t>(64, n - at));
         if (std::all_of(x + at, x + at + own, [](T v) { return v == 0; })) continue;
         fill_tables(x + at, own, table);
-        for (int64_t i = 0; i < size; ++i) {
-            const uint64_t w = grouped[i];
-            auto sum = [&](int g) { return table[g][w >> (8 * g) & 255] + table[g + 1][w >> (8 * g + 8) & 255]; };
-            out[i] += (sum(0) + sum(2)) + (sum(4) + sum(6));
+        for (int64_t i = 0; i < size; ++i) out[i] += table_sum(table, grouped[i]);
+    }
+}
+
+// The product of two signs is the sign of their bits' sum, so one set of tables serves all pairs of columns; the
+// sums of columns j < i, i >= known, are added to `sums` one after the other.
+CARDBOOST_SCALAR void pairs_by_table(const uint64_t* __restrict grouped, int size, int known, int64_t begin,
+                                     int64_t end, int64_t n, const int64_t* q, int64_t* __restrict sums) {
+    int64_t table[kGroups][256];
+    for (int64_t g = begin; g < end; ++g) {
+        const int own = static_cast<int>(std::min<int64_t>(64, n - 64 * g));
+        fill_tables(q + 64 * g, own, table);
+        const uint64_t* line = grouped + g * size;
+        int64_t* at = sums;
+        for (int i = known; i < size; ++i) {
+            const uint64_t mine = line[i];
+            for (int j = 0; j < i; ++j) *at++ += table_sum(table, mine ^ line[j]);
+        }
+    }
+}
+
+// How often the signs of columns j < i, i >= known, differ
+CARDBOOST_CLONES
+void pairs_by_count(const uint64_t* __restrict grouped, int size, int known, int64_t begin, int64_t end,
+                    int64_t* __restrict sums) {
+    for (int64_t g = begin; g < end; ++g) {
+        const uint64_t* line = grouped + g * size;
+        int64_t* at = sums;
+        for (int i = known; i < size; ++i) {
+            const uint64_t mine = line[i];
+            for (int j = 0; j < i; ++j) at[j] += __builtin_popcountll(mine ^ line[j]);
+            at += i;
+        }
+    }
+}
+
+// 64 rows of all columns; a sign bit that is set turns the weight's
+CARDBOOST_CLONES
+void add_signed(const uint64_t* words, const double* weights, int size, double* out) {
+    for (int k = 0; k < size; ++k) {
+        if (weights[k] == 0.0) continue;
+        uint64_t bits;
+        std::memcpy(&bits, weights + k, 8);
+        const uint64_t word = words[k];
+        for (uint64_t r = 0; r < 64; ++r) {
+            const uint64_t turned = bits ^ ((word >> r) << 63);
+            double value;
+            std::memcpy(&value, &turned, 8);
+            out[r] += value;
         }
     }
 }
@@ -179,11 +231,72 @@ void group_signs(const SignBits& a, uint64_t* out) {
 }
 
 void sign_sums(const uint64_t* grouped, int64_t size, int64_t n, const double* x, double* out) {
-    sums_by_table(grouped, size, n, x, out);
+    sums_by_table(grouped, size, size, n, x, out);
 }
 
 void sign_sums(const uint64_t* grouped, int64_t size, int64_t n, const int64_t* x, int64_t* out) {
-    sums_by_table(grouped, size, n, x, out);
+    sums_by_table(grouped, size, size, n, x, out);
+}
+
+void sign_edges(const uint64_t* grouped, int64_t size, int64_t n, const int64_t* q, int threads, int64_t* out) {
+    threads = worth_threads(threads, size * (n / 8 + 1));
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int t = 0; t < threads; ++t) {
+        const Range own = split(size, t, threads);
+        sums_by_table(grouped + own.begin, size, own.end - own.begin, n, q, out + own.begin);
+    }
+}
+
+namespace {
+
+// Both triangles, base + times * sum over a pair, and the diagonal; `add` adds the sums of some words.
+template <class Add>
+void gram_of_pairs(int size, int known, int64_t n, int threads, int64_t diagonal, int64_t base, int64_t times,
+                   int64_t* out, Add add) {
+    auto below = [](int64_t i) { return i * (i - 1) / 2; };  // pairs of the columns before i
+    const int64_t words = (n + 63) / 64, pairs = below(size) - below(known);
+    threads = worth_threads(threads, (pairs + 256) * (n / 8 + 1));
+    std::vector<int64_t> sums(static_cast<size_t>(pairs) * threads);
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int t = 0; t < threads; ++t) {
+        const Range own = split(words, t, threads);
+        add(own, sums.data() + t * pairs);
+    }
+    for (int64_t i = 0; i < size; ++i) {
+        out[i * size + i] = i < known ? 0 : diagonal;
+        for (int64_t j = 0; j < i; ++j) {
+            int64_t sum = 0;
+            for (int t = 0; i >= known && t < threads; ++t) sum += sums[t * pairs + below(i) - below(known) + j];
+            out[i * size + j] = out[j * size + i] = i < known ? 0 : base + times * sum;
+        }
+    }
+}
+
+}  // namespace
+
+void sign_gram(const uint64_t* grouped, int size, int known, int64_t n, const int64_t* q, int threads, int64_t* out) {
+    int64_t total = 0;
+    for (int64_t r = 0; r < n; ++r) total += q[r];
+    gram_of_pairs(size, known, n, threads, total, 0, 1, out, [&](Range own, int64_t* sums) {
+        pairs_by_table(grouped, size, known, own.begin, own.end, n, q, sums);
+    });
+}
+
+void sign_counts(const uint64_t* grouped, int size, int known, int64_t n, int threads, int64_t* out) {
+    gram_of_pairs(size, known, n, threads, n, n, -2, out, [&](Range own, int64_t* sums) {
+        pairs_by_count(grouped, size, known, own.begin, own.end, sums);
+    });
+}
+
+void sign_margins(const uint64_t* grouped, int size, int64_t n, const double* weights, int threads, double* out) {
+    threads = worth_threads(threads, n * (size + 1));
+    const int64_t words = (n + 63) / 64;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t g = 0; g < words; ++g) {
+        double own[64] = {};
+        add_signed(grouped + g * size, weights, size, own);
+        std::copy(own, own + std::min<int64_t>(64, n - 64 * g), out + 64 * g);
+    }
 }
 
 }  // namespace cardboost

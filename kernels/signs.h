@@ -32,4 +32,17 @@ void group_signs(const SignBits& a, uint64_t* out);
 void sign_sums(const uint64_t* grouped, int64_t size, int64_t n, const double* x, double* out);
 void sign_sums(const uint64_t* grouped, int64_t size, int64_t n, const int64_t* x, int64_t* out);
 
+// The same for whole numbers, the sums split among threads
+void sign_edges(const uint64_t* grouped, int64_t size, int64_t n, const int64_t* q, int threads, int64_t* out);
+
+// out[i * size + j] = sum over the n rows of q times the product of the signs of columns i and j; 0 where both are
+// among the first `known`, which are not asked for
+void sign_gram(const uint64_t* grouped, int size, int known, int64_t n, const int64_t* q, int threads, int64_t* out);
+
+// The same with all q = 1; bits beyond the rows must be 0
+void sign_counts(const uint64_t* grouped, int size, int known, int64_t n, int threads, int64_t* out);
+
+// out[row] = sum over columns, in their order, of +-weight
+void sign_margins(const uint64_t* grouped, int size, int64_t n, const double* weights, int threads, double* out);
+
 }  // namespace cardboost

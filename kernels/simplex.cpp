@@ -4,9 +4,8 @@
 #include "simplex.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
-
-#include "small_matrix.h"
 
 namespace cardboost {
 
@@ -17,12 +16,73 @@ void add_row(int n, double factor, const double* row, double* r) {
     for (int k = 0; k < n; ++k) r[k] += factor * row[k];
 }
 
+CARDBOOST_CLONES
+double dot(int n, const double* a, const double* b) {
+    constexpr int kLanes = 8;
+    double sum[kLanes] = {};
+    int k = 0;
+    for (; k + kLanes <= n; k += kLanes)
+        for (int l = 0; l < kLanes; ++l) sum[l] += a[k + l] * b[k + l];
+    double rest = 0.0;
+    for (; k < n; ++k) rest += a[k] * b[k];
+    return (((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]))) + rest;
+}
+
+// The Cholesky factor of the rows and columns in use, kept as they come and go: O(size^2) a change. Where the matrix
+// is flat a pivot gets a little.
+class Factor {
+  public:
+    explicit Factor(int most) : stride_(most), f_(static_cast<size_t>(most) * most) {}
+
+    // One more: `entries` are its products with those before it and with itself.
+    void append(int size, const double* entries) {
+        double* own = row(size);
+        for (int b = 0; b < size; ++b) own[b] = (entries[b] - dot(b, own, row(b))) / row(b)[b];
+        const double rest = entries[size] - dot(size, own, own);
+        own[size] = std::sqrt(std::max(rest, 1e-12 * entries[size] + 1e-300));
+    }
+
+    // The one at `place` goes: its row is left out, and rotations of two columns at a time bring the triangle back.
+    void remove(int size, int place) {
+        for (int a = place; a + 1 < size; ++a) {
+            double *own = row(a), *next = row(a + 1);
+            std::copy(next, next + a + 2, own);
+        }
+        for (int k = place; k + 1 < size; ++k) {
+            const double one = row(k)[k], two = row(k)[k + 1], length = std::hypot(one, two);
+            const double c = one / length, s = two / length;
+            for (int a = k; a + 1 < size; ++a) {
+                double* own = row(a);
+                const double x = own[k], y = own[k + 1];
+                own[k] = c * x + s * y;
+                own[k + 1] = c * y - s * x;
+            }
+        }
+    }
+
+    // x becomes the inverse of the matrix times x.
+    void solve(int size, double* x) const {
+        for (int a = 0; a < size; ++a) x[a] = (x[a] - dot(a, row(a), x)) / row(a)[a];
+        for (int a = size - 1; a >= 0; --a) {
+            x[a] /= row(a)[a];
+            add_row(a, -x[a], row(a), x);
+        }
+    }
+
+  private:
+    double* row(int a) { return f_.data() + static_cast<size_t>(a) * stride_; }
+    const double* row(int a) const { return f_.data() + static_cast<size_t>(a) * stride_; }
+    int stride_;
+    std::vector<double> f_;
+};
+
 }  // namespace
 
 double minimise_on_simplex(int n, const double* q, const double* gradient, const double* x0, double tolerance,
                            int most_changes, double* x, int* changes) {
     std::vector<double> r(gradient, gradient + n);  // the gradient at x
-    std::vector<double> matrix(static_cast<size_t>(n) * n), held(n), along(n), step(n);
+    std::vector<double> held(n), along(n), step(n);
+    Factor factor(n);
     std::vector<int> in;
     std::copy(x0, x0 + n, x);
     double radius = 0.0, start = 0.0;
@@ -33,6 +93,13 @@ double minimise_on_simplex(int n, const double* q, const double* gradient, const
     }
     start = radius > 0.0 ? start / radius : 0.0;  // the mean slope, which no step along the simplex sees
     auto row = [&](int j) { return q + static_cast<size_t>(j) * n; };
+    // small weights last: they are the ones to go out, and the end of a factor is cheap to change
+    std::stable_sort(in.begin(), in.end(), [&](int a, int b) { return x0[a] > x0[b]; });
+    auto enter = [&](int size) {
+        for (int b = 0; b <= size; ++b) step[b] = row(in[size])[in[b]];
+        factor.append(size, step.data());
+    };
+    for (int a = 0; a < static_cast<int>(in.size()); ++a) enter(a);
     auto move = [&](int j, double to) {
         add_row(n, to - x[j], row(j), r.data());
         x[j] = to;
@@ -41,13 +108,11 @@ double minimise_on_simplex(int n, const double* q, const double* gradient, const
     while (!in.empty()) {
         const int f = static_cast<int>(in.size());
         for (int a = 0; a < f; ++a) {
-            for (int b = 0; b <= a; ++b) matrix[static_cast<size_t>(a) * n + b] = row(in[a])[in[b]];
             held[a] = 1.0;
             along[a] = r[in[a]];
         }
-        factorise(f, n, matrix.data(), Flat::lift);
-        substitute(f, n, matrix.data(), held.data());
-        substitute(f, n, matrix.data(), along.data());
+        factor.solve(f, held.data());
+        factor.solve(f, along.data());
         double one = 0.0, own = 0.0;
         for (int a = 0; a < f; ++a) {
             one += held[a];
@@ -79,6 +144,7 @@ double minimise_on_simplex(int n, const double* q, const double* gradient, const
         if (downhill && blocking >= 0) {
             const int gone = in[blocking];
             in.erase(in.begin() + blocking);
+            factor.remove(f, blocking);
             // what has come in and goes out at once would come in again
             if (gone == last || count++ >= most_changes) break;
             continue;
@@ -100,6 +166,7 @@ double minimise_on_simplex(int n, const double* q, const double* gradient, const
         }
         if (best < 0 || count++ >= most_changes) break;
         in.push_back(best);
+        enter(f);
         last = best;
     }
     *changes = count;

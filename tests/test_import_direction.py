@@ -45,8 +45,11 @@ MAY_IMPORT = {
     "model": {"_kernels", "losses", "data", "outputs"},
     "boosting": GROUND | MIDDLE | {"model", "outputs"},
     "matrix": {"data", "dictionary", "master.problem"},
-    "on_simplex": GROUND | {"dictionary", "master", "matrix", "threads", "validation"},
-    "solvers": GROUND | MIDDLE | {"boosting", "matrix", "on_simplex", "threads", "validation"},
+    "stump_columns": {"data", "dictionary", "threads"},
+    "on_simplex": GROUND | {"dictionary", "master", "matrix", "stump_columns", "threads", "validation"},
+    "solvers": GROUND
+    | MIDDLE
+    | {"boosting", "matrix", "on_simplex", "stump_columns", "threads", "validation"},
     "thinning": {"boosting", "losses", "outputs", "threads", "validation"},
     "estimators": GROUND
     | {

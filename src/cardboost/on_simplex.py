@@ -1,17 +1,19 @@
-"""``minimize_on_simplex``: the soft margin of a matrix, or any convex function, on weights of a given sum."""
+"""``minimize_on_simplex``: the soft margin of a matrix or of all stumps of a table, or any convex function,
+on weights of a given sum."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.dictionary.columns import ColumnStore
+from cardboost.dictionary.columns import ColumnStore, WholeStore
+from cardboost.dictionary.signs import SignStore
 from cardboost.losses import get_loss
 from cardboost.master.mprp import FunctionAlong, MatrixAlong, mprp_on_simplex
 from cardboost.master.simplex import (
@@ -19,11 +21,13 @@ from cardboost.master.simplex import (
     MatrixOracle,
     SimplexRecord,
     SimplexSolution,
+    Store,
     newton_by_radius,
     soft_point,
 )
 from cardboost.matrix import check_matrix
 from cardboost.risk import EmpiricalRisk
+from cardboost.stump_columns import StumpColumns
 from cardboost.threads import usable_threads
 from cardboost.validation import number, whole
 
@@ -70,10 +74,11 @@ def minimize_on_simplex(
     ``rho`` and ``delta`` of the line search, and ``epsilon``: if given, it also stops where
     (-g)^f . d <= epsilon.
 
-    ``A`` has one row per example and one column per learner, y multiplied in; or it is any object with
-    ``value_and_gradient(w)`` and ``hessian(w)``, a convex function, for which ``x0`` is needed. ``x0`` is a
-    start; what lies outside the simplex is projected, with a warning. ``history`` has a record of every look
-    at all columns (Newton) or every step (MPRP).
+    ``A`` has one row per example and one column per learner, y multiplied in; or it is
+    :class:`cardboost.solvers.StumpColumns`, all stumps of a table, which bring their own ``n_jobs`` and
+    weights; or any object with ``value_and_gradient(w)`` and ``hessian(w)``, a convex function, for which
+    ``x0`` is needed. ``x0`` is a start; what lies outside the simplex is projected, with a warning.
+    ``history`` has a record of every look at all columns (Newton) or every step (MPRP).
 
     >>> import numpy as np
     >>> from cardboost.solvers import minimize_on_simplex
@@ -95,7 +100,9 @@ def minimize_on_simplex(
             raise ValueError("epsilon is the criterion of method='mprp'.")
     oracle, n, offset = _oracle(A, sample_weight, x0, n_jobs)
     start = _start(oracle, n, radius, x0)
-    watch = None if callback is None else lambda record, columns, weights: callback(record)
+    watch = None
+    if callback is not None:
+        watch = lambda record, columns, weights: callback(_shifted(record, offset))  # noqa: E731
     if method == "newton":
         used = np.flatnonzero(start).astype(np.int32)
         found = newton_by_radius(oracle, radius, (used, start[used]), tol=tol, max_iter=most, callback=watch)
@@ -112,6 +119,12 @@ def _oracle(
     A: Any, sample_weight: Any, x0: Any, n_jobs: int | None
 ) -> tuple[MatrixOracle | FunctionOracle, int, float]:
     """The function, the number of weights, and what its values lack."""
+    if isinstance(A, StumpColumns):
+        if sample_weight is not None:
+            raise ValueError("sample_weight goes into StumpColumns.make.")
+        own = A.store.dictionary
+        risk = EmpiricalRisk(get_loss("exponential"), A.weights, own.sign, own.threads)
+        return MatrixOracle(A.store, risk), len(A), math.log(A.total_weight)
     if callable(getattr(A, "value_and_gradient", None)):
         if not callable(getattr(A, "hessian", None)):
             raise ValueError("A: an object with value_and_gradient(w) also needs hessian(w).")
@@ -121,9 +134,13 @@ def _oracle(
             raise ValueError("x0 is needed with a function: it says how many weights there are.")
         n = len(np.atleast_1d(np.asarray(x0)))
         return FunctionOracle(A, n), n, 0.0
-    problem = check_matrix(A, 0.0, 0.0, 0.0, None, sample_weight)
+    problem = check_matrix(A, 0.0, 1.0, 0.0, None, sample_weight, pack=True)
     threads = usable_threads(n_jobs)
-    store = ColumnStore(np.ascontiguousarray(problem.A.T), threads)
+    store: Store
+    if problem.signs is not None:
+        store = SignStore(problem.signs, threads)
+    else:
+        store = WholeStore(ColumnStore(np.ascontiguousarray(problem.A.T), threads))
     total = float(len(problem.A)) if sample_weight is None else float(np.sum(np.asarray(sample_weight)))
     risk = EmpiricalRisk(get_loss("exponential"), problem.weights, None, threads)
     return MatrixOracle(store, risk), len(store), math.log(total)
@@ -134,8 +151,8 @@ def _start(oracle: MatrixOracle | FunctionOracle, n: int, radius: float, x0: Any
     if x0 is None:
         assert isinstance(oracle, MatrixOracle)
         start = np.zeros(n)
-        point = soft_point(oracle.risk, np.zeros(oracle.store.values.shape[1]))[1]
-        start[int(np.argmin(oracle.slopes(point, oracle.every)))] = radius
+        point = soft_point(oracle.risk, np.zeros(oracle.store.n_rows))[1]
+        start[int(np.argmin(oracle.every_slope(point)))] = radius
         return start
     try:
         start = np.array(x0, dtype=np.float64)
@@ -172,7 +189,13 @@ def _result(
         "precision": "no step lowers the value any more; the gap is that of double precision",
     }[found.status]
     fun = found.objective + offset
+    history = tuple(_shifted(record, offset) for record in found.history)
     return SimplexResult(
-        x, fun, found.gap, fun - found.gap, found.steps, found.history, found.status, message,
+        x, fun, found.gap, fun - found.gap, found.steps, history, found.status, message,
         found.status in ("optimal", "criterion"),
     )  # fmt: skip
+
+
+def _shifted(record: SimplexRecord, offset: float) -> SimplexRecord:
+    """With the logarithm of the sum, where the solver has that of the weighted mean."""
+    return replace(record, objective=record.objective + offset)

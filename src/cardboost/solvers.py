@@ -29,11 +29,12 @@ from cardboost.master.problem import Prices
 from cardboost.matrix import MatrixProblem, check_matrix
 from cardboost.on_simplex import SimplexResult, minimize_on_simplex
 from cardboost.risk import EmpiricalRisk, RiskPoint
+from cardboost.stump_columns import Stump, StumpColumns
 from cardboost.threads import usable_threads
 from cardboost.validation import number, whole
 
 __all__ = [
-    "SelectionResult", "SimplexResult", "SolverResult",
+    "SelectionResult", "SimplexResult", "SolverResult", "Stump", "StumpColumns",
     "minimize_l1", "minimize_on_simplex", "select_columns",
 ]  # fmt: skip
 

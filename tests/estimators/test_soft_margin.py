@@ -68,6 +68,28 @@ def test_it_is_the_optimum_over_the_explicit_matrix():
     assert model.certificate_.objective == pytest.approx(found.fun - math.log(60), abs=1e-9)
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_both_methods_end_at_the_same_model(intercept):
+    X, y = mixed()
+    newton, mprp = (
+        SoftMarginClassifier(temperature=0.5, method=method, fit_intercept=intercept, tol=1e-8, n_jobs=1).fit(
+            X, y
+        )
+        for method in ("newton", "mprp")
+    )
+    assert mprp.trace_.status == "optimal"
+    assert mprp.certificate_.verify(X, y)
+    assert mprp.certificate_.objective == pytest.approx(newton.certificate_.objective, abs=2e-8)
+    np.testing.assert_allclose(mprp.decision_function(X), newton.decision_function(X), atol=1e-2)
+    objectives = [record.objective for record in mprp.trace_]
+    assert all(b <= a for a, b in itertools.pairwise(objectives))
+    stages = list(mprp.staged_decision_function(X))
+    assert 2 <= len(stages) <= 201
+    np.testing.assert_array_equal(stages[-1], mprp.decision_function(X))
+    few = SoftMarginClassifier(temperature=0.5, method="mprp", max_iter=3, n_jobs=1).fit(X, y)
+    assert few.trace_.status == "iteration limit"
+
+
 def test_few_terms_at_high_temperature(cancer):
     X, y = cancer
     terms = [SoftMarginClassifier(temperature=T, n_jobs=1).fit(X, y).ensemble_.n_terms for T in (5, 0.5, 0.1)]

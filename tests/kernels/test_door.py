@@ -52,6 +52,7 @@ RIGHT = {
     "signed_weights": {
         "bins": BINS, "features": FEATURES, "signs": SIGNS, "q": Q[:, 0].copy(), "width": 2, "threads": 1,
     },
+    "stump_bits": {"bins": BINS, "features": FEATURES, "signs": SIGNS, "threads": 1},
     "loss_pass": {
         "loss": 1, "F": F, "target": None, "D": None, "step": 0.0, "count": None, "factor": None,
         "totals": TOTALS, "rows_out": None, "threads": 1,
@@ -77,6 +78,10 @@ RIGHT = {
         "quick": True, "threads": 1,
     },
     "pack_signs": {"a": A8, "by_column": False},
+    "sign_edges": {"grouped": np.zeros((1, 2), np.uint64), "q": Q[:, 0].copy(), "threads": 1},
+    "sign_gram": {"grouped": np.zeros((1, 2), np.uint64), "known": 1, "q": Q[:, 0].copy(), "threads": 1},
+    "sign_counts": {"grouped": np.zeros((1, 2), np.uint64), "known": 1, "rows": ROWS, "threads": 1},
+    "sign_margins": {"grouped": np.zeros((1, 2), np.uint64), "weights": V2, "rows": ROWS, "threads": 1},
     "lbfgs_signs": {
         "by_column": np.zeros((1, 2), np.uint64), "by_row": np.zeros((1, ROWS), np.uint64), **BOX,
     },
@@ -173,6 +178,11 @@ WRONG = [
     ("signed_weights", "q", np.zeros(9, np.int64)),
     ("signed_weights", "width", 1),
     ("signed_weights", "width", 3),
+    ("stump_bits", "features", np.array([0, 3], np.int32)),
+    ("stump_bits", "features", np.array([-1, 0], np.int32)),
+    ("stump_bits", "signs", np.ones((3, 256), np.int8)),
+    ("stump_bits", "signs", np.ones((2, 255), np.int8)),
+    ("stump_bits", "bins", BINS[0]),
     ("loss_pass", "loss", 2),  # without a target
     ("loss_pass", "loss", 3),
     ("loss_pass", "loss", -1),
@@ -214,6 +224,19 @@ WRONG = [
     ("pack_signs", "a", np.zeros(3)),
     ("pack_signs", "a", np.zeros((3, 0))),
     ("pack_signs", "a", np.zeros((0, 3))),
+    *[
+        (kernel, name, value)
+        for kernel in ("sign_edges", "sign_gram")
+        for name, value in (
+            ("grouped", np.zeros((2, 2), np.uint64)), ("grouped", np.zeros(2, np.uint64)),
+            ("q", np.zeros(65, np.int64)), ("q", np.zeros(0, np.int64)),
+        )
+    ],
+    *[(kernel, "known", own) for kernel in ("sign_gram", "sign_counts") for own in (-1, 3)],
+    *[("sign_counts", "rows", own) for own in (0, 65, -1, 2**63, 2**64 - 1)],
+    ("sign_margins", "grouped", np.zeros((2, 2), np.uint64)),
+    ("sign_margins", "weights", np.zeros(3)),
+    *[("sign_margins", "rows", own) for own in (0, 65, -1, 2**63, 2**64 - 1)],
     ("lbfgs_signs", "by_column", np.zeros((2, 2), np.uint64)),
     ("lbfgs_signs", "by_column", np.zeros((1, 3), np.uint64)),
     ("lbfgs_signs", "by_row", np.zeros((1, 9), np.uint64)),

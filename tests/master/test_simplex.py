@@ -211,6 +211,31 @@ def test_a_gap_at_the_limit_of_double_precision_on_request():
     assert result.gap < 1e-12
 
 
+@pytest.mark.parametrize("radius", [2.0, 10.0, 50.0])
+@pytest.mark.parametrize("tol", [0.0, 1e-14])
+def test_a_kkt_residual_of_1e_12_on_request(radius, tol):
+    """All slopes in use are equal and no other is below them, to 1e-12; so is the sum of the weights."""
+    A = random_matrix(7, 150, 50)
+    x = minimize_on_simplex(A, radius, tol=tol).x
+    p = np.exp(-(A @ x) - lse(A, x))
+    slopes = -(A.T @ p)
+    assert (slopes[x > 0] - slopes.min()).max() <= 1e-12
+    assert abs(x.sum() / radius - 1.0) <= 1e-12
+
+
+@pytest.mark.parametrize("method", ["newton", "mprp"])
+def test_signs_give_the_same_in_every_type_and_order(method):
+    A = random_matrix(8, 130, 40)
+    A = np.hstack([A, -A[:, ::2], A[:, :3]])
+    first = minimize_on_simplex(A, 3.0, method=method)
+    for other in (A.astype(float), np.asfortranarray(A), A.astype(np.int8), A.astype(float)[::-1][::-1]):
+        np.testing.assert_array_equal(minimize_on_simplex(other, 3.0, method=method).x, first.x)
+    halves = minimize_on_simplex(A / 2, 6.0, method=method)  # no signs: the columns as they are
+    assert halves.fun == pytest.approx(first.fun, abs=2e-8)
+    twice = minimize_on_simplex(A, 3.0, method=method, n_jobs=2)
+    np.testing.assert_array_equal(twice.x, first.x)
+
+
 def test_a_dictionary_without_its_matrix():
     X, labels = make_classification(400, 8, random_state=0)
     sign = np.where(labels > 0, 1, -1).astype(np.int8)
@@ -219,7 +244,7 @@ def test_a_dictionary_without_its_matrix():
     dictionary = StumpDictionary(matrix, sign, 1, False, weights)
     risk = EmpiricalRisk(get_loss("exponential"), weights, sign, 1)
     oracle = DictionaryOracle(dictionary, risk)
-    first, _ = oracle.search(soft_point(risk, np.zeros(400))[1], np.empty(0, np.int32), 1)
+    first = oracle.look(soft_point(risk, np.zeros(400))[1], np.empty(0, np.int32), 1).new
     found = newton_on_simplex(oracle, 4.0, (first, np.array([4.0])), tol=1e-8, max_iter=500)
     columns = []
     for j, cuts in enumerate(matrix.cuts):
@@ -228,6 +253,15 @@ def test_a_dictionary_without_its_matrix():
     whole = minimize_on_simplex(np.hstack([A, -A]), 4.0)
     assert found.status == "optimal"
     assert found.objective + math.log(400) == pytest.approx(whole.fun, abs=2e-8)
+
+
+@pytest.mark.parametrize("method", ["newton", "mprp"])
+def test_records_have_the_value_of_the_function(method):
+    A = random_matrix(7, 60, 20)
+    seen = []
+    found = minimize_on_simplex(A, 3.0, method=method, callback=seen.append)
+    assert found.history[-1].objective == pytest.approx(found.fun, abs=1e-12)
+    assert [own.objective for own in seen] == [own.objective for own in found.history]
 
 
 def test_limits_and_wishes_to_stop():

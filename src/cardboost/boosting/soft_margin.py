@@ -28,22 +28,25 @@ from cardboost.boosting.training import TrainingResult, TrainingTask, constant_w
 from cardboost.certificate.bounds import ROUNDING, Leaf
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import ProvenScope, write_certificate
-from cardboost.dictionary.base import ColumnPool
+from cardboost.dictionary.stump_store import StumpStore
 from cardboost.dictionary.stumps import StumpPool
+from cardboost.master.mprp import MatrixAlong, mprp_on_simplex
 from cardboost.master.problem import PriceRule
 from cardboost.master.simplex import (
     Columns,
-    DictionaryOracle,
+    MatrixOracle,
     SimplexRecord,
     newton_by_radius,
     newton_on_simplex,
     soft_point,
 )
+from cardboost.model.ensemble import Ensemble
 
 Array = NDArray[np.float64]
 
 SOFT_MARGIN = "soft margin"
 SOFT_STEPS = 10_000  # of Newton, at most
+_STAGES = 200  # whose models are kept
 
 
 @dataclass(frozen=True)
@@ -73,22 +76,30 @@ class SoftMarginSettings:
 class Rounds:
     """Sees every round of a solver: keeps its weights and a record, tells the caller, ends it in time."""
 
-    def __init__(self, pool: ColumnPool, settings: SoftMarginSettings, model: Callable[[Array], Any]) -> None:
-        """``model`` makes the model of weights over the pool."""
-        self.pool, self.settings, self.model = pool, settings, model
-        self.stages: list[Array] = []
+    def __init__(
+        self,
+        settings: SoftMarginSettings,
+        terms: Callable[[Columns], Columns],
+        model: Callable[[Columns, Array], Any],
+    ) -> None:
+        """``terms``: those of these columns that are not the intercept's. ``model``: the model of columns and
+        their weights."""
+        self.settings, self.terms, self.model = settings, terms, model
+        self.stages: list[tuple[Columns, Array]] = []
         self.records: list[TraceRecord] = []
+        self.seen: set[int] = set()
         self.asked = False
 
     def see(self, record: SimplexRecord, columns: Columns, weights: Array) -> bool:
-        pool, settings = self.pool, self.settings
-        full = full_weights(pool, columns, weights)
-        self.stages.append(full)
-        terms = int(np.count_nonzero(full[pool.n_free :]))
-        own = pool.n_columns - pool.n_free, terms, record.objective, record.objective - record.gap
+        used, settings = weights > 0, self.settings
+        columns, weights = columns[used], weights[used]
+        self.stages.append((columns, weights))
+        terms = self.terms(columns).tolist()
+        self.seen.update(terms)
+        own = len(self.seen), len(terms), record.objective, record.objective - record.gap
         self.records.append(TraceRecord(*own, -record.slope, time.perf_counter() - settings.started))
         if settings.callback is not None:
-            self.asked = bool(settings.callback(self.records[-1], lambda: self.model(full)))
+            self.asked = bool(settings.callback(self.records[-1], lambda: self.model(columns, weights)))
         return self.asked or (len(self.records) >= settings.max_iter and record.gap > settings.tol)
 
     def trace(self, status: str) -> Trace:
@@ -96,20 +107,84 @@ class Rounds:
             status = "iteration limit"
         return Trace(tuple(self.records), status)
 
+    def kept_stages(self) -> list[tuple[Columns, Array]]:
+        """All stages, or evenly some of many, with the first and the last."""
+        n = len(self.stages)
+        return [self.stages[k] for k in np.unique(np.linspace(0, n - 1, min(n, _STAGES)).round().astype(int))]
+
+
+class _Columns:
+    """Stumps by number, and the pool of those that are wanted, behind the intercept's."""
+
+    def __init__(self, task: TrainingTask) -> None:
+        self.frame, self.store = task.frame, StumpStore(task.dictionary)
+        self.pool = task.dictionary.pool()
+        n = self.store.n_stumps
+        self._places = {n + k: k for k in range(self.pool.n_free)}
+
+    def terms(self, columns: Columns) -> Columns:
+        return columns[columns < self.store.n_stumps]
+
+    def weights(self, columns: Columns, weights: Array) -> Array:
+        """Weights over the pool, into which new columns come."""
+        new = np.array([own for own in columns.tolist() if own not in self._places], dtype=np.int32)
+        if len(new):
+            first = self.pool.n_columns
+            self._places.update(zip(new.tolist(), range(first, first + len(new)), strict=True))
+            self.pool.append(self.store.stumps(new))
+        full = np.zeros(self.pool.n_columns)
+        full[[self._places[own] for own in columns.tolist()]] = weights
+        return full
+
+    def ensemble(self, columns: Columns, weights: Array) -> Ensemble:
+        full = self.weights(columns, weights)
+        return self.frame.ensemble(self.pool.stumps, full, self.pool.n_free)
+
+    def start(self, oracle: MatrixOracle, radius: float, known: BoostingPath | None) -> tuple[Columns, Array]:
+        """Columns and weights to begin with: those of an earlier model, or the best column alone."""
+        if known is not None:
+            pool = self.store.dictionary.pool()
+            weights = known.restart(pool)
+            numbers = np.append(
+                self.store.n_stumps + np.arange(pool.n_free),
+                self.store.numbers(pool.stumps[pool.n_free :]),
+            ).astype(np.int32)
+            columns = np.unique(numbers)
+            summed = np.bincount(np.searchsorted(columns, numbers), weights, len(columns))
+            if summed.any():
+                used = summed > 0
+                return columns[used], summed[used] * (radius / summed.sum())
+        if len(self.store) == 0:
+            raise ValueError("X has no column that tells rows apart, and there is no intercept.")
+        _, point = soft_point(oracle.risk, np.zeros(self.store.n_rows))
+        best = int(np.argmin(oracle.every_slope(point)))
+        return np.array([best], dtype=np.int32), np.array([radius])
+
 
 def train_soft_margin(task: TrainingTask, settings: SoftMarginSettings) -> TrainingResult:
     """The ensemble of stumps with the largest soft margin, and its certificate."""
-    oracle = DictionaryOracle(task.dictionary, task.risk)
-    pool = oracle.pool
-    assert isinstance(pool, StumpPool)
-    rounds = Rounds(pool, settings, lambda weights: task.frame.ensemble(pool.stumps, weights, pool.n_free))
-    found = newton_by_radius(
-        oracle, settings.radius, first_columns(oracle, settings.radius, task.known),
-        tol=settings.tol, max_iter=SOFT_STEPS, callback=rounds.see, late=settings.late,
-    )  # fmt: skip
-    weights = netted(pool, full_weights(pool, found.columns, found.weights))
+    columns = _Columns(task)
+    oracle = MatrixOracle(columns.store, task.risk)
+    start = columns.start(oracle, settings.radius, task.known)
+    rounds = Rounds(settings, columns.terms, columns.ensemble)
+    if settings.method == "newton":
+        found = newton_by_radius(
+            oracle, settings.radius, start,
+            tol=settings.tol, max_iter=SOFT_STEPS, callback=rounds.see, late=settings.late,
+        )  # fmt: skip
+    else:
+        full = np.zeros(len(columns.store))
+        full[start[0]] = start[1]
+        found = mprp_on_simplex(
+            MatrixAlong(oracle), settings.radius, full,
+            tol=settings.tol, max_iter=settings.max_iter, callback=rounds.see, late=settings.late,
+        )  # fmt: skip
+    stages = [columns.weights(*own) for own in rounds.kept_stages()]
+    pool = columns.pool
+    weights = columns.weights(found.columns, found.weights)
+    weights = netted(pool, weights)
     pool.place_missing(weights)
-    path = BoostingPath(task.frame, pool.stumps, pool.n_free, tuple(rounds.stages))
+    path = BoostingPath(task.frame, pool.stumps, pool.n_free, tuple(stages))
     ensemble = task.frame.ensemble(pool.stumps, weights, pool.n_free)
     certificate = Certificate(_proof(task, pool, weights, settings.radius), task.positive)
     return TrainingResult(ensemble, certificate, rounds.trace(found.status), path)
@@ -120,45 +195,19 @@ def soft_margin_path(
 ) -> Iterator[tuple[float, Array, StumpPool]]:
     """The solutions for these radii (best in ascending order), each from the last one: radius, weights over
     the pool so far, and that pool."""
-    oracle = DictionaryOracle(task.dictionary, task.risk)
-    pool = oracle.pool
-    assert isinstance(pool, StumpPool)
+    columns = _Columns(task)
+    oracle = MatrixOracle(columns.store, task.risk)
     start: tuple[Columns, Array] | None = None
     for radius in radii:
         if start is None:
-            start = first_columns(oracle, radius, None)
+            start = columns.start(oracle, radius, None)
             found = newton_by_radius(oracle, radius, start, tol=tol, max_iter=SOFT_STEPS, late=late)
         else:
-            columns, weights = start
-            scaled = columns, weights * (radius / weights.sum())
+            scaled = start[0], start[1] * (radius / start[1].sum())
             found = newton_on_simplex(oracle, radius, scaled, tol=tol, max_iter=SOFT_STEPS, late=late)
         start = found.columns, found.weights
-        yield radius, netted(pool, full_weights(pool, *start)), pool
-
-
-def full_weights(pool: ColumnPool, columns: Columns, weights: Array) -> Array:
-    """Weights over the whole pool."""
-    full = np.zeros(pool.n_columns)
-    full[columns] = weights
-    return full
-
-
-def first_columns(
-    oracle: DictionaryOracle, radius: float, known: BoostingPath | None
-) -> tuple[Columns, Array]:
-    """Columns and weights to begin with: those of an earlier model, or the best column alone."""
-    pool = oracle.pool
-    if known is not None:
-        assert isinstance(pool, StumpPool)
-        weights = known.restart(pool)
-        if weights.any():
-            used = np.flatnonzero(weights)
-            return used.astype(np.int32), weights[used] * (radius / weights.sum())
-    _, point = oracle.at(np.empty(0, dtype=np.int32), np.empty(0))
-    best, _ = oracle.search(point, np.empty(0, dtype=np.int32), 1)
-    if len(best) == 0:
-        raise ValueError("X has no column that tells rows apart, and there is no intercept.")
-    return best, np.array([radius])
+        weights = columns.weights(*start)
+        yield radius, netted(columns.pool, weights), columns.pool
 
 
 def _proof(task: TrainingTask, pool: StumpPool, weights: Array, radius: float) -> dict[str, Any]:

@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.boosting.learners import LearnerResult, LearnerTask, padded
+from cardboost.boosting.learners import LearnerResult, LearnerTask
 from cardboost.boosting.soft_margin import (
     SOFT_MARGIN,
     SOFT_STEPS,
     Rounds,
     SoftMarginSettings,
-    first_columns,
-    full_weights,
     soft_bound,
 )
 from cardboost.certificate.bounds import Leaf
@@ -26,7 +24,9 @@ from cardboost.certificate.writer import ProvenScope, write_certificate
 from cardboost.dictionary.learner_pool import LearnerPool
 from cardboost.losses import get_loss
 from cardboost.master.problem import PriceRule
-from cardboost.master.simplex import DictionaryOracle, newton_by_radius, soft_point
+from cardboost.master.simplex import Columns, DictionaryOracle, newton_by_radius, soft_point
+
+Array = NDArray[np.float64]
 
 
 def train_soft_learners(
@@ -43,13 +43,18 @@ def train_soft_learners(
     oracle = DictionaryOracle(task.source, task.risk)
     pool, radius = oracle.pool, settings.radius
     assert isinstance(pool, LearnerPool)
-    rounds = Rounds(pool, settings, lambda weights: task.models.ensemble(pool, padded(weights, pool)))
+    full = lambda columns, weights: _full(pool, columns, weights)  # noqa: E731
+    rounds = Rounds(
+        settings,
+        lambda columns: columns[columns >= pool.n_free],
+        lambda columns, weights: task.models.ensemble(pool, full(columns, weights)),
+    )
     found = newton_by_radius(
-        oracle, radius, first_columns(oracle, radius, None),
+        oracle, radius, _start(oracle, radius),
         tol=settings.tol, max_iter=SOFT_STEPS, callback=rounds.see, late=settings.late,
     )  # fmt: skip
     pool.append(task.source.remaining(pool) or ())
-    weights = full_weights(pool, found.columns, found.weights)
+    weights = full(found.columns, found.weights)
     value, point = soft_point(task.risk, pool.margins(weights))
     edges = pool.edges(point) / point.value
     bound = soft_bound(value, float(weights @ edges), float(edges.max(initial=0.0)), radius)
@@ -61,7 +66,24 @@ def train_soft_learners(
     return task.result(pool, weights, content, rounds.trace(found.status), null)
 
 
-def _empty_margins(task: LearnerTask, radius: float) -> NDArray[np.float64]:
+def _full(pool: LearnerPool, columns: Columns, weights: Array) -> Array:
+    """Weights over the whole pool."""
+    found = np.zeros(pool.n_columns)
+    found[columns] = weights
+    return found
+
+
+def _start(oracle: DictionaryOracle, radius: float) -> tuple[Columns, Array]:
+    """The best column alone."""
+    none = np.empty(0, dtype=np.int32)
+    _, point = oracle.at(none, np.empty(0))
+    best = oracle.look(point, none, 1).new
+    if len(best) == 0:
+        raise ValueError("dictionary: no learner tells rows apart, and there is no intercept.")
+    return best, np.array([radius])
+
+
+def _empty_margins(task: LearnerTask, radius: float) -> Array:
     """Of the intercept alone."""
     pool = task.source.pool()
     return pool.margins(task.constant(pool, PriceRule(0.0, 0.0, intercept_box=radius)))

@@ -5,6 +5,7 @@ Serves the solvers on plain matrices and stores the outputs of learners that are
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,10 @@ class ColumnStore:
         self.values = values
         self.signs = small and not (values == 0).any()
         self.largest = 1.0 if small else float(np.abs(values).max(initial=0.0))
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.values.shape[1])
 
     def margins(self, which: NDArray[np.int32], weights: Array) -> Array:
         return _kernels.dense_margins(self.values, which, weights, self.threads)
@@ -87,6 +92,62 @@ class ColumnStore:
         total = (point.derivative_sum, point.curvature_sum)[lane]
         scale = _kernels.fixed_scale(total * max(largest, 1e-300) * (1 + 1e-9), w.total_count)
         return value, w.count, scale, point.factor / scale / w.total
+
+
+def least(slopes: Array, most: int) -> NDArray[np.int32]:
+    """At most so many columns of least slope, the least first; infinite ones are left out."""
+    if len(slopes) > most:
+        near = np.argpartition(slopes, most - 1)[:most]
+        near = near[np.lexsort((near, slopes[near]))]
+    else:
+        near = np.argsort(slopes, kind="stable")
+    return near[: int(np.searchsorted(slopes[near], np.inf))].astype(np.int32)
+
+
+class WholeStore:
+    """All columns of a store by number."""
+
+    estimates = False
+
+    def __init__(self, store: ColumnStore) -> None:
+        self.store, self.n_rows = store, store.n_rows
+        self._every = np.arange(len(store), dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    def choose(self, slopes: Array, most: int) -> NDArray[np.int32]:
+        return least(slopes, most)
+
+    def block(self, which: NDArray[np.int32]) -> StoreBlock:
+        return StoreBlock(self.store, which)
+
+    def every_edge(self, point: RiskPoint) -> Array:
+        return self.store.edges(self._every, point)
+
+    def margins(self, weights: Array) -> Array:
+        used = np.flatnonzero(weights).astype(np.int32)
+        return self.store.margins(used, np.ascontiguousarray(weights[used]))
+
+
+@dataclass(frozen=True, eq=False)
+class StoreBlock:
+    """A few columns of a store."""
+
+    store: ColumnStore
+    which: NDArray[np.int32]
+
+    def margins(self, weights: Array) -> Array:
+        return self.store.margins(self.which, weights)
+
+    def edges(self, point: RiskPoint) -> Array:
+        return self.store.edges(self.which, point)
+
+    def gram(self, point: RiskPoint) -> Array:
+        return self.store.gram(self.which, self.which, point)
+
+    def estimate(self, point: RiskPoint, slopes: Array) -> None:
+        return None
 
 
 class MatrixDictionary(Dictionary):

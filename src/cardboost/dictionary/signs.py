@@ -9,6 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost import _kernels
+from cardboost.dictionary.columns import least
+from cardboost.risk import RiskPoint
+
+Array = NDArray[np.float64]
+Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,3 +40,76 @@ class SignMatrix:
             A.T if by_column else np.ascontiguousarray(A), by_column
         )
         return cls(columns, rows, sides) if signs else None
+
+
+@dataclass(frozen=True, eq=False)
+class SignBlock:
+    """A few columns of signs: a word per column for every 64 rows, a set bit for -1.
+
+    ``turn``: y, where it is not multiplied into the bits but into the row weights and the margins.
+    """
+
+    words: Words
+    n_rows: int
+    threads: int
+    turn: NDArray[np.int8] | None = None
+
+    def margins(self, weights: Array) -> Array:
+        F = _kernels.sign_margins(self.words, weights, self.n_rows, self.threads)
+        if self.turn is not None:
+            F *= self.turn
+        return F
+
+    def edges(self, point: RiskPoint) -> Array:
+        sums = _kernels.sign_edges(self.words, point.fixed.edge_lane, self.threads)
+        return sums.astype(np.float64) * point.fixed.edge_unit
+
+    def gram(self, point: RiskPoint) -> Array:
+        lane = point.fixed.curvature_lane
+        sums = _kernels.sign_gram(self.words, 0, lane, self.threads)
+        return sums.astype(np.float64) * point.fixed.curvature_unit
+
+    def estimate(self, point: RiskPoint, slopes: Array) -> Array | None:
+        return None
+
+
+class SignStore:
+    """All columns of a matrix of signs, y multiplied in; the sums are those of the columns as they are."""
+
+    estimates = False
+
+    def __init__(self, signs: SignMatrix, threads: int = 1) -> None:
+        self.signs, self.threads = signs, threads
+        plus, minus = signs.sides
+        self.n_rows = signs.by_row.shape[1]
+        self._home = np.empty(np.count_nonzero(plus >= 0) + np.count_nonzero(minus >= 0), dtype=np.intp)
+        self._turn = np.zeros(len(self._home), dtype=np.uint64)  # all bits set for the opposite
+        self._sign = np.ones(len(self._home))
+        for side, own in ((0, plus), (1, minus)):
+            kept = np.flatnonzero(own >= 0)
+            self._home[own[kept]] = kept
+            if side:
+                self._turn[own[kept]] = np.uint64(2**64 - 1)
+                self._sign[own[kept]] = -1.0
+
+    def __len__(self) -> int:
+        return len(self._home)
+
+    def every_edge(self, point: RiskPoint) -> Array:
+        sums = _kernels.sign_edges(self.signs.by_column, point.fixed.edge_lane, self.threads)
+        return (sums.astype(np.float64) * point.fixed.edge_unit)[self._home] * self._sign
+
+    def choose(self, slopes: Array, most: int) -> NDArray[np.int32]:
+        return least(slopes, most)
+
+    def block(self, which: NDArray[np.int32]) -> SignBlock:
+        words = self.signs.by_column[:, self._home[which]] ^ self._turn[which]
+        return SignBlock(words, self.n_rows, self.threads)
+
+    def margins(self, weights: Array) -> Array:
+        """Margins of weights of all columns."""
+        stored = np.zeros(self.signs.by_column.shape[1])
+        np.add.at(stored, self._home, self._sign * weights)
+        used = np.flatnonzero(stored)
+        words = np.ascontiguousarray(self.signs.by_column[:, used])
+        return _kernels.sign_margins(words, stored[used], self.n_rows, self.threads)

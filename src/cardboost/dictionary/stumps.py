@@ -172,7 +172,7 @@ class StumpDictionary(Dictionary):
         4); the last axis is missing right/left times polarity +/-. Sets of one label, and of all but one, are
         left out as if they were constant: the stump on that label is the same column.
         """
-        hist = self._in_lines(self._words, self.features)
+        hist = self.in_lines(self._words, self.features)
         left = np.cumsum(hist, axis=1, dtype=np.uint64)
         total, missing = left[:, -1:].copy(), hist[:, MISSING:]
         single = np.flatnonzero(self.categorical)
@@ -194,7 +194,7 @@ class StumpDictionary(Dictionary):
         for direction, wrong in ((1, 0b0101), (-1, 0b1010)):
             self.closed[(monotonic[self.home] == direction)[:, None] & cuts] |= np.uint8(wrong)
 
-    def _in_lines(self, hist: NDArray[Any], features: NDArray[np.int32]) -> NDArray[Any]:
+    def in_lines(self, hist: NDArray[Any], features: NDArray[np.int32]) -> NDArray[Any]:
         """The histograms of these features, and behind them those of the lines of their sets."""
         own = np.flatnonzero(self.set_line[features] >= 0)
         if len(own) == 0:
@@ -207,7 +207,7 @@ class StumpDictionary(Dictionary):
         return np.concatenate([hist, hist[own[:, None], bins]])
 
     def _lines(self, features: NDArray[np.int32]) -> NDArray[np.intp]:
-        """The lines of :meth:`_in_lines`."""
+        """The lines of :meth:`in_lines`."""
         sets = self.set_line[features]
         return np.concatenate([features, sets[sets >= 0]]).astype(np.intp)
 
@@ -283,7 +283,7 @@ class StumpDictionary(Dictionary):
     def unseen_edges(self, point: RiskPoint, exclude: ColumnPool) -> Array:
         """For every feature the largest edge of its stumps that are not in ``exclude``; -inf without any."""
         assert isinstance(exclude, StumpPool)
-        hist = self._in_lines(self.histogram(point), self.features)
+        hist = self.in_lines(self.histogram(point), self.features)
         edges = _kernels.search(
             hist, self.n_bins, self.kind, np.ascontiguousarray(exclude.mask),
             point.fixed.edge_unit, point.fixed.curvature_unit, 0.0, 0.0, False, self.intercept,
@@ -334,7 +334,7 @@ class StumpDictionary(Dictionary):
     ) -> tuple[Proposals, Array]:
         """Search the histograms of these features; returns the proposals and the best score of each."""
         lines = self._lines(features)
-        hist, mask = self._in_lines(hist, features), np.ascontiguousarray(exclude.mask[lines])
+        hist, mask = self.in_lines(hist, features), np.ascontiguousarray(exclude.mask[lines])
         n_bins, kind = self.n_bins[lines], self.kind[lines]
         found: list[Stumps] = []
         edges: list[Array] = []

@@ -84,18 +84,14 @@ class MatrixAlong:
     def __init__(self, oracle: MatrixOracle) -> None:
         self.oracle = oracle
 
-    def _margins(self, v: Array) -> Array:
-        used = np.flatnonzero(v).astype(np.int32)
-        return self.oracle.store.margins(used, np.ascontiguousarray(v[used]))
-
     def at(self, w: Array) -> tuple[float, RiskPoint]:
-        return soft_point(self.oracle.risk, self._margins(w))
+        return soft_point(self.oracle.risk, self.oracle.store.margins(w))
 
     def gradient(self, point: RiskPoint) -> Array:
-        return self.oracle.slopes(point, self.oracle.every)
+        return self.oracle.every_slope(point)
 
     def curvature(self, point: RiskPoint, d: Array) -> tuple[float, Array]:
-        D = self._margins(d)
+        D = self.oracle.store.margins(d)
         p = point.rows[0] * self.oracle.risk.weights.normalised / point.value
         mean = float(p @ D)
         return float(p @ (D - mean) ** 2), D

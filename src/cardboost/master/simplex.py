@@ -23,15 +23,19 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.dictionary.base import ColumnPool, Dictionary
-from cardboost.dictionary.columns import ColumnStore
+from cardboost.dictionary.columns import least
 from cardboost.risk import EmpiricalRisk, RiskPoint
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int32]
 
-_NEW = 32  # columns that come into use after a look, at most
-_INNER = 20  # Newton steps between two looks
+_NEW = 24  # columns that come into use after a look, at least
+_SERVED = 4  # as many times those of the last look that were of use, where they are more
+_MOST = 128  # and at most so many
+_INNER = 2  # Newton steps between two looks; one where the Hessian is an estimate
+_SLOW = 8  # looks in which the gap has not been halved, after which the Hessian is exact
 _CLOSER = 0.05  # share of the last gap that is left on the columns in use before the next look
+_STUCK = 5  # looks in a row that show no progress
 _DIRECT = 64.0  # radius up to which there is no way through smaller ones
 _FACTOR = 4.0  # from one radius to the next
 _ON_THE_WAY = 0.5  # gap at the smaller radii
@@ -69,8 +73,24 @@ class SimplexSolution:
     history: tuple[SimplexRecord, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What a look at all columns shows: the gradient on those in use, the columns of least slope among the
+    others with theirs, and the least slope of all."""
+
+    own: Array
+    new: Columns
+    slopes: Array
+    least: float
+
+
 class Oracle(Protocol):
-    """A convex function of weights of columns; a point is whatever :meth:`at` gives."""
+    """A convex function of weights of columns; a point is whatever :meth:`at` gives.
+
+    ``estimates``: whether a Hessian that need not be exact takes much less time.
+    """
+
+    estimates: bool
 
     def at(self, columns: Columns, weights: Array) -> tuple[float, Any]:
         """The value for these weights, all others 0, and the point for the other methods."""
@@ -78,11 +98,11 @@ class Oracle(Protocol):
     def slopes(self, point: Any, columns: Columns) -> Array:
         """The gradient on these columns."""
 
-    def hessian(self, point: Any, columns: Columns) -> Array:
-        """The Hessian on these columns."""
+    def hessian(self, point: Any, columns: Columns, slopes: Array, exact: bool = True) -> Array:
+        """The Hessian on these columns, whose slopes are known; a new array. An estimate unless ``exact``."""
 
-    def search(self, point: Any, columns: Columns, most: int) -> tuple[Columns, float]:
-        """Columns of least slope that are not among these, and the least slope of all."""
+    def look(self, point: Any, columns: Columns, most: int) -> Look:
+        """Look at all columns: these are in use, and at most so many of the others are wanted."""
 
 
 # ------------------------------------------------------------------------------------------------ soft margin
@@ -97,30 +117,85 @@ def soft_point(risk: EmpiricalRisk, F: Array) -> tuple[float, RiskPoint]:
     return shift + math.log(value), RiskPoint(risk, F, rows, value, 1.0, derivative, curvature, largest)
 
 
+class Block(Protocol):
+    """A few columns, y multiplied in."""
+
+    def margins(self, weights: Array) -> Array: ...
+
+    def edges(self, point: RiskPoint) -> Array: ...
+
+    def gram(self, point: RiskPoint) -> Array: ...
+
+    def estimate(self, point: RiskPoint, slopes: Array) -> Array | None:
+        """The Hessian from some of the rows, where that pays; None where it does not."""
+
+
+class Store(Protocol):
+    """All columns, known by number."""
+
+    n_rows: int
+    estimates: bool
+
+    def __len__(self) -> int: ...
+
+    def choose(self, slopes: Array, most: int) -> Columns:
+        """At most so many columns to bring into use, the least slope first; inf marks those in use."""
+
+    def block(self, which: Columns) -> Block:
+        """Some of them."""
+
+    def every_edge(self, point: RiskPoint) -> Array:
+        """``sum_i u_i a_ij`` of every column."""
+
+    def margins(self, weights: Array) -> Array:
+        """Margins of weights of all columns."""
+
+
+class _Blocks:
+    """The block of the columns in use, which stay the same for some steps."""
+
+    def __init__(self, make: Callable[[Columns], Block]) -> None:
+        self._make = make
+        self._last: tuple[Columns, Block] | None = None
+
+    def __getitem__(self, columns: Columns) -> Block:
+        if self._last is None or self._last[0] is not columns:
+            self._last = (columns, self._make(columns))
+        return self._last[1]
+
+
 class MatrixOracle:
     """The soft margin over the columns of a store, y multiplied in."""
 
-    def __init__(self, store: ColumnStore, risk: EmpiricalRisk) -> None:
+    def __init__(self, store: Store, risk: EmpiricalRisk) -> None:
         self.store, self.risk = store, risk
-        self.every = np.arange(len(store), dtype=np.int32)
+        self.estimates = store.estimates
+        self._blocks = _Blocks(store.block)
 
     def at(self, columns: Columns, weights: Array) -> tuple[float, RiskPoint]:
-        return soft_point(self.risk, self.store.margins(columns, weights))
+        return soft_point(self.risk, self._blocks[columns].margins(weights))
 
     def slopes(self, point: RiskPoint, columns: Columns) -> Array:
-        return -self.store.edges(columns, point) / point.value
+        return self._blocks[columns].edges(point) / -point.value
 
-    def hessian(self, point: RiskPoint, columns: Columns) -> Array:
-        edges = self.store.edges(columns, point) / point.value
-        return self.store.gram(columns, columns, point) / point.value - np.outer(edges, edges)
+    def every_slope(self, point: RiskPoint) -> Array:
+        return self.store.every_edge(point) / -point.value
 
-    def search(self, point: RiskPoint, columns: Columns, most: int) -> tuple[Columns, float]:
-        slopes = self.slopes(point, self.every)
-        return _least(slopes, columns, most)
+    def hessian(self, point: RiskPoint, columns: Columns, slopes: Array, exact: bool = True) -> Array:
+        block = self._blocks[columns]
+        found = None if exact else block.estimate(point, slopes)
+        if found is not None:
+            return found
+        return block.gram(point) / point.value - slopes[:, None] * slopes
+
+    def look(self, point: RiskPoint, columns: Columns, most: int) -> Look:
+        return _look(self.every_slope(point), columns, most, self.store.choose)
 
 
 class DictionaryOracle:
     """The soft margin over a dictionary, whose columns are generated; they count in the order of the pool."""
+
+    estimates = False
 
     def __init__(self, dictionary: Dictionary, risk: EmpiricalRisk) -> None:
         self.dictionary, self.risk = dictionary, risk
@@ -132,29 +207,31 @@ class DictionaryOracle:
         return soft_point(self.risk, self.pool.margins(full))
 
     def slopes(self, point: RiskPoint, columns: Columns) -> Array:
-        return -self.pool.edges(point)[columns] / point.value
+        return self.pool.edges(point)[columns] / -point.value
 
-    def hessian(self, point: RiskPoint, columns: Columns) -> Array:
-        edges = self.pool.edges(point)[columns] / point.value
-        gram = self.pool.gram(point, columns.astype(np.intp), exact=True)[:, columns]
-        return gram / point.value - np.outer(edges, edges)
+    def hessian(self, point: RiskPoint, columns: Columns, slopes: Array, exact: bool = True) -> Array:
+        whole = self.pool.gram(point, columns.astype(np.intp), exact=True)
+        return np.ascontiguousarray(whole[:, columns]) / point.value - slopes[:, None] * slopes
 
-    def search(self, point: RiskPoint, columns: Columns, most: int) -> tuple[Columns, float]:
+    def look(self, point: RiskPoint, columns: Columns, most: int) -> Look:
         found = self.dictionary.best_columns(point, most, self.pool, "edge")
-        known = -self.pool.edges(point) / point.value
-        old, least = _least(known, columns, most)
+        known = self.pool.edges(point) / -point.value
+        old = _look(known, columns, most)
         first = self.pool.n_columns
         self.pool.append(found.atoms)
         new = np.arange(first, self.pool.n_columns, dtype=np.int32)
-        slopes = np.concatenate([known[old], -found.edges / point.value])
+        slopes = np.concatenate([old.slopes, found.edges / -point.value])
         best = np.argsort(slopes, kind="stable")[:most]
         # learners that are fitted on the way bound nothing that they have not found
-        bound = found.bound if self.dictionary.exact else float(np.max(found.edges, initial=-math.inf))
-        return np.concatenate([old, new])[best], min(least, -bound / point.value)
+        edge = found.bound if self.dictionary.exact else float(np.max(found.edges, initial=-math.inf))
+        bound = min(old.least, -edge / point.value)
+        return Look(old.own, np.concatenate([old.new, new])[best], slopes[best], bound)
 
 
 class FunctionOracle:
     """A user's convex function of all weights: ``value_and_gradient(w)`` and ``hessian(w)``."""
+
+    estimates = False
 
     def __init__(self, function: Any, n: int) -> None:
         self.function, self.n = function, n
@@ -173,27 +250,26 @@ class FunctionOracle:
     def slopes(self, point: tuple[Array, Array], columns: Columns) -> Array:
         return point[1][columns]
 
-    def hessian(self, point: tuple[Array, Array], columns: Columns) -> Array:
+    def hessian(
+        self, point: tuple[Array, Array], columns: Columns, slopes: Array | None = None, exact: bool = True
+    ) -> Array:
         whole = np.asarray(self.function.hessian(point[0]), dtype=np.float64)
         if whole.shape != (self.n, self.n) or not np.isfinite(whole).all():
             raise ValueError("hessian must give a finite matrix over all weights.")
         return np.ascontiguousarray(whole[np.ix_(columns, columns)])
 
-    def search(self, point: tuple[Array, Array], columns: Columns, most: int) -> tuple[Columns, float]:
-        return _least(point[1], columns, most)
+    def look(self, point: tuple[Array, Array], columns: Columns, most: int) -> Look:
+        return _look(point[1], columns, most)
 
 
-def _least(slopes: Array, columns: Columns, most: int) -> tuple[Columns, float]:
-    """The columns of least slope that are not among these, and the least slope of all."""
+def _look(
+    slopes: Array, columns: Columns, most: int, choose: Callable[[Array, int], Columns] = least
+) -> Look:
+    """With the slopes of all columns."""
     rest = slopes.copy()
     rest[columns] = math.inf
-    if len(rest) > most:
-        near = np.argpartition(rest, most - 1)[:most]
-        near = near[np.lexsort((near, rest[near]))]
-    else:
-        near = np.argsort(rest, kind="stable")
-    near = near[rest[near] < math.inf]
-    return near.astype(np.int32), float(slopes.min(initial=math.inf))
+    new = choose(rest, most)
+    return Look(slopes[columns], new, slopes[new], float(slopes.min(initial=math.inf)))
 
 
 # ------------------------------------------------------------------------------------------------ Newton
@@ -215,16 +291,21 @@ def newton_on_simplex(
     value, point = oracle.at(columns, weights)
     records: list[SimplexRecord] = []
     steps, stuck, gap, status = 0, 0, math.inf, ""
-    best, before = math.inf, math.inf  # the least gap of the last looks, and the objective at the last one
+    best, before = math.inf, math.inf  # the least gap of all looks, and the objective at the last one
+    nearest, most = (columns, weights, value), _NEW
+    halved, slow = math.inf, 0  # the gap that is to be halved, and the looks since it was
     while not status:
-        more, least = oracle.search(point, columns, _NEW)
-        own = oracle.slopes(point, columns)
-        mean = float(own @ weights) / radius
-        least = min(least, float(own.min()))
+        seen = oracle.look(point, columns, most)
+        slopes = seen.own
+        mean, least = float(slopes @ weights) / radius, min(seen.least, float(slopes.min()))
         gap = max(0.0, radius * (mean - least))
         # near the optimum the objective no longer shows what is gained; the gap still does
         moved = gap < 0.5 * best or before - value > _ROUNDING * abs(value)
-        stuck, best, before = 0 if moved else stuck + 1, min(best, gap), value
+        stuck, before = 0 if moved else stuck + 1, value
+        if gap < best:
+            best, nearest = gap, (columns, weights, value)
+        halved, slow = (gap, 0) if gap <= 0.5 * halved else (halved, slow + 1)
+        exact = not oracle.estimates or stuck > 0 or slow >= _SLOW
         support = int(np.count_nonzero(weights))
         records.append(SimplexRecord(value, gap, support, time.perf_counter() - began, slope=least))
         if callback is not None and callback(records[-1], columns, weights):
@@ -233,22 +314,31 @@ def newton_on_simplex(
             status = "optimal"
         elif steps >= max_iter:
             status = "iteration limit"
-        elif stuck >= 3:
+        elif stuck >= _STUCK:
             status = "precision"
         elif late():
             status = "time limit"
         if status:
             break
         used = weights > 0
-        more = more[oracle.slopes(point, more) < mean] if len(more) else more
-        columns = np.concatenate([columns[used], more]).astype(np.int32)
-        weights = np.concatenate([weights[used], np.zeros(len(more))])
+        more = int(np.searchsorted(seen.slopes, mean))
+        columns = np.concatenate([columns[used], seen.new[:more]])
+        weights = np.concatenate([weights[used], np.zeros(more)])
+        slopes = np.concatenate([slopes[used], seen.slopes[:more]])
         goal = max(_CLOSER * gap, 0.2 * tol)
-        for _ in range(min(_INNER, max_iter - steps)):
-            taken, weights, value, point = _step(oracle, radius, columns, weights, value, point, goal)
+        for inner in range(min(_INNER if exact else 1, max_iter - steps)):
+            if inner:
+                slopes = oracle.slopes(point, columns)
+            taken, weights, value, point = _step(
+                oracle, radius, columns, weights, slopes, value, point, goal, exact
+            )
             steps += taken
             if not taken or late():
                 break
+        served = int(np.count_nonzero(weights[len(weights) - more :]))
+        most = min(max(_NEW, _SERVED * served), _MOST)
+    if status == "precision":  # the last looks differ by rounding only
+        gap, (columns, weights, value) = best, nearest
     used = weights > 0
     return SimplexSolution(columns[used], weights[used], value, gap, steps, status, tuple(records))
 
@@ -280,23 +370,24 @@ def newton_by_radius(
 
 
 def _step(
-    oracle: Oracle, radius: float, columns: Columns, weights: Array, value: float, point: Any, goal: float
-) -> tuple[int, Array, float, Any]:
+    oracle: Oracle, radius: float, columns: Columns, weights: Array, slopes: Array, value: float, point: Any,
+    goal: float, exact: bool = True,
+) -> tuple[int, Array, float, Any]:  # fmt: skip
     """One Newton step on these columns, or none (0) where their own gap is no more than ``goal``."""
-    slopes = oracle.slopes(point, columns)
     gap = float(slopes @ weights) - radius * float(slopes.min())
     if gap <= goal:
         return 0, weights, value, point
-    hessian = oracle.hessian(point, columns)
+    hessian = oracle.hessian(point, columns, slopes, exact)
     # where the function is flat along some direction, a little curvature says how far to go
-    lift = _LIFT * (float(np.trace(hessian)) / len(columns) + gap / radius**2)
-    hessian[np.diag_indices(len(columns))] += lift
+    diagonal = hessian.reshape(-1)[:: len(columns) + 1]
+    diagonal += _LIFT * (float(diagonal.sum()) / len(columns) + gap / radius**2)
     target, drop, _ = _kernels.minimise_on_simplex(
         hessian, slopes, weights, 1e-3 * gap / radius, 20 + 4 * len(columns)
     )
-    if not target.any() or np.array_equal(target, weights):
+    total = float(target.sum())
+    if not total > 0.0 or np.array_equal(target, weights):
         return 0, weights, value, point
-    target *= radius / target.sum()
+    target *= radius / total
     part = 1.0
     while part > 1e-9:
         trial = target if part == 1.0 else weights + part * (target - weights)
@@ -304,4 +395,6 @@ def _step(
         if then <= value - 1e-4 * part * max(drop, 0.0) + _ROUNDING * abs(value):
             return 1, trial, min(then, value), there
         part *= 0.5
+    if not exact:
+        return _step(oracle, radius, columns, weights, slopes, value, point, goal)
     return 0, weights, value, point

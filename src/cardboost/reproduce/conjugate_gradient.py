@@ -168,9 +168,8 @@ def _example(
     """The iterations from the centre of the simplex, the check points, and the way of the temperature."""
     m, n = A.shape
     result = _mprp(A, radius)
-    # records have the logarithm of the mean; the paper has that of the sum
     iterations = [
-        Iteration(k, own.objective + float(np.log(m)), own.criterion, own.gap, own.support)
+        Iteration(k, own.objective, own.criterion, own.gap, own.support)
         for k, own in enumerate(result.history)
     ]
     looks = _looks(result.nit)

@@ -1,0 +1,254 @@
+"""All distinct stumps of a dictionary by number, for solvers that weigh every one of them.
+
+Stumps run along *runs*: the cuts of a line for one side of the missing values and one polarity, in order, so
+that neighbours in number are neighbours in cut. Of stumps that are the same column on the rows the first one
+counts; those that are constant are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost import _kernels
+from cardboost.data.binning import MISSING
+from cardboost.dictionary.signs import SignBlock, Words
+from cardboost.dictionary.stumps import CONSTANT, StumpDictionary, Stumps
+from cardboost.risk import RiskPoint
+
+Array = NDArray[np.float64]
+Columns = NDArray[np.int32]
+
+_LEAST_ROWS, _ROWS_PER_COLUMN = 8192, 32  # of a sample
+_STEPS = 2  # for which correlations are kept
+_PER_FEATURE = 8  # stumps of a feature that come into use at once, at most
+
+
+class _Bits:
+    """Stumps as columns of bits on some rows; those of the last call are not made again."""
+
+    def __init__(self, bins: NDArray[np.uint8], threads: int) -> None:
+        self._bins, self._threads = bins, threads
+        self._which = np.empty(0, dtype=np.int32)
+        self._words = np.empty((0, 0), dtype=np.uint64)
+
+    def words(self, store: StumpStore, which: Columns) -> Words:
+        order = np.argsort(self._which)
+        at = np.searchsorted(self._which, which, sorter=order)
+        known = np.zeros(len(which), dtype=bool)
+        if len(order):
+            at = order[np.minimum(at, len(order) - 1)]
+            known = self._which[at] == which
+        stumps = store.stumps(which[~known])
+        feature = np.maximum(stumps.feature, 0)  # the rule that asks nothing says the same in all bins
+        words = _kernels.stump_bits(self._bins, feature, stumps.signs(), self._threads)
+        if known.any():
+            made, words = words, np.empty((len(words), len(which)), dtype=np.uint64)
+            words[:, ~known] = made
+            words[:, known] = self._words[:, at[known]]
+        self._which, self._words = which, words
+        return words
+
+
+class _Sample:
+    """Correlations of stumps from rows of a large table, drawn with the weights that they have at a point.
+
+    Row i is drawn floor(n p_i + u_i) times, where u_i is made from a hash of its bins: neither the order of
+    the rows nor threads matter. Correlations are kept for a few steps while columns come and go; until they
+    are made anew, those of new columns are taken from the same rows.
+    """
+
+    def __init__(self, dictionary: StumpDictionary) -> None:
+        self._dictionary = dictionary
+        self._chance = dictionary.matrix.row_hashes(dictionary.threads) * 2.0**-64
+        self._bits = _Bits(np.empty((0, 0), dtype=np.uint8), 1)
+        self._sign = np.empty(0, dtype=np.int64)
+        self._which = np.empty(0, dtype=np.int32)
+        self._kept = np.empty((0, 0))
+        self._age = 0
+
+    def correlations(self, store: StumpStore, which: Columns, point: RiskPoint) -> Array:
+        at = self._known(which) if self._age < _STEPS else np.empty(0, dtype=np.intp)
+        known = len(at)
+        if known:
+            self._age += 1
+        else:
+            self._draw(max(_LEAST_ROWS, _ROWS_PER_COLUMN * len(which)), point)
+        threads, n = self._dictionary.threads, len(self._sign)
+        words = self._bits.words(store, which)
+        mean = _kernels.sign_edges(words, self._sign, threads) / n
+        found = _kernels.sign_counts(words, known, n, threads) / n - mean[:, None] * mean
+        seen = 1.0 - mean * mean
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.where(seen > 1e-9, 1.0 / np.sqrt(seen), 0.0)
+        found *= factor[:, None] * factor
+        found[:known, :known] = self._kept[at[:, None], at]
+        found.reshape(-1)[:: len(which) + 1] = 1.0
+        self._which, self._kept = which, found
+        return np.array(found)
+
+    def _draw(self, n: int, point: RiskPoint) -> None:
+        d, lane = self._dictionary, point.fixed.curvature_lane
+        times = np.floor(lane * (n / float(lane.sum())) + self._chance).astype(np.intp)
+        rows = np.flatnonzero(times)
+        rows = np.repeat(rows, times[rows])
+        self._bits = _Bits(np.ascontiguousarray(d.matrix.bins[:, rows]), d.threads)
+        self._sign = np.ones(len(rows), dtype=np.int64) if d.sign is None else d.sign[rows].astype(np.int64)
+        self._age = 0
+
+    def _known(self, which: Columns) -> NDArray[np.intp]:
+        """Where the first of these, as many as were there the last time, were then."""
+        place = {number: k for k, number in enumerate(self._which.tolist())}
+        found = []
+        for number in which.tolist():
+            if number not in place:
+                break
+            found.append(place[number])
+        return np.array(found, dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class StumpBlock(SignBlock):
+    """A few stumps, ``which`` of the store."""
+
+    store: StumpStore | None = None
+    which: Columns | None = None
+
+    def estimate(self, point: RiskPoint, slopes: Array) -> Array | None:
+        """The correlations of a sample; means and variances are those of all rows."""
+        if self.store is None or self.store.sample is None or self.which is None:
+            return None
+        deviation = np.sqrt(np.maximum(1.0 - slopes * slopes, 0.0))
+        return self.store.sample.correlations(self.store, self.which, point) * (
+            deviation[:, None] * deviation
+        )
+
+
+class StumpStore:
+    """The stumps of a dictionary. ``line``, ``cut``, ``missing_left`` and ``polarity`` say what each is.
+
+    Where the dictionary has an intercept, its two columns, 1 and -1 for all rows, come behind the stumps.
+    """
+
+    def __init__(self, dictionary: StumpDictionary) -> None:
+        self.dictionary = dictionary
+        self.n_rows = dictionary.matrix.n_rows
+        closed = (dictionary.closed[..., None] >> np.arange(4, dtype=np.uint8)) & 1
+        grid = closed.transpose(0, 2, 1) == 0  # line, side and polarity, cut
+        places = np.flatnonzero(grid)
+        digests = dictionary.plus_digest.transpose(0, 2, 1)[grid]
+        self._digests, first = np.unique(digests, return_index=True)
+        order = np.argsort(first)
+        self._number = np.empty(len(first), dtype=np.int32)  # by the order of the digests
+        self._number[order] = np.arange(len(first), dtype=np.int32)
+        run, self.cut = np.divmod(places[first[order]], 256)
+        self.line, side = np.divmod(run, 4)
+        self.missing_left = side >= 2
+        self.polarity = np.where(side % 2, -1, 1).astype(np.int8)
+        self.feature = dictionary.home[self.line]
+        self._sign = self.polarity.astype(np.float64)
+        self.n_stumps, self.n_free = len(run), 2 if dictionary.intercept else 0
+        starts = np.flatnonzero(np.diff(run, prepend=-1))
+        starts = np.append(starts, self.n_stumps + np.arange(self.n_free))
+        self._starts, self._ends = starts, np.append(starts[1:], len(self)) - 1
+        self._home = np.append(self.feature, np.full(self.n_free, CONSTANT, dtype=np.int32))
+        self._width = int(dictionary.n_bins.max(initial=1))
+        self._at = (self.line * self._width + self.cut) * 2 + self.missing_left
+        self._single = np.flatnonzero(dictionary.categorical)
+        self._bits = _Bits(dictionary.matrix.bins, dictionary.threads)
+        self.sample = None if dictionary.sketch is None else _Sample(dictionary)
+        self.estimates = self.sample is not None
+
+    def __len__(self) -> int:
+        return self.n_stumps + self.n_free
+
+    def stumps(self, which: NDArray[np.int32] | NDArray[np.intp]) -> Stumps:
+        own = which[which < self.n_stumps]
+        found = self.dictionary.stumps(
+            self.line[own], self.cut[own], self.polarity[own], self.missing_left[own]
+        )
+        if len(own) == len(which):
+            return found
+        constant = np.flatnonzero(which >= self.n_stumps)
+        sides = np.where(which[constant] == self.n_stumps, 1, -1)
+        full = np.full(len(constant), MISSING)
+        found = found + Stumps.make(np.full(len(constant), CONSTANT), full, sides, full > 0)
+        return found[np.argsort(np.append(np.flatnonzero(which < self.n_stumps), constant))]
+
+    def numbers(self, stumps: Stumps) -> Columns:
+        """The numbers of stumps that are among these columns, the intercept's aside."""
+        return self._number[np.searchsorted(self._digests, self.dictionary.digest_of(stumps))]
+
+    def every_edge(self, point: RiskPoint) -> Array:
+        """One histogram pass and prefix sums."""
+        d = self.dictionary
+        lane = point.fixed.edge_lane.reshape(-1, 1)
+        hist = _kernels.histograms(d.matrix.bins, d.features, lane, d.threads)[..., 0]
+        hist = d.in_lines(hist, d.features)
+        left = np.cumsum(hist[:, : self._width], axis=1)
+        left[self._single] = hist[self._single, : self._width]
+        sums = np.empty((*left.shape, 2), dtype=np.int64)
+        sums[..., 0] = 2 * left - lane.sum()
+        sums[..., 1] = sums[..., 0] + 2 * hist[:, MISSING:]
+        edges = sums.reshape(-1)[self._at].astype(np.float64) * (self._sign * point.fixed.edge_unit)
+        if not self.n_free:
+            return edges
+        constant = float(lane.sum()) * point.fixed.edge_unit
+        return np.append(edges, [constant, -constant])
+
+    def choose(self, slopes: Array, most: int) -> Columns:
+        """Stumps of least slope among their neighbours, a few of a feature, the least first."""
+        before, after = np.empty_like(slopes), np.empty_like(slopes)
+        before[1:], after[:-1] = slopes[:-1], slopes[1:]
+        before[self._starts] = after[self._ends] = np.inf
+        low = np.flatnonzero((slopes < before) & (slopes <= after))
+        room = 8 * most
+        if len(low) > room:
+            low = np.sort(low[np.argpartition(slopes[low], room - 1)[:room]])
+        low = low[np.argsort(slopes[low], kind="stable")]
+        # the place of each among those of its feature
+        feature = self._home[low]
+        order = np.argsort(feature, kind="stable")
+        begins = np.flatnonzero(np.diff(feature[order], prepend=CONSTANT - 1))
+        rank = np.empty(len(low), dtype=np.intp)
+        rank[order] = np.arange(len(low)) - np.repeat(begins, np.diff(np.append(begins, len(low))))
+        return low[rank < _PER_FEATURE][:most].astype(np.int32)
+
+    def block(self, which: Columns) -> StumpBlock:
+        d = self.dictionary
+        words = self._bits.words(self, which)
+        return StumpBlock(words, self.n_rows, d.threads, d.sign, self, which)
+
+    def margins(self, weights: Array) -> Array:
+        """Margins of weights of all stumps: they add up to one lookup table per feature."""
+        d = self.dictionary
+        features, tables = self._tables(weights[: self.n_stumps])
+        base = float(weights[-2] - weights[-1]) if self.n_free else 0.0
+        return _kernels.margins(d.matrix.bins, features, tables, base, d.sign, d.threads)
+
+    def _tables(self, weights: Array) -> tuple[NDArray[np.int32], Array]:
+        """Features in use and their lookup tables over bins."""
+        d = self.dictionary
+        n_lines = len(d.home)
+        grid = np.bincount(self._at, self._sign * weights, 2 * n_lines * self._width)
+        grid = grid.reshape(n_lines, self._width, 2)
+        own = grid.sum(axis=2)
+        used = np.flatnonzero(own.any(axis=1) | grid.any(axis=(1, 2)))
+        own, sides = own[used], grid[used].sum(axis=1)
+        # left of a cut are the bins up to it
+        left = np.cumsum(own[:, ::-1], axis=1)[:, ::-1].copy()
+        single = np.isin(used, self._single)
+        left[single] = own[single]
+        tables = np.zeros((len(used), 256))
+        tables[:, : self._width] = 2.0 * left - own.sum(axis=1)[:, None]
+        tables[:, MISSING] = sides[:, 1] - sides[:, 0]
+        for k in np.flatnonzero(used >= len(d.features)).tolist():  # places in an order are codes
+            order = d.orders[int(d.home[used[k]])]
+            assert order is not None
+            tables[k, order] = tables[k, : len(order)].copy()
+        features, slot = np.unique(d.home[used], return_inverse=True)
+        added = np.zeros((len(features), 256))
+        np.add.at(added, slot, tables)
+        return features, added
