@@ -106,7 +106,7 @@ def test_equal_bits_for_any_number_of_threads(method):
     assert (one.fun, one.gap) == (two.fun, two.gap)
 
 
-def large_table(seed, rows=40_000):
+def large_table(seed, rows=20_000):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, 6))
     score = 3 * np.tanh(X[:, 0]) + 2 * (X[:, 1] > 0.3) - X[:, 2]
@@ -123,6 +123,7 @@ def test_a_large_table_takes_its_hessian_from_a_sample():
         columns = StumpColumns.make(X_own, y_own, max_bins=64, n_jobs=jobs)
         assert columns.store.sample is not None
         found.append(minimize_on_simplex(columns, 5.0, tol=1e-7))
+    found.append(minimize_on_simplex(columns, 5.0, tol=1e-7))  # nothing is left of the first solve
     for other in found[1:]:
         np.testing.assert_array_equal(other.x, found[0].x)
     assert found[0].success
@@ -141,6 +142,13 @@ def test_useless_estimates_cost_time_but_not_the_result(monkeypatch):
     found = minimize_on_simplex(StumpColumns.make(*large_table(1), max_bins=16), 5.0, tol=1e-6)
     assert found.success
     assert found.fun == pytest.approx(expected.fun, abs=2e-6)
+
+
+def test_few_distinct_rows_are_no_sample():
+    X, y = large_table(2)
+    columns = StumpColumns.make(np.sign(X), y)
+    assert columns.store.sample is None
+    assert minimize_on_simplex(columns, 5.0).success
 
 
 def test_the_oracle_over_a_dictionary_counts_in_the_order_of_its_pool():

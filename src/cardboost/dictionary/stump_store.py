@@ -7,6 +7,7 @@ counts; those that are constant are left out.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,7 @@ from cardboost.risk import RiskPoint
 Array = NDArray[np.float64]
 Columns = NDArray[np.int32]
 
+_LARGE = 16_384  # rows of tables whose Hessians come from a sample, at least
 _LEAST_ROWS, _ROWS_PER_COLUMN = 8192, 32  # of a sample
 _STEPS = 2  # for which correlations are kept
 _PER_FEATURE = 8  # stumps of a feature that come into use at once, at most
@@ -59,9 +61,9 @@ class _Sample:
     are made anew, those of new columns are taken from the same rows.
     """
 
-    def __init__(self, dictionary: StumpDictionary) -> None:
+    def __init__(self, dictionary: StumpDictionary, chance: Array) -> None:
         self._dictionary = dictionary
-        self._chance = dictionary.matrix.row_hashes(dictionary.threads) * 2.0**-64
+        self.chance = chance  # the u_i
         self._bits = _Bits(np.empty((0, 0), dtype=np.uint8), 1)
         self._sign = np.empty(0, dtype=np.int64)
         self._which = np.empty(0, dtype=np.int32)
@@ -90,7 +92,7 @@ class _Sample:
 
     def _draw(self, n: int, point: RiskPoint) -> None:
         d, lane = self._dictionary, point.fixed.curvature_lane
-        times = np.floor(lane * (n / float(lane.sum())) + self._chance).astype(np.intp)
+        times = np.floor(lane * (n / float(lane.sum())) + self.chance).astype(np.intp)
         rows = np.flatnonzero(times)
         rows = np.repeat(rows, times[rows])
         self._bits = _Bits(np.ascontiguousarray(d.matrix.bins[:, rows]), d.threads)
@@ -148,11 +150,22 @@ class StumpStore:
         self._at = (self.line * self._width + self.cut) * 2 + self.missing_left
         self._single = np.flatnonzero(dictionary.categorical)
         self._bits = _Bits(dictionary.matrix.bins, dictionary.threads)
-        self.sample = None if dictionary.sketch is None else _Sample(dictionary)
+        self.sample: _Sample | None = None
+        if self.n_rows >= _LARGE:
+            hashes = dictionary.matrix.row_hashes(dictionary.threads)
+            if len(np.unique(hashes)) >= _LARGE // 2:  # equal rows are drawn together
+                self.sample = _Sample(dictionary, hashes.astype(np.float64) * 2.0**-64)
         self.estimates = self.sample is not None
 
     def __len__(self) -> int:
         return len(self.cut)
+
+    def fresh(self) -> StumpStore:
+        """The same stumps for another solve: nothing is known of earlier ones, which may still go on."""
+        other = copy(self)
+        other._bits = _Bits(self.dictionary.matrix.bins, self.dictionary.threads)
+        other.sample = None if self.sample is None else _Sample(self.dictionary, self.sample.chance)
+        return other
 
     def stumps(self, which: NDArray[np.int32] | NDArray[np.intp]) -> Stumps:
         return self.dictionary.stumps(
