@@ -124,7 +124,7 @@ def _oracle(
             raise ValueError("sample_weight goes into StumpColumns.make.")
         own = A.store.dictionary
         risk = EmpiricalRisk(get_loss("exponential"), A.weights, own.sign, own.threads)
-        return MatrixOracle(A.store, risk), len(A), math.log(A.total_weight)
+        return MatrixOracle(A.store.fresh(), risk), len(A), math.log(A.total_weight)
     if callable(getattr(A, "value_and_gradient", None)):
         if not callable(getattr(A, "hessian", None)):
             raise ValueError("A: an object with value_and_gradient(w) also needs hessian(w).")

@@ -112,7 +112,7 @@ class StumpColumns:
         matrix = bin_table(table, weights, max_bins, threads)
         orders = label_orders(matrix, weights, positive, threads)
         sign = np.where(positive, 1, -1).astype(np.int8)
-        store = StumpStore(StumpDictionary(matrix, sign, threads, False, weights, orders=orders))
+        store = StumpStore(StumpDictionary(matrix, sign, threads, intercept=False, orders=orders), weights)
         if len(store) == 0:
             raise ValueError("X has no stumps: every column is constant.")
         names = table.names or tuple(f"x{j}" for j in range(table.n_features))

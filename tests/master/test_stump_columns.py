@@ -107,7 +107,7 @@ def test_equal_bits_for_any_number_of_threads(method):
     assert (one.fun, one.gap) == (two.fun, two.gap)
 
 
-def large_table(seed, rows=40_000):
+def large_table(seed, rows=20_000):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, 6))
     score = 3 * np.tanh(X[:, 0]) + 2 * (X[:, 1] > 0.3) - X[:, 2]
@@ -124,6 +124,7 @@ def test_a_large_table_takes_its_hessian_from_a_sample():
         columns = StumpColumns.make(X_own, y_own, max_bins=64, n_jobs=jobs)
         assert columns.store.sample is not None
         found.append(minimize_on_simplex(columns, 5.0, tol=1e-7))
+    found.append(minimize_on_simplex(columns, 5.0, tol=1e-7))  # nothing is left of the first solve
     for other in found[1:]:
         np.testing.assert_array_equal(other.x, found[0].x)
     assert found[0].success
@@ -134,6 +135,18 @@ def test_a_large_table_takes_its_hessian_from_a_sample():
     assert g @ found[0].x - 5.0 * g.min() == pytest.approx(found[0].gap, abs=1e-10)
 
 
+def test_weight_2_is_the_row_twice_in_a_sample_too():
+    X, y = large_table(3, 12_000)
+    weight = np.random.default_rng(0).integers(1, 4, len(X))
+    rows = np.repeat(np.arange(len(X)), weight)
+    once = StumpColumns.make(X, y, max_bins=32, sample_weight=weight)
+    twice = StumpColumns.make(X[rows], y[rows], max_bins=32)
+    assert once.store.sample is not None
+    first, second = (minimize_on_simplex(columns, 4.0, tol=1e-6) for columns in (once, twice))
+    assert first.success
+    np.testing.assert_array_equal(first.x, second.x)
+
+
 def test_useless_estimates_cost_time_but_not_the_result(monkeypatch):
     columns = StumpColumns.make(*large_table(1), max_bins=16)
     expected = minimize_on_simplex(columns, 5.0, tol=1e-6)
@@ -142,6 +155,13 @@ def test_useless_estimates_cost_time_but_not_the_result(monkeypatch):
     found = minimize_on_simplex(StumpColumns.make(*large_table(1), max_bins=16), 5.0, tol=1e-6)
     assert found.success
     assert found.fun == pytest.approx(expected.fun, abs=2e-6)
+
+
+def test_few_distinct_rows_are_no_sample():
+    X, y = large_table(2)
+    columns = StumpColumns.make(np.sign(X), y)
+    assert columns.store.sample is None
+    assert minimize_on_simplex(columns, 5.0).success
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -156,7 +176,7 @@ def test_stumps_by_number_and_generated_ones_agree(intercept):
     generated = DictionaryOracle(dictionary, risk)
     first = generated.look(soft_point(risk, np.zeros(len(X)))[1], none, 1).new
     expected = newton_by_radius(generated, 3.0, (first, np.array([3.0])), tol=1e-9, max_iter=500)
-    store = StumpStore(dictionary)
+    store = StumpStore(dictionary, columns.weights)
     assert len(store) == len(columns) + 2 * intercept
     whole = MatrixOracle(store, risk)
     first = np.array([len(store) - 1], dtype=np.int32)

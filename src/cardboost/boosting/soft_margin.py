@@ -117,7 +117,7 @@ class _Columns:
     """Stumps by number, and the pool of those that are wanted, behind the intercept's."""
 
     def __init__(self, task: TrainingTask) -> None:
-        self.frame, self.store = task.frame, StumpStore(task.dictionary)
+        self.frame, self.store = task.frame, StumpStore(task.dictionary, task.risk.weights)
         self.pool = task.dictionary.pool()
         n = self.store.n_stumps
         self._places = {n + k: k for k in range(self.pool.n_free)}

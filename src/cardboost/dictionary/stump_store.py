@@ -7,6 +7,7 @@ counts; those that are constant are left out.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.data.binning import MISSING
+from cardboost.data.weights import RowWeights
 from cardboost.dictionary.signs import SignBlock, Words
 from cardboost.dictionary.stumps import CONSTANT, StumpDictionary, Stumps
 from cardboost.risk import RiskPoint
@@ -21,6 +23,7 @@ from cardboost.risk import RiskPoint
 Array = NDArray[np.float64]
 Columns = NDArray[np.int32]
 
+_LARGE = 16_384  # rows of tables whose Hessians come from a sample, at least
 _LEAST_ROWS, _ROWS_PER_COLUMN = 8192, 32  # of a sample
 _STEPS = 2  # for which correlations are kept
 _PER_FEATURE = 8  # stumps of a feature that come into use at once, at most
@@ -55,14 +58,14 @@ class _Bits:
 class _Sample:
     """Correlations of stumps from rows of a large table, drawn with the weights that they have at a point.
 
-    Row i is drawn floor(n p_i + u_i) times, where u_i is made from a hash of its bins: neither the order of
-    the rows nor threads matter. Correlations are kept for a few steps while columns come and go; until they
-    are made anew, those of new columns are taken from the same rows.
+    Row i is drawn floor(n p_i + u_i) times, a row of weight 2 as two rows, where u_i is made from a hash of its
+    bins: neither the order of the rows nor threads matter. Correlations are kept for a few steps while columns
+    come and go; until they are made anew, those of new columns are taken from the same rows.
     """
 
-    def __init__(self, dictionary: StumpDictionary) -> None:
+    def __init__(self, dictionary: StumpDictionary, chance: Array, count: NDArray[np.int64] | None) -> None:
         self._dictionary = dictionary
-        self._chance = dictionary.matrix.row_hashes(dictionary.threads) * 2.0**-64
+        self.chance, self.count = chance, count  # the u_i, and how often each row is there
         self._bits = _Bits(np.empty((0, 0), dtype=np.uint8), 1)
         self._sign = np.empty(0, dtype=np.int64)
         self._which = np.empty(0, dtype=np.int32)
@@ -91,7 +94,9 @@ class _Sample:
 
     def _draw(self, n: int, point: RiskPoint) -> None:
         d, lane = self._dictionary, point.fixed.curvature_lane
-        times = np.floor(lane * (n / float(lane.sum())) + self._chance).astype(np.intp)
+        once = lane if self.count is None else lane // self.count
+        times = np.floor(once * (n / float(lane.sum())) + self.chance).astype(np.intp)
+        times = times if self.count is None else times * self.count
         rows = np.flatnonzero(times)
         rows = np.repeat(rows, times[rows])
         self._bits = _Bits(np.ascontiguousarray(d.matrix.bins[:, rows]), d.threads)
@@ -132,7 +137,7 @@ class StumpStore:
     Where the dictionary has an intercept, its two columns, 1 and -1 for all rows, come behind the stumps.
     """
 
-    def __init__(self, dictionary: StumpDictionary) -> None:
+    def __init__(self, dictionary: StumpDictionary, weights: RowWeights) -> None:
         self.dictionary = dictionary
         self.n_rows = dictionary.matrix.n_rows
         closed = (dictionary.closed[..., None] >> np.arange(4, dtype=np.uint8)) & 1
@@ -158,11 +163,23 @@ class StumpStore:
         self._at = (self.line * self._width + self.cut) * 2 + self.missing_left
         self._single = np.flatnonzero(dictionary.categorical)
         self._bits = _Bits(dictionary.matrix.bins, dictionary.threads)
-        self.sample = None if dictionary.sketch is None else _Sample(dictionary)
+        self.sample: _Sample | None = None
+        if weights.total_count >= _LARGE:
+            hashes = dictionary.matrix.row_hashes(dictionary.threads)
+            if len(np.unique(hashes)) >= _LARGE // 2:  # equal rows are drawn together
+                self.sample = _Sample(dictionary, hashes.astype(np.float64) * 2.0**-64, weights.count)
         self.estimates = self.sample is not None
 
     def __len__(self) -> int:
         return self.n_stumps + self.n_free
+
+    def fresh(self) -> StumpStore:
+        """The same stumps for another solve: nothing is known of earlier ones, which may still go on."""
+        other = copy(self)
+        other._bits = _Bits(self.dictionary.matrix.bins, self.dictionary.threads)
+        if self.sample is not None:
+            other.sample = _Sample(self.dictionary, self.sample.chance, self.sample.count)
+        return other
 
     def stumps(self, which: NDArray[np.int32] | NDArray[np.intp]) -> Stumps:
         own = which[which < self.n_stumps]

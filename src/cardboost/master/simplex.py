@@ -40,6 +40,8 @@ _DIRECT = 64.0  # radius up to which there is no way through smaller ones
 _FACTOR = 4.0  # from one radius to the next
 _ON_THE_WAY = 0.5  # gap at the smaller radii
 _LIFT = 1e-12  # share of the mean curvature that is added to it
+_LIFTS = 4  # times it is raised a thousandfold where steps are too long
+_SHORT = 0.01  # a step that is shortened to that is too long
 _ROUNDING = 4e-15  # share of the objective below which a drop cannot be seen
 
 
@@ -378,23 +380,27 @@ def _step(
     if gap <= goal:
         return 0, weights, value, point
     hessian = oracle.hessian(point, columns, slopes, exact)
-    # where the function is flat along some direction, a little curvature says how far to go
+    # where the function is flat along some direction, a little curvature says how far to go, and more if that
+    # is too far
     diagonal = hessian.reshape(-1)[:: len(columns) + 1]
-    diagonal += _LIFT * (float(diagonal.sum()) / len(columns) + gap / radius**2)
-    target, drop, _ = _kernels.minimise_on_simplex(
-        hessian, slopes, weights, 1e-3 * gap / radius, 20 + 4 * len(columns)
-    )
-    total = float(target.sum())
-    if not total > 0.0 or np.array_equal(target, weights):
-        return 0, weights, value, point
-    target *= radius / total
-    part = 1.0
-    while part > 1e-9:
-        trial = target if part == 1.0 else weights + part * (target - weights)
-        then, there = oracle.at(columns, trial)
-        if then <= value - 1e-4 * part * max(drop, 0.0) + _ROUNDING * abs(value):
-            return 1, trial, min(then, value), there
-        part *= 0.5
+    added, lift = 0.0, _LIFT * (float(diagonal.sum()) / len(columns) + gap / radius**2)
+    for attempt in range(_LIFTS):
+        diagonal += lift - added
+        target, drop, _ = _kernels.minimise_on_simplex(
+            hessian, slopes, weights, 1e-3 * gap / radius, 20 + 4 * len(columns)
+        )
+        total = float(target.sum())
+        if not total > 0.0 or np.array_equal(target, weights):
+            return 0, weights, value, point
+        target *= radius / total
+        part, least = 1.0, _SHORT if attempt + 1 < _LIFTS else 1e-9
+        while part > least:
+            trial = target if part == 1.0 else weights + part * (target - weights)
+            then, there = oracle.at(columns, trial)
+            if then <= value - 1e-4 * part * max(drop, 0.0) + _ROUNDING * abs(value):
+                return 1, trial, min(then, value), there
+            part *= 0.5
+        added, lift = lift, 1e3 * lift
     if not exact:
         return _step(oracle, radius, columns, weights, slopes, value, point, goal)
     return 0, weights, value, point
