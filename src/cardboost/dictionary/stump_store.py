@@ -58,9 +58,9 @@ class _Bits:
 class _Sample:
     """Correlations of stumps from rows of a large table, drawn with the weights that they have at a point.
 
-    Row i is drawn floor(n p_i + u_i) times, a row of weight 2 as two rows, where u_i is made from a hash of its
-    bins: neither the order of the rows nor threads matter. Correlations are kept for a few steps while columns
-    come and go; until they are made anew, those of new columns are taken from the same rows.
+    Row i is drawn floor(n p_i + u_i) times, a row of weight 2 as two rows, where u_i is made from a hash of
+    its bins: neither the order of the rows nor threads matter. Correlations are kept for a few steps while
+    columns come and go; until they are made anew, those of new columns are taken from the same rows.
     """
 
     def __init__(self, dictionary: StumpDictionary, chance: Array, count: NDArray[np.int64] | None) -> None:
