@@ -5,12 +5,13 @@
 Twelve sets, five splits each (80 % to train on, as in benchmarks/cards.py), five folds of the training rows
 for every choice:
 
-* cardboost: `SoftMarginClassifier(temperature="cv")` as it is;
+* cardboost: `SoftMarginClassifier(temperature="cv")` as it is, and with `slack`, which gives up that share of
+  the improvement for fewer terms;
 * AdaBoost of scikit-learn with stumps: up to 400 rounds, their number by the least error of the folds. Rounds
   can come back to a stump: its size is the number of different stumps;
-* L1CG: `CardBoostClassifier(max_terms=None, loss="exponential", l2=0)`, exact to a relative gap of 1e-5, with
+* L1CG: `CardBoostClassifier(max_terms=None, loss="exponential", l2=0)`, to a relative gap of 1e-4, with
   the best of 15 values of l1 from 0.3 to 1e-4 by the least error of the folds, or by their least log loss;
-  lower ones are not tried when neither has got better for five.
+  lower ones are not tried when neither has got better for four.
 
 All have all cuts: at most 255 bins for cardboost's, every value for AdaBoost.
 
@@ -49,8 +50,9 @@ OURS, ADA, L1CG, L1CG_LOSS = "cardboost", "AdaBoost", "L1CG", "L1CG, log loss"
 CONTENDERS = (OURS, ADA, L1CG)  # the last one gives both choices of l1
 PACKAGES = ("cardboost", "numpy", "scikit-learn")
 ROUNDS = 400
+SLACKS = (0.0, 0.002, 0.005)
 PRICES = [10.0 ** (-0.5 - 0.25 * k) for k in range(15)]
-PATIENCE = 5  # prices without a better score after which lower ones are not tried
+PATIENCE = 4  # prices without a better score after which lower ones are not tried
 FOLDS = 5
 
 
@@ -66,10 +68,18 @@ def folds(y: np.ndarray):
 def ours(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> dict:
     from cardboost import SoftMarginClassifier
 
-    model = SoftMarginClassifier(temperature="cv", cv=FOLDS, random_state=0, n_jobs=1).fit(X, y)
-    assert model.certificate_.gap <= 1e-6
-    found = {"error": float(np.mean(model.predict(X_test) != y_test)), "terms": model.ensemble_.n_terms}
-    return {OURS: found | {"choice": f"T = {model.temperature_:.3g}"}}
+    found, temperature = {}, "cv"
+    for slack in SLACKS:
+        model = SoftMarginClassifier(
+            temperature=temperature, slack=slack, cv=FOLDS, random_state=0, n_jobs=1
+        ).fit(X, y)
+        assert model.certificate_.gap <= 1e-6 or slack
+        assert model.certificate_.guarantee >= 1.0 - slack - 1e-4
+        temperature = model.temperature_  # slack does not take part in its choice
+        error, terms = float(np.mean(model.predict(X_test) != y_test)), model.ensemble_.n_terms
+        name = f"slack {slack:g}" if slack else OURS
+        found[name] = {"error": error, "terms": terms, "choice": f"T = {model.temperature_:.3g}"}
+    return found
 
 
 def ada(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> dict:
@@ -93,7 +103,7 @@ def l1cg(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -
 
     def fit(l1: float, X: np.ndarray, y: np.ndarray) -> CardBoostClassifier:
         model = CardBoostClassifier(
-            max_terms=None, loss="exponential", l1=l1, l2=0.0, max_iter=1000, tol=1e-5, n_jobs=1
+            max_terms=None, loss="exponential", l1=l1, l2=0.0, max_iter=1000, n_jobs=1
         )
         return model.fit(X, y)
 
@@ -206,13 +216,13 @@ def show(results: dict[str, dict[str, list[dict]]], sets: list[str]) -> list[Goa
     print("\ntest error in per cent (standard deviation over splits) and terms, mean over splits")
     print_table(["set", *(part for who in names for part in (who, "terms"))], rows)
     goals = []
-    if OURS in results:
-        for who in names:
-            if who != OURS:
-                more = 100 * (overall[OURS, "error"] - overall[who, "error"])
-                goals.append(Goal(f"mean test error less that of {who}, points", more, 0.0))
-                share = overall[OURS, "terms"] / overall[who, "terms"]
-                goals.append(Goal(f"mean terms / those of {who}", share, 1.0, strict=True))
+    ours = [who for who in names if who not in (ADA, L1CG, L1CG_LOSS)]
+    for own in ours:
+        for who in (who for who in names if who not in ours):
+            more = 100 * (overall[own, "error"] - overall[who, "error"])
+            goals.append(Goal(f"{own}: mean test error less that of {who}, points", more, 0.0))
+            share = overall[own, "terms"] / overall[who, "terms"]
+            goals.append(Goal(f"{own}: mean terms / those of {who}", share, 1.0, strict=True))
     return goals
 
 

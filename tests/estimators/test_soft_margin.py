@@ -97,6 +97,20 @@ def test_few_terms_at_high_temperature(cancer):
     assert terms[0] < terms[-1]
 
 
+@pytest.mark.parametrize("slack", [0.005, 0.05])
+def test_slack_buys_fewer_terms(cancer, slack):
+    X, y = cancer
+    exact = SoftMarginClassifier(temperature=0.2, n_jobs=1).fit(X, y)
+    model = SoftMarginClassifier(temperature=0.2, slack=slack, n_jobs=1).fit(X, y)
+    own, best = model.certificate_, exact.certificate_
+    assert model.ensemble_.n_terms < 0.75 * exact.ensemble_.n_terms
+    assert own.lower_bound == pytest.approx(best.lower_bound, abs=1e-6)
+    assert best.objective < own.objective
+    assert own.guarantee >= 1.0 - slack - 1e-4
+    assert own.verify(X, y)
+    assert total(model) == pytest.approx(5.0, rel=1e-9)
+
+
 def test_low_temperature_on_separable_rows_stays_finite(cancer):
     X, y = cancer
     model = SoftMarginClassifier(temperature=1e-3, n_jobs=1).fit(X, y)
@@ -363,6 +377,9 @@ def test_a_callback_sees_every_round_and_may_stop(cancer, capsys):
         ({"method": "simplex"}, "method must be 'newton' or 'mprp'"),
         ({"tol": -1.0}, "tol must be"),
         ({"max_iter": 0}, "max_iter must be"),
+        ({"slack": 1.0}, "slack must be below 1"),
+        ({"slack": -0.1}, "slack must be a number of at least 0"),
+        ({"slack": 0.1, "dictionary": GaussianNB()}, "slack is for stumps only"),
         ({"time_limit": 0.0}, "time_limit must be"),
         ({"dictionary": "trees"}, "dictionary: 'trees' is not known"),
         ({"warm_start": "yes"}, "warm_start must be True or False"),

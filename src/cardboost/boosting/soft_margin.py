@@ -36,6 +36,8 @@ from cardboost.master.simplex import (
     Columns,
     MatrixOracle,
     SimplexRecord,
+    SimplexSolution,
+    SubStore,
     newton_by_radius,
     newton_on_simplex,
     soft_point,
@@ -47,6 +49,7 @@ Array = NDArray[np.float64]
 SOFT_MARGIN = "soft margin"
 SOFT_STEPS = 10_000  # of Newton, at most
 _STAGES = 200  # whose models are kept
+_TRIED = 1e-4  # gap of weights on fewer columns
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class SoftMarginSettings:
     max_iter: int  # rounds: looks at the dictionary, or steps of "mprp"
     started: float
     time_limit: float = math.inf
+    slack: float = 0.0  # share of the improvement that fewer terms may cost
     callback: Callable[[TraceRecord, Callable[[], Any]], object] | None = None
     stopped: Callable[[], bool] = lambda: False
 
@@ -181,13 +185,45 @@ def train_soft_margin(task: TrainingTask, settings: SoftMarginSettings) -> Train
         )  # fmt: skip
     stages = [columns.weights(*own) for own in rounds.kept_stages()]
     pool = columns.pool
-    weights = columns.weights(found.columns, found.weights)
-    weights = netted(pool, weights)
+    best = netted(pool, columns.weights(found.columns, found.weights))
+    weights = best
+    if settings.slack > 0.0:
+        few = _fewer(oracle, task, found, settings)
+        weights = netted(pool, columns.weights(*few))
     pool.place_missing(weights)
     path = BoostingPath(task.frame, pool.stumps, pool.n_free, tuple(stages))
     ensemble = task.frame.ensemble(pool.stumps, weights, pool.n_free)
-    certificate = Certificate(_proof(task, pool, weights, settings.radius), task.positive)
+    certificate = Certificate(_proof(task, pool, weights, best, settings.radius), task.positive)
     return TrainingResult(ensemble, certificate, rounds.trace(found.status), path)
+
+
+def _fewer(
+    oracle: MatrixOracle, task: TrainingTask, found: SimplexSolution, settings: SoftMarginSettings
+) -> tuple[Columns, Array]:
+    """Fewer columns that keep all but ``slack`` of the improvement over the empty model.
+
+    The smallest weights go, a fifth of them at a time and fewer where that is too many, and those left are
+    weighed anew, until no single one of the smallest can go.
+    """
+    columns, weights = found.columns, found.weights
+    null = _null(task, settings.radius)[1]
+    limit, share = found.objective + settings.slack * max(0.0, null - found.objective), 0.2
+    while len(columns) > 1 and not settings.late():
+        out = max(1, int(share * len(columns)))
+        keep = np.sort(np.argsort(weights, kind="stable")[out:])
+        part = SubStore(oracle.store, columns[keep])
+        start = weights[keep] * (settings.radius / weights[keep].sum())
+        tried = newton_on_simplex(
+            MatrixOracle(part, task.risk), settings.radius, (np.arange(len(keep), dtype=np.int32), start),
+            tol=min(_TRIED, 0.1 * (limit - found.objective)), max_iter=SOFT_STEPS, late=settings.late,
+        )  # fmt: skip
+        if tried.objective <= limit:
+            columns, weights = part.columns[tried.columns], tried.weights
+        elif out == 1:
+            break
+        else:
+            share *= 0.5
+    return columns, weights
 
 
 def soft_margin_path(
@@ -210,22 +246,28 @@ def soft_margin_path(
         yield radius, netted(columns.pool, weights), columns.pool
 
 
-def _proof(task: TrainingTask, pool: StumpPool, weights: Array, radius: float) -> dict[str, Any]:
-    """The content of the certificate: p of the solution bounds every other one."""
+def _null(task: TrainingTask, radius: float) -> tuple[float, float]:
+    """Intercept and objective of the empty model."""
+    pool, rule = task.dictionary.pool(), PriceRule(0.0, 0.0, intercept_box=radius)
+    start = constant_weights(pool, task.risk, rule)
+    return null_model(pool, start, lambda F: soft_point(task.risk, F)[0])
+
+
+def _proof(task: TrainingTask, pool: StumpPool, weights: Array, best: Array, radius: float) -> dict[str, Any]:
+    """The content of the certificate: p of the ``best`` weights found bounds all others."""
     risk, dictionary = task.risk, task.dictionary
-    value, point = soft_point(risk, pool.margins(weights))
+    objective = soft_point(risk, pool.margins(weights))[0]
+    value, point = soft_point(risk, pool.margins(best))
     edges = pool.edges(point) / point.value
-    pool_bound = soft_bound(value, float(weights @ edges), float(edges.max(initial=0.0)), radius)
-    bounds = [ProvenScope("pool", pool.n_columns, [Leaf(weights, 1.0, pool_bound)])]
+    mean, most = float(best @ edges), float(edges.max(initial=0.0))
+    bounds = [ProvenScope("pool", pool.n_columns, [Leaf(best, 1.0, soft_bound(value, mean, most, radius))])]
     if whole_dictionary_fits(dictionary):
-        unseen = dictionary.best_columns(point, 1, pool, "edge").bound / point.value
-        most = max(float(edges.max(initial=0.0)), unseen)
-        bound = soft_bound(value, float(weights @ edges), most, radius)
-        bounds.insert(0, ProvenScope("dictionary", pool.n_columns, [Leaf(weights, 1.0, bound)]))
+        most = max(most, dictionary.best_columns(point, 1, pool, "edge").bound / point.value)
+        leaf = Leaf(best, 1.0, soft_bound(value, mean, most, radius))
+        bounds.insert(0, ProvenScope("dictionary", pool.n_columns, [leaf]))
     rule = PriceRule(0.0, 0.0, intercept_box=radius)
-    null = null_model(pool, constant_weights(pool, risk, rule), lambda F: soft_point(risk, F)[0])
     problem = stump_problem(pool, rule, task.facts, SOFT_MARGIN, radius=radius)
-    return write_certificate(problem, weights, value, null, bounds)
+    return write_certificate(problem, weights, objective, _null(task, radius), bounds)
 
 
 def soft_bound(value: float, mean_margin: float, edge: float, radius: float) -> float:

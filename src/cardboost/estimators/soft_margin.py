@@ -50,6 +50,9 @@ class SoftMarginClassifier(ClassifierCards):
         As in :class:`CardBoostClassifier`.
     tol : float
         The gap, in units of the objective, at which to stop.
+    slack : float, default=0
+        The share of the improvement over the empty model that may be given up for fewer terms, below 1. With
+        0.005 about half of the terms are left; the certificate says what it cost.
     max_bins : int
         At most so many bins per feature (2 to 255), not counting the one for missing values.
     max_iter : int or None
@@ -111,6 +114,7 @@ class SoftMarginClassifier(ClassifierCards):
         method: str = "newton",
         dictionary: Any = "stumps",
         tol: float = 1e-6,
+        slack: float = 0.0,
         max_bins: int = 255,
         max_iter: int | None = None,
         time_limit: float | None = None,
@@ -129,6 +133,7 @@ class SoftMarginClassifier(ClassifierCards):
         self.method = method
         self.dictionary = dictionary
         self.tol = tol
+        self.slack = slack
         self.max_bins = max_bins
         self.max_iter = max_iter
         self.time_limit = time_limit
@@ -182,7 +187,12 @@ class SoftMarginClassifier(ClassifierCards):
         self, X: Any, y: Any, sample_weight: Any, settings: SoftMarginSettings, callback: Progress | None
     ) -> SoftMarginClassifier:
         """The same with weak learners that are not, or not only, stumps."""
-        for name, off in (("method", "newton"), ("monotonic_cst", None), ("warm_start", False)):
+        for name, off in (
+            ("method", "newton"),
+            ("slack", 0.0),
+            ("monotonic_cst", None),
+            ("warm_start", False),
+        ):
             if getattr(self, name) != off:
                 raise ValueError(f"{name} is for stumps only; with other learners leave it at {off!r}.")
         if self.temperature == "cv":
@@ -220,10 +230,14 @@ class SoftMarginClassifier(ClassifierCards):
             raise ValueError(f"temperature={self.temperature!r} is too small: its inverse is not finite.")
         limit = None if self.time_limit is None else number("time_limit", self.time_limit, 0.0, strict=True)
         most = 1000 if self.method == "newton" else 50_000
+        slack = number("slack", self.slack, 0.0)
+        if slack >= 1.0:
+            raise ValueError(f"slack must be below 1; got {self.slack!r}.")
         return SoftMarginSettings(
             radius=1.0,
             method=self.method,
             tol=number("tol", self.tol, 0.0),
+            slack=slack,
             max_iter=most if self.max_iter is None else whole("max_iter", self.max_iter, 1),
             started=started,
             time_limit=math.inf if limit is None else limit,

@@ -194,6 +194,29 @@ class MatrixOracle:
         return _look(self.every_slope(point), columns, most, self.store.choose)
 
 
+class SubStore:
+    """Some columns of a store; they count in this order."""
+
+    def __init__(self, store: Store, columns: Columns) -> None:
+        self.columns, self.n_rows, self.estimates = columns, store.n_rows, False
+        self._store, self._whole = store, store.block(columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def choose(self, slopes: Array, most: int) -> Columns:
+        return least(slopes, most)
+
+    def block(self, which: Columns) -> Block:
+        return self._store.block(self.columns[which])
+
+    def every_edge(self, point: RiskPoint) -> Array:
+        return self._whole.edges(point)
+
+    def margins(self, weights: Array) -> Array:
+        return self._whole.margins(weights)
+
+
 class DictionaryOracle:
     """The soft margin over a dictionary, whose columns are generated; they count in the order of the pool."""
 
