@@ -26,6 +26,7 @@ from cardboost.validation import flag, number, whole
 Array = NDArray[np.float64]
 
 _METHODS = ("newton", "mprp")
+_CHOSEN = 0.002  # slack where the temperature is chosen
 _LEARNERS = 100  # rounds in which learners are fitted, unless the user says how many
 _LOSS = get_loss("exponential")  # the soft margin is the logarithm of its mean: margins mean the same
 
@@ -50,9 +51,10 @@ class SoftMarginClassifier(ClassifierCards):
         As in :class:`CardBoostClassifier`.
     tol : float
         The gap, in units of the objective, at which to stop.
-    slack : float, default=0
-        The share of the improvement over the empty model that may be given up for fewer terms, below 1. With
-        0.005 about half of the terms are left; the certificate says what it cost.
+    slack : float or "auto"
+        The share of the improvement over the empty model that may be given up for fewer terms, below 1; the
+        certificate says what it cost. "auto": 0, the optimum, for a given temperature. With "cv", where the
+        temperature is known no better than that, 0.002: it leaves about 60 % of the terms.
     max_bins : int
         At most so many bins per feature (2 to 255), not counting the one for missing values.
     max_iter : int or None
@@ -114,7 +116,7 @@ class SoftMarginClassifier(ClassifierCards):
         method: str = "newton",
         dictionary: Any = "stumps",
         tol: float = 1e-6,
-        slack: float = 0.0,
+        slack: float | str = "auto",
         max_bins: int = 255,
         max_iter: int | None = None,
         time_limit: float | None = None,
@@ -189,7 +191,7 @@ class SoftMarginClassifier(ClassifierCards):
         """The same with weak learners that are not, or not only, stumps."""
         for name, off in (
             ("method", "newton"),
-            ("slack", 0.0),
+            ("slack", "auto"),
             ("monotonic_cst", None),
             ("warm_start", False),
         ):
@@ -230,14 +232,14 @@ class SoftMarginClassifier(ClassifierCards):
             raise ValueError(f"temperature={self.temperature!r} is too small: its inverse is not finite.")
         limit = None if self.time_limit is None else number("time_limit", self.time_limit, 0.0, strict=True)
         most = 1000 if self.method == "newton" else 50_000
-        slack = number("slack", self.slack, 0.0)
-        if slack >= 1.0:
+        slack = (_CHOSEN if self.temperature == "cv" else 0.0) if self.slack == "auto" else self.slack
+        if number("slack", slack, 0.0) >= 1.0:
             raise ValueError(f"slack must be below 1; got {self.slack!r}.")
         return SoftMarginSettings(
             radius=1.0,
             method=self.method,
             tol=number("tol", self.tol, 0.0),
-            slack=slack,
+            slack=float(slack),
             max_iter=most if self.max_iter is None else whole("max_iter", self.max_iter, 1),
             started=started,
             time_limit=math.inf if limit is None else limit,
