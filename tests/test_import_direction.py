@@ -32,6 +32,7 @@ MAY_IMPORT = {
     "validation": set(),
     "outputs": set(),
     "losses": {"_kernels"},
+    "testing": {"losses"},
     "data": {"_kernels"},
     "risk": {"_kernels", "losses", "data"},
     "dictionary": GROUND | {"outputs"},

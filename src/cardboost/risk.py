@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.data.weights import RowWeights
-from cardboost.losses import Loss, SquaredLoss
+from cardboost.losses import Loss
 
 Array = NDArray[np.float64]
 
@@ -90,12 +90,17 @@ class EmpiricalRisk:
     passes: list[int] = field(default_factory=lambda: [0])
 
     def __post_init__(self) -> None:
-        if isinstance(self.loss, SquaredLoss) != (self.target is not None):
+        if self.loss.of_residual != (self.target is not None):
             raise ValueError(
-                f"a target belongs to the squared loss and only to it; the loss is {self.loss.name!r}."
+                f"a target belongs to a loss of the residual and only to it; the loss is {self.loss.name!r}."
             )
         if self.target is not None and self.sign is not None:
-            raise ValueError("the squared loss has targets, not signs.")
+            raise ValueError(f"the {self.loss.name} loss has targets, not signs.")
+        self._check_kernel()
+
+    def _check_kernel(self) -> None:
+        if self.loss.code < 0:
+            raise ValueError(f"the kernels do not know the loss {self.loss.name!r}.")
 
     def sums(self, F: Array, rows: Array) -> tuple[float, float, float, float, float, float, float]:
         """A pass over the rows, whose sums are relative to exp of the first number; it fills ``rows``."""
@@ -143,7 +148,7 @@ class EmpiricalRisk:
         )
         lanes = _kernels.quantise(
             point.rows, self.sign, w.count, w.factor, w.largest_factor, scales,
-            np.array([point.largest, 1.0]), np.array([1, 0], dtype=np.uint8), self.threads,
+            np.array([point.largest, self.loss.most_curvature]), np.array([1, 0], dtype=np.uint8), self.threads,
         )  # fmt: skip
         units = point.factor / scales / w.total
         return FixedRows(lanes, float(units[0]), float(units[1]))

@@ -88,7 +88,7 @@ def add_parser(verbs: Any, **style: Any) -> None:
     )
     model.add_argument(
         "--loss",
-        choices=("logistic", "exponential"),
+        choices=("logistic", "exponential", "squared_hinge"),
         default="logistic",
         metavar="NAME",
         help="logistic or exponential (default: logistic)",
