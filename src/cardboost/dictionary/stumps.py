@@ -280,6 +280,20 @@ class StumpDictionary(Dictionary):
         self._last_scores = scores
         return proposals
 
+    def largest_edges(self, point: RiskPoint, k: int = 1) -> Proposals:
+        """The stumps of largest edge, whether or not a pool has them, spread over features: half the work."""
+        lane, unit = point.risk.edge_rows(point)
+        hist = self._in_lines(
+            _kernels.histograms(self.matrix.bins, self.features, lane, self.threads), self.features
+        )
+        edge, _, cut, polarity, missing_left, largest = _kernels.search(
+            hist, self.n_bins, self.kind, self.closed, unit, 0.0, 0.0, 0.0, False, False
+        )
+        order = np.argsort(-edge, kind="stable")[:k]
+        order = order[np.isfinite(edge[order])]
+        atoms = self.stumps(order, cut[order], polarity[order], missing_left[order])
+        return Proposals(atoms, edge[order], float(largest))
+
     def unseen_edges(self, point: RiskPoint, exclude: ColumnPool) -> Array:
         """For every feature the largest edge of its stumps that are not in ``exclude``; -inf without any."""
         assert isinstance(exclude, StumpPool)

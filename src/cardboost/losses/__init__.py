@@ -32,6 +32,7 @@ __all__ = [
     "SquaredLoss",
     "ZeroOne",
     "get_loss",
+    "in_kernels",
     "stagewise_loss",
 ]
 
@@ -42,12 +43,17 @@ RESIDUAL_LOSSES: dict[str, Loss] = {SQUARED.name: SQUARED, ABSOLUTE.name: ABSOLU
 EVALUATION_LOSSES: dict[str, EvaluationLoss] = {loss.name: loss for loss in (ZeroOne(), SignLoss())}
 
 
+def in_kernels(loss: Loss) -> bool:
+    """Whether the kernels have this very loss: a subclass may have other formulas."""
+    return any(type(loss) is type(own) for own in (*LOSSES.values(), SQUARED))
+
+
 def get_loss(name: str | Loss) -> Loss:
     """The loss of that name for two classes, for solvers that need curvature; a clear error otherwise."""
     accepted = _listed(LOSSES)
     if isinstance(name, Loss):
         _refuse_evaluation(name.name)
-        if name.code < 0:
+        if not in_kernels(name):
             raise ValueError(
                 f"loss={name.name!r} is for the Stagewise estimators only; here it must be one of {accepted}."
             )

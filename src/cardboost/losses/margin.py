@@ -105,7 +105,8 @@ class Hinge(Loss):
         return _short(F)
 
     def derivative(self, F: ArrayLike) -> Array:
-        return np.where(np.asarray(F, dtype=np.float64) < 1.0, -1.0, 0.0)
+        """At the kink the middle of the two slopes: edges then rank columns of signs by how steeply they fall."""
+        return 0.5 * np.sign(np.asarray(F, dtype=np.float64) - 1.0) - 0.5
 
     def curvature(self, F: ArrayLike) -> Array:
         return np.zeros_like(np.asarray(F, dtype=np.float64))

@@ -234,6 +234,12 @@ class Ensemble:
         return checks.label_array(self.classes or ())
 
 
+def model_loss(loss: Loss) -> str:
+    """What a model calls its loss: the name of one of ours, or "own"."""
+    known = MARGIN_LOSSES.get(loss.name) or RESIDUAL_LOSSES.get(loss.name)
+    return loss.name if type(loss) is type(known) else OWN_LOSS
+
+
 def loss_with_probabilities(loss: str) -> Loss:
     """The loss of that name; a clear error for a loss of the user's own."""
     if loss not in MARGIN_LOSSES:

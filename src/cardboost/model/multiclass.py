@@ -126,12 +126,18 @@ class MulticlassEnsemble:
 
     def predict_proba(self, X: Any, threads: int = 1) -> Array:
         """Probabilities of each class against the rest, divided by their sum: shape (rows, classes)."""
-        share = loss_with_probabilities(self.loss).probability(self.decision_function(X, threads))
+        return self.normalised(
+            loss_with_probabilities(self.loss).probability(self.decision_function(X, threads))
+        )
+
+    @staticmethod
+    def normalised(share: Array) -> Array:
+        """Shares (rows, classes) divided by their sum in every row; equal where all of them are 0."""
         total = np.zeros(len(share))
-        for k in range(len(self.classes)):  # in a fixed order: the same bits for a row in any table
+        for k in range(share.shape[1]):  # in a fixed order: the same bits for a row in any table
             total += share[:, k]
         share[total == 0] = 1.0
-        total[total == 0] = len(self.classes)
+        total[total == 0] = share.shape[1]
         return share / total[:, None]
 
     def predict(self, X: Any, threads: int = 1) -> NDArray[Any]:
