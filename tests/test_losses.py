@@ -38,7 +38,9 @@ def test_derivative(loss, z):
     step = 1e-6
     assume(loss.name not in BENDS or abs(z - BENDS[loss.name]) > 2 * step)
     slope = (loss.rows(z + step) - loss.rows(z - step)) / (2 * step)
-    assert loss.derivative(z) == pytest.approx(slope, rel=1e-6, abs=1e-9 if loss.name in ("exponential", "logistic") else 1e-7)
+    assert loss.derivative(z) == pytest.approx(
+        slope, rel=1e-6, abs=1e-9 if loss.name in ("exponential", "logistic") else 1e-7
+    )
 
 
 @every
@@ -177,7 +179,7 @@ def test_the_hinge_has_scores_only():
     hinge = MARGIN_LOSSES["hinge"]
     with pytest.raises(ValueError, match="no probabilities"):
         hinge.probability(0.3)
-    with pytest.raises(ValueError, match="curvature.*'exponential', 'logistic'.*StagewiseClassifier"):
+    with pytest.raises(ValueError, match=r"curvature.*'exponential', 'logistic'.*StagewiseClassifier"):
         get_loss("hinge")
     with pytest.raises(ValueError, match="Stagewise estimators only"):
         get_loss(hinge)
@@ -265,7 +267,9 @@ FAULTS = {
     "derivative at": {"derivative": lambda own, F: 1.1 * Smooth.derivative(own, F)},
     "curvature at": {"curvature": lambda own, F: 1.1 * Smooth.curvature(own, F)},
     "Fenchel-Young is no equality": {"conjugate": lambda own, v: Smooth.conjugate(own, v) + 0.01},
-    "Fenchel-Young does not hold": {"conjugate": lambda own, v: np.where(np.asarray(v) < 0, 0.0, Smooth.conjugate(own, v))},
+    "Fenchel-Young does not hold": {
+        "conjugate": lambda own, v: np.where(np.asarray(v) < 0, 0.0, Smooth.conjugate(own, v))
+    },
     "below 0": {"rows": lambda own, F: Smooth.rows(own, F) - 0.01},
     "not convex": {
         "rows": lambda own, F: 2 - np.tanh(F),

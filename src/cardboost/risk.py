@@ -139,7 +139,7 @@ class EmpiricalRisk:
         return total / w.total + theta * (2.0 - theta) * self.offset
 
     def edge_rows(self, point: RiskPoint) -> tuple[NDArray[np.int64], float]:
-        """Lane 0 of :meth:`fixed_rows` alone, and what a unit is worth: all that a search for edges needs."""
+        """Lane 0 of :meth:`fixed_rows` alone, and what a unit is worth: all that edges need."""
         w, scale = self.weights, self._scale(point.derivative_sum)
         lane = _kernels.quantise(
             point.rows[:1], self.sign, w.count, w.factor, w.largest_factor, np.array([scale]),
@@ -157,7 +157,8 @@ class EmpiricalRisk:
         scales = np.array([self._scale(total) for total in (point.derivative_sum, point.curvature_sum)])
         lanes = _kernels.quantise(
             point.rows, self.sign, w.count, w.factor, w.largest_factor, scales,
-            np.array([point.largest, point.largest_curvature]), np.array([1, 0], dtype=np.uint8), self.threads,
+            np.array([point.largest, point.largest_curvature]), np.array([1, 0], dtype=np.uint8),
+            self.threads,
         )  # fmt: skip
         units = point.factor / scales / w.total
         return FixedRows(lanes, float(units[0]), float(units[1]))
@@ -167,8 +168,8 @@ class EmpiricalRisk:
 class PlainRisk(EmpiricalRisk):
     """The same for a loss that the kernels do not know, such as a user's own: evaluated by NumPy.
 
-    Sums are in fixed point too. Of a loss of the residual the curvature is taken to be 1 in every row, as that
-    of the squared loss is: it then only says how much a row weighs.
+    Sums are in fixed point too. Of a loss of the residual the curvature is taken to be 1 in every row, as
+    that of the squared loss is: it then only says how much a row weighs.
     """
 
     def _check_kernel(self) -> None:

@@ -19,7 +19,7 @@ def check_loss(loss: Loss) -> None:
     """Check every law that training relies on; an AssertionError says which one does not hold, and where.
 
     * ``rows``, ``derivative``, ``curvature`` and ``conjugate`` take arrays and keep their shape.
-    * The derivative is that of finite differences, away from ``kinks``; the curvature is that of the derivative.
+    * The derivative is that of finite differences, away from ``kinks``; so is the curvature.
     * The loss is convex and never negative.
     * Fenchel-Young: ``rows(z) + conjugate(v) + v z >= 0``, with equality at ``v = -derivative(z)``.
     * A loss of the margin never rises, and divided by ``rows(0)`` it is at least 1 wherever z <= 0, at least
@@ -33,7 +33,9 @@ def check_loss(loss: Loss) -> None:
         raise AssertionError("a loss needs a name: a text that is not empty.")
     if isinstance(loss, EvaluationLoss):
         raise AssertionError(loss.refusal())
-    z = _POINTS[np.all([np.abs(_POINTS - kink) > _AWAY for kink in loss.kinks] or [_POINTS == _POINTS], axis=0)]
+    z = _POINTS[
+        np.all([np.abs(_POINTS - kink) > _AWAY for kink in loss.kinks] or [_POINTS == _POINTS], axis=0)
+    ]
     _shapes(loss)
     _convex(loss)
     _derivatives(loss, z)
@@ -69,7 +71,12 @@ def _convex(loss: Loss) -> None:
     _first(loss, _POINTS, rows >= 0.0, "rows is below 0")
     between = loss.rows(0.5 * (_POINTS[:-2] + _POINTS[2:]))
     chord = 0.5 * (rows[:-2] + rows[2:])
-    _first(loss, _POINTS[1:-1], between <= chord + _SLACK * (1.0 + chord), "rows is not convex: it is above a chord")
+    _first(
+        loss,
+        _POINTS[1:-1],
+        between <= chord + _SLACK * (1.0 + chord),
+        "rows is not convex: it is above a chord",
+    )
     rising = np.diff(loss.derivative(_POINTS)) >= -_SLACK
     _first(loss, _POINTS[1:], rising, "rows is not convex: its derivative falls")
     _first(loss, _POINTS, loss.curvature(_POINTS) >= 0.0, "curvature is below 0")

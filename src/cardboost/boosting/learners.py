@@ -402,7 +402,9 @@ class LearnerModels:
 
     def _stumps(self, stumps: list[Stumps], weights: list[float], intercept: float) -> Ensemble:
         if not stumps:
-            return Ensemble(model_loss(self.loss), intercept, (), self.feature_names, self.n_features, self.classes)
+            return Ensemble(
+                model_loss(self.loss), intercept, (), self.feature_names, self.n_features, self.classes
+            )
         assert self.stumps is not None
         pool = StumpPool(self.stumps)
         for own in stumps:

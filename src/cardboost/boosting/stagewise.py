@@ -3,8 +3,8 @@
     f_0 = a constant;   round m:  (b_m, G_m) = argmin of the risk of f_{m-1} + b G,   f_m = f_{m-1} + b_m G_m
 
 Only the new learner gets a weight; the others keep theirs. With the exponential loss this is AdaBoost
-(docs/stagewise.md). Margins change by one number per row and round, from the new stump alone: the same for any
-number of threads. Now and then they are made anew from all stumps, so that rounding does not add up.
+(docs/stagewise.md). Margins change by one number per row and round, from the new stump alone: the same for
+any number of threads. Now and then they are made anew from all stumps, so that rounding does not add up.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cardboost import _kernels
 from cardboost.boosting.column_generation import Trace
 from cardboost.boosting.held_out import PATIENCE, PATIENCE_SHARE, HeldOut
 from cardboost.boosting.path import ModelFrame
-from cardboost.boosting.stagewise_path import StagewisePath, StageRecord, place_missing
+from cardboost.boosting.stagewise_path import StageRecord, StagewisePath, place_missing
 from cardboost.boosting.steps import adaboost_step, best_step
 from cardboost.boosting.training import TrainingTask
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool, Stumps
@@ -36,6 +36,7 @@ Array = NDArray[np.float64]
 TRIES = 8  # learners that are tried in a round where the best one does not lower a loss with corners
 _AFRESH = 100  # rounds after which margins are made anew
 _LEAST = 1e-15  # share of the loss that a round must save
+_CHANCE = 1e-12  # an error this close to 1/2 is one half and rounding
 
 
 @dataclass(frozen=True)
@@ -225,7 +226,8 @@ class StumpStages(Stages):
     def held_change(self, move: Move) -> Array:
         assert self.held is not None
         at = self.pool.n_free + move.column
-        feature, table = self.pool.stumps.feature[at : at + 1], move.weight * self.pool.signs[at : at + 1]
+        feature = self.pool.stumps.feature[at : at + 1]
+        table = move.weight * self.pool.signs[at : at + 1].astype(np.float64)
         risk = self.held.risk
         return _kernels.margins(self.held.bins, feature, table, move.shift, risk.sign, risk.threads)
 
@@ -240,9 +242,7 @@ class StumpStages(Stages):
 class MarginStages(StumpStages):
     """Two classes: the stump of largest edge, and one step along it."""
 
-    def __init__(
-        self, task: TrainingTask, learning_rate: float, start: float, held: HeldOut | None
-    ) -> None:
+    def __init__(self, task: TrainingTask, learning_rate: float, start: float, held: HeldOut | None) -> None:
         super().__init__(task.dictionary, task.risk, held)
         self.learning_rate, self.start = learning_rate, start
 
@@ -255,37 +255,61 @@ class MarginStages(StumpStages):
         found = self.dictionary.largest_edges(point, tries)
         if len(found) == 0 or not found.edges[0] > 0.0:
             return "no edge"
+        made: Step | str = "no edge"
         for k in range(len(found)):
             stump = found.atoms[k : k + 1]
-            made = step_along(self.risk, point, self.column(stump), float(found.edges[k]), self.learning_rate, True)
-            if not isinstance(made, str):
-                return Move(self.place(stump), *made)
-        return made
+            along = Along(self.column(stump), float(found.edges[k]), found.wrong[k], found.total, signs=True)
+            made = along.step(point, self.learning_rate)
+            if isinstance(made, Step):
+                break
+        return made if isinstance(made, str) else made.of(self.place(stump))
 
 
-def step_along(
-    risk: EmpiricalRisk, point: RiskPoint, column: Array, edge: float, learning_rate: float, signs: bool
-) -> tuple[float, float, Array, float, float, bool] | str:
-    """Weight, shift, margins, edge, error and ``alone`` of a move along one column, or why there is none.
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A move along a column that has no place yet."""
 
-    ``signs``: the column has no other values than -1 and 1.
+    weight: float
+    margins: Array
+    edge: float
+    error: float
+    alone: bool = False
+
+    def of(self, column: int) -> Move:
+        return Move(column, self.weight, 0.0, self.margins, self.edge, self.error, self.alone)
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """A column with its edge and, as whole numbers, the row weights that it gets wrong, and all of them.
+
+    ``signs``: it has no other values than -1 and 1.
     """
-    lane = np.abs(risk.edge_rows(point)[0][:, 0])
-    total, wrong = int(lane.sum()), int(lane[column < 0.0].sum())
-    error = wrong / total if total else math.nan
-    if wrong == 0 and bool((column > 0.0).all()):
-        return 1.0, 0.0, column.copy(), edge, 0.0, True
-    if signs and type(risk.loss) is Exponential:
-        step = adaboost_step(total - wrong, wrong)
-    else:
-        step = best_step(risk, point.F, column)
-    if not step > 0.0:
-        return "stuck" if edge > 0.0 else "no edge"
-    weight = learning_rate * step
-    margins = point.F + weight * column
-    if risk.loss.piecewise_linear and not risk.evaluate(margins).value < point.value * (1.0 - _LEAST):
-        return "stuck"
-    return weight, 0.0, margins, edge, error, False
+
+    column: Array
+    edge: float
+    wrong: int
+    total: int
+    signs: bool
+
+    def step(self, point: RiskPoint, learning_rate: float) -> Step | str:
+        """How far to go, or why not."""
+        risk, column = point.risk, self.column
+        if self.wrong == 0 and bool((column > 0.0).all()):
+            return Step(1.0, column.copy(), self.edge, 0.0, alone=True)
+        if not self.edge > 0.0 or (self.signs and 2 * self.wrong >= self.total * (1.0 - _CHANCE)):
+            return "no edge"
+        if self.signs and type(risk.loss) is Exponential:
+            step = adaboost_step(self.total - self.wrong, self.wrong)
+        else:
+            step = best_step(risk, point.F, column)
+        if not step > 0.0:
+            return "stuck"
+        weight = learning_rate * step
+        margins = point.F + weight * column
+        if risk.loss.piecewise_linear and not risk.evaluate(margins).value < point.value * (1.0 - _LEAST):
+            return "stuck"
+        return Step(weight, margins, self.edge, self.wrong / self.total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,6 +348,7 @@ def refusal(status: str) -> str:
     if status == "no loss":
         return "The loss of the constant is 0: there is nothing to learn."
     return (
-        "The first learner is no better than chance: no weak learner of the dictionary has an error below 1/2 on "
-        "these rows, and boosting has nothing to begin with. Are all features constant, or other learners needed?"
+        "The first learner is no better than chance: no weak learner of the dictionary has an error below "
+        "1/2 on these rows, and boosting has nothing to begin with. Are all features constant, or are other "
+        "learners needed?"
     )

@@ -1,7 +1,7 @@
 """Boosting stage by stage over weak learners that are not, or not only, stumps.
 
-In every round a classifier is fitted to the row weights, or the best of a list is taken; it may be one that was
-taken before, and it may say the same of every row.
+In every round a classifier is fitted to the row weights, or the best of a list is taken; it may be one that
+was taken before, and it may say the same of every row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cardboost.boosting.column_generation import Trace
 from cardboost.boosting.learners import LearnerTask
-from cardboost.boosting.stagewise import Boosting, Course, Move, Stages, StageSettings, refusal, step_along
+from cardboost.boosting.stagewise import Along, Boosting, Course, Move, Stages, StageSettings, refusal
 from cardboost.dictionary.learner_pool import Candidate, RoundPool
 from cardboost.dictionary.stumps import Stumps
 from cardboost.losses import Loss
@@ -62,12 +62,14 @@ class LearnerStages(Stages):
             return "no edge"
         (candidate,), edge = found.atoms, float(found.edges[0])
         column = candidate.column.astype(np.float64)
-        signs = bool((np.abs(column) == 1.0).all())
-        made = step_along(self.risk, point, column, edge, self.learning_rate, signs)
+        lane = np.abs(self.risk.edge_rows(point)[0][:, 0])
+        wrong, total = int(lane[column < 0.0].sum()), int(lane.sum())
+        along = Along(column, edge, wrong, total, signs=bool((np.abs(column) == 1.0).all()))
+        made = along.step(point, self.learning_rate)
         if isinstance(made, str):
             return made
         self.pool.append([candidate])
-        return Move(len(self.pool.candidates) - 1, *made)
+        return made.of(len(self.pool.candidates) - 1)
 
     def ensemble(self, course: Course) -> LearnerEnsemble:
         """A learner that was taken more than once has the sum of its weights."""

@@ -1,8 +1,8 @@
 """Boosting stage by stage for a number: every round adds a step function with two free levels.
 
-A stump is chosen by the drop of least squares on the negative derivatives of the loss (the residuals themselves
-for the squared loss, their signs for the absolute one). Its two levels are then the best for the loss: means of
-residuals, weighted medians, or the end of a line search on either side.
+A stump is chosen by the drop of least squares on the negative derivatives of the loss (the residuals
+themselves for the squared loss, their signs for the absolute one). Its two levels are then the best for the
+loss: means of residuals, weighted medians, or the end of a line search on either side.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class LevelStages(StumpStages):
         for k in range(len(found)):
             stump, edge = found.atoms[k : k + 1], float(found.edges[k])
             column = self.column(stump)
-            left, right = (self._best_level(point.F, (column * way > 0.0).astype(np.float64)) for way in (1, -1))
+            left, right = (
+                self._best_level(point.F, (column * way > 0.0).astype(np.float64)) for way in (1, -1)
+            )
             weight = 0.5 * self.learning_rate * (left - right)
             shift = 0.5 * self.learning_rate * (left + right)
             if weight < 0.0:

@@ -21,8 +21,8 @@ Array = NDArray[np.float64]
 class StageRecord(TraceRecord):
     """The state after one round of boosting stage by stage.
 
-    ``edge`` is that of the learner at the row weights before the round, ``error`` the share of these weights on
-    rows that it gets wrong (NaN for a number as target), and ``weight`` what it got.
+    ``edge`` is that of the learner at the row weights before the round, ``error`` the share of these weights
+    on rows that it gets wrong (NaN for a number as target), and ``weight`` what it got.
     """
 
     error: float
@@ -51,7 +51,7 @@ class StagewisePath:
         )
 
     def ensemble(self) -> Ensemble:
-        """The model of all rounds: one term for a stump that was chosen more than once or the other way round."""
+        """The model of all rounds: a stump that was chosen again, or turned round, is one term."""
         total = np.zeros(len(self.stumps))
         for column, weight in zip(self.columns, self.weights, strict=True):  # in the order of the rounds
             total[column] += weight

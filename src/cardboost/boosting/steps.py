@@ -1,7 +1,7 @@
 """How far to go along one column: a formula where there is one, else a search that cannot fail.
 
-Every sum over rows is in fixed point, so steps do not depend on threads or on the order of the rows, and a row
-of weight 2 counts as the row twice.
+Every sum over rows is in fixed point, so steps do not depend on threads or on the order of the rows, and a
+row of weight 2 counts as the row twice.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def _jump(loss: Loss) -> tuple[float, int, int] | None:
 def _at_a_kink(risk: EmpiricalRisk, F: Array, D: Array, jump: tuple[float, int, int]) -> float:
     """The weighted median (or another quantile) of the steps at which rows reach the kink.
 
-    The risk is made of straight pieces, so that one of these steps is best. Where a whole piece is, its middle
-    is taken.
+    The risk is made of straight pieces, so that one of these steps is best. Where a whole piece is, its
+    middle is taken.
     """
     kink, left, right = jump
     rows = np.flatnonzero(D)

@@ -150,7 +150,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         yield self.ensemble_
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model, and its certificate where there is one, as JSON; :func:`cardboost.load_model` reads them."""
+        """Write the model, and its certificate if any, as JSON; :func:`cardboost.load_model` reads them."""
         check_is_fitted(self)
         if isinstance(self.ensemble_, LearnerEnsemble):
             self.ensemble_.save(path)

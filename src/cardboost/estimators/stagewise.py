@@ -32,8 +32,8 @@ class StagewiseClassifier(ClassifierCards):
     """Boosting stage by stage: in every round the best learner, and a weight for it alone.
 
     With the exponential loss this is AdaBoost. The result is an ordinary ensemble of stumps, in which a stump
-    that was chosen in several rounds is one term. There is no certificate: without a price on weights the only
-    lower bound that the row weights give is 0 (docs/stagewise.md).
+    that was chosen in several rounds is one term. There is no certificate: without a price on weights the
+    only lower bound that the row weights give is 0 (docs/stagewise.md).
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ class StagewiseClassifier(ClassifierCards):
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._paths, self._learners = (), result
+        self._learners = result
         self.ensemble_: Any = result.ensemble
         self.trace_: Any = result.trace
         self.n_iter_ = len(result.weights)
@@ -205,8 +205,8 @@ class StagewiseClassifier(ClassifierCards):
         """The fitted attributes: one result for two classes, else one for every class."""
         self.classes_ = classes
         self._remember_features(table)
-        self._paths = tuple(result.path for result in results)
-        self.n_iter_ = max(len(path) for path in self._paths)
+        self._stage_paths = tuple(result.path for result in results)
+        self.n_iter_ = max(len(path) for path in self._stage_paths)
         if len(classes) == 2:
             self.ensemble_, self.trace_ = results[0].ensemble, results[0].trace
         else:
@@ -217,7 +217,7 @@ class StagewiseClassifier(ClassifierCards):
     # ------------------------------------------------------------------------------------ prediction
 
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, in the order of ``classes_``; a ValueError where the loss has none."""
+        """Probabilities of the classes, in the order of ``classes_``; refused where the loss has none."""
         return self._chances(self.decision_function(X))
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
@@ -235,7 +235,9 @@ class StagewiseClassifier(ClassifierCards):
         if isinstance(self.ensemble_, LearnerEnsemble):
             yield from self._learners.scores(rows)
             return
-        paths = [path.scores(binned(rows, path.frame, usable_threads(self.n_jobs))) for path in self._paths]
+        paths = [
+            path.scores(binned(rows, path.frame, usable_threads(self.n_jobs))) for path in self._stage_paths
+        ]
         if len(paths) == 1:
             yield from paths[0]
             return

@@ -31,8 +31,8 @@ Array = NDArray[np.float64]
 class StagewiseRegressor(RegressorMixin, BoostedCards):
     """Boosting stage by stage for a number: every round adds a step function of one feature with two levels.
 
-    The levels are means of residuals for the squared loss and weighted medians for the absolute one. There is no
-    certificate (docs/stagewise.md).
+    The levels are means of residuals for the squared loss and weighted medians for the absolute one. There is
+    no certificate (docs/stagewise.md).
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class StagewiseRegressor(RegressorMixin, BoostedCards):
         task = self._task(table, target, raw, loss)
         result = train_levels(task, replace(settings, callback=self._after_round(rounds, callback, fitted)))
         self._remember_features(table)
-        self._paths = (result.path,)
+        self._stage_paths = (result.path,)
         self.ensemble_ = result.ensemble
         self.trace_ = result.trace
         self.n_iter_ = len(result.path)
@@ -153,9 +153,7 @@ class StagewiseRegressor(RegressorMixin, BoostedCards):
             held = everything[0].take(aside)
             other = RowWeights.make(held.n_rows, None if everything[2] is None else everything[2][aside])
             wanted = (everything[1][aside] - mean) / scale
-            held_out = self._held_out(
-                held, dictionary.matrix, risk_of(loss, other, None, threads, wanted)
-            )
+            held_out = self._held_out(held, dictionary.matrix, risk_of(loss, other, None, threads, wanted))
         facts = DataFacts(
             table.n_rows, table.n_features, lambda: table.digest(None, raw, threads, target=target)
         )
@@ -169,11 +167,12 @@ class StagewiseRegressor(RegressorMixin, BoostedCards):
 
     def predict(self, X: Any) -> Array:
         """Intercept plus one number per feature, in the units of the target."""
-        return self.ensemble_.decision_function(self._table(X), usable_threads(self.n_jobs))
+        table = self._table(X)
+        return self.ensemble_.decision_function(table, usable_threads(self.n_jobs))
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """Predictions after every round."""
         table, threads = self._table(X), usable_threads(self.n_jobs)
-        (path,) = self._paths
+        (path,) = self._stage_paths
         for k, score in enumerate(path.scores(binned(table, path.frame, threads)), 1):
             yield self.ensemble_.decision_function(table, threads) if k == len(path) else score

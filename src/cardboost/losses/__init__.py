@@ -77,7 +77,9 @@ def stagewise_loss(loss: str | Loss, *, of_residual: bool) -> Loss:
     if isinstance(loss, Loss):
         if loss.of_residual != of_residual:
             wanted = "residual" if of_residual else "margin"
-            raise ValueError(f"loss={name!r} must be a loss of the {wanted}: see of_residual in docs/losses.md.")
+            raise ValueError(
+                f"loss={name!r} must be a loss of the {wanted}: see of_residual in docs/losses.md."
+            )
         return loss
     if isinstance(name, str) and name in other:
         kind = "StagewiseClassifier" if of_residual else "StagewiseRegressor"

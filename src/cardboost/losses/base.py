@@ -72,7 +72,9 @@ class Loss(ABC):
         loss has a formula, the score is found by halving an interval.
         """
         if self.of_residual:
-            raise ValueError(f"The best constant of the {self.name} loss does not follow from the mean alone.")
+            raise ValueError(
+                f"The best constant of the {self.name} loss does not follow from the mean alone."
+            )
 
         def slope(f: float) -> float:
             return float(mean * self.derivative(f) - (1.0 - mean) * self.derivative(-f))

@@ -15,8 +15,8 @@ class EvaluationLoss(Loss):
 
     def refusal(self) -> str:
         return (
-            f"loss={self.name!r} counts errors: it is flat, and nothing can be trained on it. Take a surrogate, "
-            "'exponential', 'logistic', 'hinge' or 'squared_hinge', and evaluate by the number of errors."
+            f"loss={self.name!r} counts errors: it is flat, and nothing can be trained on it. Take a "
+            "surrogate, 'exponential', 'logistic', 'hinge' or 'squared_hinge', and evaluate by the errors."
         )
 
     def derivative(self, F: ArrayLike) -> NoReturn:

@@ -105,7 +105,7 @@ class Hinge(Loss):
         return _short(F)
 
     def derivative(self, F: ArrayLike) -> Array:
-        """At the kink the middle of the two slopes: edges then rank columns of signs by how steeply they fall."""
+        """At the kink the middle of both slopes: edges then rank columns of signs by their true slopes."""
         return 0.5 * np.sign(np.asarray(F, dtype=np.float64) - 1.0) - 0.5
 
     def curvature(self, F: ArrayLike) -> Array:
