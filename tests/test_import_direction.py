@@ -65,7 +65,7 @@ MAY_IMPORT = {
     "datasets": set(),
     "export": {"model"},
     "report": {"model", *RESULTS},
-    "reproduce": {"datasets", "report", "solvers"},
+    "reproduce": {"datasets", "losses", "report", "solvers"},
     "cli": {
         "model",
         "estimators",
