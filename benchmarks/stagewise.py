@@ -1,9 +1,9 @@
 """How fast are 500 rounds of AdaBoost with stumps, and do they end at scikit-learn's training error?
 
-Peer: scikit-learn's AdaBoostClassifier with trees of depth 1, timed over --peer-rounds rounds and extrapolated
-in proportion (every round costs the same; --peer-rounds 500 measures all of them). The training errors are
-compared after as many rounds as the peer has made. Binning is inside our time. Both receive the same
-C-ordered float64 array, each in a process of its own with the same number of threads.
+Peer: scikit-learn's AdaBoostClassifier with trees of depth 1, timed over --peer-rounds rounds and
+extrapolated in proportion (every round costs the same; --peer-rounds 500 measures all of them). The training
+errors are compared after as many rounds as the peer has made. Binning is inside our time. Both receive the
+same C-ordered float64 array, each in a process of its own with the same number of threads.
 
     python benchmarks/stagewise.py --threads 1
 """

@@ -18,8 +18,8 @@ def loss_figure() -> str:
     chart = Chart("", "margin y f(x)", "loss, divided by its value at 0", (*lines, step))
     return Figure(
         "Losses of the margin, and the number of errors",
-        "Each loss is divided by its value at the margin 0 (ln 2 for the logistic loss, 1 for the others). So "
-        "scaled, each lies above the step of the zero-one loss: its mean bounds the share of errors.",
+        "Each loss is divided by its value at the margin 0 (ln 2 for the logistic loss, 1 for the others). "
+        "So scaled, each lies above the step of the zero-one loss: its mean bounds the share of errors.",
         (chart,),
         width=720.0,
         height=380.0,
