@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from cardboost import StagewiseClassifier, StagewiseRegressor, load_model
 from cardboost.boosting.resolve import FittedLearners
+from cardboost.cli.main import main
 from cardboost.losses import MARGIN_LOSSES, Loss
 
 STUMP = DecisionTreeClassifier(max_depth=1)
@@ -74,7 +75,7 @@ def check_theorem(X, y, weight, rounds):
         w = w * np.exp(alpha * (sign != G))
         w = w / w.sum()
     betas = np.array(model._stage_paths[0].weights)
-    np.testing.assert_allclose(alphas, 2 * betas, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(alphas, 2 * betas, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(total, 2 * model.decision_function(X), rtol=1e-12, atol=1e-12 * sum(alphas))
     clear = np.abs(total) > 1e-9
     np.testing.assert_array_equal(model.predict(X)[clear], np.where(total > 0, 1, 0)[clear])
@@ -318,6 +319,15 @@ def test_cards_and_exports_of_the_hinges(cancer, loss, tmp_path):
         p = model.predict_proba(X)
         np.testing.assert_allclose(p[:, 1], np.clip((1 + model.decision_function(X)) / 2, 0, 1))
         np.testing.assert_array_equal(back.predict_proba(X), p)
+
+
+def test_the_command_line_scores_without_probabilities(cancer, tmp_path, capsys):
+    X, y = cancer
+    X.to_csv(tmp_path / "rows.csv", index=False)
+    for loss, header in (("hinge", "score,class"), ("squared_hinge", "score,probability,class")):
+        classifier(loss=loss, max_iter=3).fit(X, y).save(tmp_path / "model.json")
+        assert main(["predict", str(tmp_path / "model.json"), str(tmp_path / "rows.csv")]) == 0
+        assert capsys.readouterr().out.splitlines()[0] == header
 
 
 @pytest.mark.parametrize("loss", MARGIN_LOSSES)
