@@ -345,6 +345,15 @@ def test_several_classes(loss):
         np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
 
 
+def test_a_callback_ends_the_rounds(cancer):
+    X, y = cancer
+    model = classifier()._fit(X, y, None, callback=lambda record: record.n_columns >= 5)
+    assert model.trace_.status == "stopped"
+    assert model.n_iter_ == 5
+    assert model.ensemble_ == classifier(max_iter=5).fit(X, y).ensemble_
+    assert regressor()._fit(X, y, None, stopped=lambda: True).n_iter_ == 1
+
+
 def test_held_out_rows_end_the_rounds(cancer):
     X, y = cancer
     flipped = np.where(np.random.default_rng(0).random(len(y)) < 0.2, 1 - y, y)

@@ -232,11 +232,12 @@ class StumpStages(Stages):
         return _kernels.margins(self.held.bins, feature, table, move.shift, risk.sign, risk.threads)
 
     def path(self, frame: ModelFrame, course: Course) -> StagewisePath:
+        """What the rounds did; the pool of the fit stays as it is."""
+        pool = self.pool.subset(np.arange(self.pool.n_columns))
         path = StagewisePath(
-            frame, self.pool.stumps[self.pool.n_free :], course.columns, course.weights, course.shifts,
-            course.start,
-        )  # fmt: skip
-        return place_missing(path, self.pool)
+            frame, pool.stumps[pool.n_free :], course.columns, course.weights, course.shifts, course.start
+        )
+        return place_missing(path, pool)
 
 
 class MarginStages(StumpStages):
