@@ -61,7 +61,7 @@ def get_loss(name: str | Loss) -> Loss:
     _refuse_evaluation(name)
     if name == Hinge.name:
         raise ValueError(
-            f"loss='hinge' has no curvature, which solvers of all weights at once need: it must be one of "
+            f"loss='hinge' has no curvature, which solvers of all weights at once need: loss must be one of "
             f"{accepted}. 'squared_hinge' is its smooth relative; StagewiseClassifier takes 'hinge' itself."
         )
     if not isinstance(name, str) or name not in LOSSES:
