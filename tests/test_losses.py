@@ -56,7 +56,8 @@ def test_curvature(loss, z):
 @given(a=margins, b=margins, share=st.floats(0, 1))
 def test_convex(loss, a, b, share):
     chord = share * loss.rows(a) + (1 - share) * loss.rows(b)
-    assert loss.rows(share * a + (1 - share) * b) <= chord * (1 + 1e-12) + 1e-28
+    slack = 1e-28 if loss.name not in BENDS else 1e-13  # the place itself is rounded
+    assert loss.rows(share * a + (1 - share) * b) <= chord * (1 + 1e-12) + slack
     assert loss.rows(a) >= 0
     assert loss.curvature(a) > 0 or loss.name in BENDS
     assert loss.curvature(a) >= 0
