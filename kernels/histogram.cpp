@@ -157,14 +157,15 @@ void hash_bins(const uint8_t* bins, int64_t rows, const int32_t* features, int n
 void search(const int64_t* hist, int n_features, const int32_t* n_bins, const uint8_t* kind, const uint8_t* mask,
             const SearchSettings& s, double* score, double* edge, int32_t* cut,
             int8_t* polarity, uint8_t* missing_left, double* largest_edge) {
+    const int width = s.width, last_lane = width - 1;  // with one lane curvature is the edge again, and unused
     double largest = -std::numeric_limits<double>::infinity();
     for (int f = 0; f < n_features; ++f) {
-        const int64_t* h = hist + static_cast<int64_t>(f) * kBins * 2;
+        const int64_t* h = hist + static_cast<int64_t>(f) * kBins * width;
         const uint8_t* forbidden = mask + static_cast<int64_t>(f) * kBins;
         int64_t total_g = 0, total_h = 0;
         for (int b = 0; b < kBins; ++b) {
-            total_g += h[2 * b];
-            total_h += h[2 * b + 1];
+            total_g += h[width * b];
+            total_h += h[width * b + last_lane];
         }
         const double all_h = static_cast<double>(total_h) * s.curvature_unit;
         const double intercept_edge = static_cast<double>(total_g) * s.edge_unit;
@@ -179,11 +180,11 @@ void search(const int64_t* hist, int n_features, const int32_t* n_bins, const ui
         const bool missing = kind[f] & kHasMissing, one_bin = kind[f] & kCategorical;
         const int last = missing || one_bin ? n_bins[f] : n_bins[f] - 1;
         for (int b = 0; b < last; ++b) {
-            left_g = h[2 * b] + (one_bin ? 0 : left_g);
-            left_h = h[2 * b + 1] + (one_bin ? 0 : left_h);
+            left_g = h[width * b] + (one_bin ? 0 : left_g);
+            left_h = h[width * b + last_lane] + (one_bin ? 0 : left_h);
             for (int side = 0; side <= (missing && (one_bin || b + 1 < n_bins[f]) ? 1 : 0); ++side) {
-                const int64_t g = left_g + (side ? h[2 * kMissing] : 0);
-                const int64_t k = left_h + (side ? h[2 * kMissing + 1] : 0);
+                const int64_t g = left_g + (side ? h[width * kMissing] : 0);
+                const int64_t k = left_h + (side ? h[width * kMissing + last_lane] : 0);
                 const double signed_edge = static_cast<double>(2 * g - total_g) * s.edge_unit;
                 const double cross = static_cast<double>(2 * k - total_h) * s.curvature_unit;
                 for (int p = 0; p < 2; ++p) {

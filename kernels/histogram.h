@@ -17,6 +17,7 @@ struct SearchSettings {
     double l1, l2;
     bool gain;       // rank by the drop of the quadratic model, not by the edge
     bool intercept;  // the intercept moves along
+    int width;       // numbers per bin: edge and curvature, or the edge alone (not with `gain`)
 };
 
 // Bits of `kind`: the feature has missing values; its stumps put one bin on the left, not all up to the cut.

@@ -34,6 +34,11 @@ CARDBOOST_INLINE void evaluate(const double* F, const double* target, const doub
             out.loss[i] = e;
             out.v[i] = e;
             out.h[i] = e;
+        } else if constexpr (K == LossKind::squared_hinge) {
+            const double short_of = z < 1.0 ? 1.0 - z : 0.0;
+            out.loss[i] = short_of * short_of;
+            out.v[i] = 2.0 * short_of;
+            out.h[i] = z < 1.0 ? 2.0 : 0.0;
         } else {
             const double e = exp_poly(z < 0.0 ? z : -z);
             const double inverse = 1.0 / (1.0 + e);
@@ -125,6 +130,14 @@ void block_squared(const double* F, const double* target, const double* D, doubl
     block_pass<LossKind::squared>(F, target, D, step, smallest, n, count, factor, scale, block, v, h, sums);
 }
 
+CARDBOOST_CLONES
+void block_squared_hinge(const double* F, const double* target, const double* D, double step, double smallest,
+                         int64_t n, const int64_t* count, const double* factor, const Scales& scale, Block& block,
+                         double* v, double* h, Sums& sums) {
+    block_pass<LossKind::squared_hinge>(F, target, D, step, smallest, n, count, factor, scale, block, v, h,
+                                        sums);
+}
+
 struct Extremes {
     double smallest = std::numeric_limits<double>::infinity();
     double largest_d = 0.0;
@@ -185,9 +198,10 @@ void set_scale(double largest, const RowWeights& w, double& scale, bool& quick) 
 Sums sum_blocks(LossKind kind, const double* F, const double* target, const double* D, double step,
                 double smallest, int64_t rows, const RowWeights& w, const Scales& scale, int threads, double* v,
                 double* h) {
-    auto pass = kind == LossKind::logistic      ? block_logistic
-                : kind == LossKind::exponential ? block_exponential
-                                                : block_squared;
+    auto pass = kind == LossKind::logistic        ? block_logistic
+                : kind == LossKind::exponential   ? block_exponential
+                : kind == LossKind::squared_hinge ? block_squared_hinge
+                                                  : block_squared;
     Sums all;
     const int64_t blocks = (rows + kBlock - 1) / kBlock;
 #pragma omp parallel num_threads(threads)
@@ -213,7 +227,7 @@ Sums sum_blocks(LossKind kind, const double* F, const double* target, const doub
     return all;
 }
 
-// -v ln v - (1 - v) ln(1 - v) and its exponential counterpart at theta * v
+// -v ln v - (1 - v) ln(1 - v) and what other losses have in its place, at theta * v
 template <LossKind K>
 CARDBOOST_INLINE void dual_block(const double* F, double theta, double log_theta, int64_t n, double* out) {
     const bool whole = theta == 1.0;
@@ -222,6 +236,9 @@ CARDBOOST_INLINE void dual_block(const double* F, double theta, double log_theta
         if constexpr (K == LossKind::exponential) {
             const double v = theta * exp_poly(-z);
             out[i] = v > 0.0 ? v - v * (log_theta - z) : 0.0;
+        } else if constexpr (K == LossKind::squared_hinge) {
+            const double v = z < 1.0 ? 2.0 * theta * (1.0 - z) : 0.0;
+            out[i] = v * (1.0 - 0.25 * v);
         } else {
             const double e = exp_poly(z < 0.0 ? z : -z);
             const double soft = log1p_poly(e);  // ln(1 + e^-|z|)
@@ -241,6 +258,11 @@ void dual_logistic(const double* F, double theta, double log_theta, int64_t n, d
 CARDBOOST_CLONES
 void dual_exponential(const double* F, double theta, double log_theta, int64_t n, double* out) {
     dual_block<LossKind::exponential>(F, theta, log_theta, n, out);
+}
+
+CARDBOOST_CLONES
+void dual_squared_hinge(const double* F, double theta, double log_theta, int64_t n, double* out) {
+    dual_block<LossKind::squared_hinge>(F, theta, log_theta, n, out);
 }
 
 // ---- squared loss: residuals have no bound known beforehand, so scales come from the rows
@@ -400,16 +422,25 @@ LossSums loss_pass(LossKind kind, const double* F, const double* target, const d
     threads = worth_threads(threads, 8 * rows);
     if (kind == LossKind::squared) return squared_pass({F, target, D, step, 0.0}, rows, w, threads, v, h);
     const Extremes range = extremes(F, D, step, rows, threads);
-    const bool logistic = kind == LossKind::logistic;
     const double smallest = range.smallest;
-    double largest_loss = logistic ? 0.7 + std::max(0.0, -smallest) : 1.0;
-    double largest_v = 1.0, largest_h = logistic ? 0.25 : 1.0;
+    double shift = 0.0, largest_loss = 1.0, largest_v = 1.0, largest_h = 1.0;
+    if (kind == LossKind::exponential) {
+        shift = -smallest;
+    } else if (kind == LossKind::logistic) {
+        largest_loss = 0.7 + std::max(0.0, -smallest);
+        largest_h = 0.25;
+    } else {  // squared hinge
+        const double short_of = std::max(0.0, 1.0 - smallest);
+        largest_loss = short_of * short_of;
+        largest_v = 2.0 * short_of;
+        largest_h = 2.0;
+    }
     Scales scale{};
     set_scale(largest_loss, w, scale.loss, scale.quick_loss);
     set_scale(largest_v, w, scale.v, scale.quick_v);
     set_scale(largest_h, w, scale.h, scale.quick_h);
     const double d = range.largest_d;
-    set_scale(d > 0.0 ? d : 1.0, w, scale.slope, scale.quick_slope);
+    set_scale(d > 0.0 ? largest_v * d : 1.0, w, scale.slope, scale.quick_slope);
     set_scale(d > 0.0 ? largest_h * d * d : 1.0, w, scale.bend, scale.quick_bend);
     Sums sums = sum_blocks(kind, F, nullptr, D, step, smallest, rows, w, scale, threads, v, h);
     // Where the sum is far below what was allowed for, a second pass spends the idle bits.
@@ -428,7 +459,7 @@ LossSums loss_pass(LossKind kind, const double* F, const double* target, const d
         sums = sum_blocks(kind, F, nullptr, D, step, smallest, rows, w, scale, threads, nullptr, nullptr);
     }
     LossSums out;
-    out.shift = logistic ? 0.0 : -smallest;
+    out.shift = shift;
     out.loss = static_cast<double>(sums.loss) / scale.loss;
     out.derivative = static_cast<double>(sums.v) / scale.v;
     out.curvature = static_cast<double>(sums.h) / scale.h;
@@ -447,18 +478,24 @@ double dual_pass(LossKind kind, const double* F, const double* target, double th
     if (kind == LossKind::exponential) {
         const double v = theta * std::exp(-range.smallest);
         largest = std::max(1.0, std::fabs(v - v * std::log(v)));
+    } else if (kind == LossKind::squared_hinge) {
+        const double half = theta * std::max(0.0, 1.0 - range.smallest);
+        largest = std::max(1.0, half * (half + 2.0));
     }
     double scale;
     bool quick;
     set_scale(largest, w, scale, quick);
     const double log_theta = theta == 1.0 ? 0.0 : std::log(theta);
+    const auto dual = kind == LossKind::logistic      ? dual_logistic
+                      : kind == LossKind::exponential ? dual_exponential
+                                                      : dual_squared_hinge;
     int64_t sum = 0;
     const int64_t blocks = (rows + kBlock - 1) / kBlock;
 #pragma omp parallel for schedule(static) num_threads(threads) reduction(+ : sum)
     for (int64_t b = 0; b < blocks; ++b) {
         double value[kBlock];
         const int64_t begin = b * kBlock, n = std::min(kBlock, rows - begin);
-        (kind == LossKind::logistic ? dual_logistic : dual_exponential)(F + begin, theta, log_theta, n, value);
+        dual(F + begin, theta, log_theta, n, value);
         sum += fixed_sum_any(quick, value, w.count ? w.count + begin : nullptr,
                              w.factor ? w.factor + begin : nullptr, scale, n);
     }

@@ -3,8 +3,9 @@
 
 namespace cardboost {
 
-// exponential, logistic: of the margin F. squared: of the residual F - target; its derivative has either sign.
-enum class LossKind : int { exponential, logistic, squared };
+// exponential, logistic, squared_hinge: of the margin F. squared: of the residual F - target; its derivative has
+// either sign.
+enum class LossKind : int { exponential, logistic, squared, squared_hinge };
 
 // Row weights: the weight of a row is count * factor; either pointer may be null (all 1). Counts multiply
 // after rounding, so a row with count 2 gives the same bits as the row twice.

@@ -132,7 +132,7 @@ RowWeights row_weights(const Maybe<int64_t, 1>& count, const Maybe<double, 1>& f
 }
 
 LossKind loss_kind(int code) {
-    require(code >= 0 && code <= 2, "unknown loss code");
+    require(code >= 0 && code <= 3, "unknown loss code");
     return static_cast<LossKind>(code);
 }
 
@@ -230,7 +230,9 @@ auto py_hash_bins(In<uint8_t, 2> bins, In<int32_t, 1> features, int threads) {
 auto py_search(In<int64_t, 3> hist, In<int32_t, 1> n_bins, In<uint8_t, 1> kind, In<uint8_t, 2> mask,
                double edge_unit, double curvature_unit, double l1, double l2, bool gain, bool intercept) {
     const size_t n = hist.shape(0);
-    require(hist.shape(1) == kBins && hist.shape(2) == 2, "histograms must have shape (features, 256, 2)");
+    const size_t width = hist.shape(2);
+    require(hist.shape(1) == kBins && (width == 2 || (width == 1 && !gain)),
+            "histograms must have shape (features, 256, 2), or (features, 256, 1) where only edges count");
     require(n_bins.shape(0) == n && kind.shape(0) == n && mask.shape(0) == n && mask.shape(1) == kBins,
             "search: arrays differ in length");
     for (size_t f = 0; f < n; ++f)
@@ -243,7 +245,7 @@ auto py_search(In<int64_t, 3> hist, In<int32_t, 1> n_bins, In<uint8_t, 1> kind, 
     {
         nb::gil_scoped_release release;
         search(hist.data(), static_cast<int>(n), n_bins.data(), kind.data(), mask.data(),
-               {edge_unit, curvature_unit, l1, l2, gain, intercept}, score.data(), edge.data(), cut.data(),
+               {edge_unit, curvature_unit, l1, l2, gain, intercept, static_cast<int>(width)}, score.data(), edge.data(), cut.data(),
                polarity.data(), missing_left.data(), &largest);
     }
     return std::make_tuple(score, edge, cut, polarity, missing_left, largest);

@@ -259,6 +259,9 @@ def loss_rows(loss: str, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
     if loss == "exponential":
         e = np.exp(-z)
         return e, e, e
+    if loss == "squared_hinge":
+        short = np.maximum(0, 1 - z)
+        return short * short, 2 * short, np.where(z < 1, np.longdouble(2), np.longdouble(0))
     e = np.exp(-np.abs(z))
     v = np.where(z < 0, 1, e) / (1 + e)
     return np.log1p(e) + np.maximum(0, -z), v, e / (1 + e) ** 2
@@ -306,6 +309,8 @@ def dual_pass(loss, F, target, theta, count, factor) -> float:
     v = theta * loss_rows(loss, z)[1]
     if loss == "exponential":
         value = v - v * (np.log(theta) - z)
+    elif loss == "squared_hinge":
+        value = v - v * v / 4
     else:
         e = np.exp(-np.abs(z))
         rest = (1 - theta) + theta * np.where(z < 0, e, 1) / (1 + e)

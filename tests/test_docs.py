@@ -92,7 +92,14 @@ def test_the_make_targets_of_the_readme_exist():
 
 
 @pytest.mark.parametrize(
-    "name", ["cardboost.estimators.classifier", "cardboost.solvers", "cardboost.thinning"]
+    "name",
+    [
+        "cardboost.estimators.classifier",
+        "cardboost.estimators.stagewise",
+        "cardboost.estimators.stagewise_regressor",
+        "cardboost.solvers",
+        "cardboost.thinning",
+    ],
 )
 def test_doctests(name):
     outcome = doctest.testmod(importlib.import_module(name))

@@ -32,6 +32,7 @@ MAY_IMPORT = {
     "validation": set(),
     "outputs": set(),
     "losses": {"_kernels"},
+    "testing": {"losses"},
     "data": {"_kernels"},
     "risk": {"_kernels", "losses", "data"},
     "dictionary": GROUND | {"outputs"},
@@ -67,7 +68,7 @@ MAY_IMPORT = {
     "datasets": set(),
     "export": {"model"},
     "report": {"model", *RESULTS},
-    "reproduce": {"datasets", "report", "solvers"},
+    "reproduce": {"datasets", "losses", "report", "solvers"},
     "cli": {
         "model",
         "estimators",

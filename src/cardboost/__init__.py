@@ -5,18 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["CardBoostClassifier", "CardBoostRegressor", "SoftMarginClassifier", "__version__", "load_model"]
+__all__ = [
+    "CardBoostClassifier",
+    "CardBoostRegressor",
+    "SoftMarginClassifier",
+    "StagewiseClassifier",
+    "StagewiseRegressor",
+    "__version__",
+    "load_model",
+]
 
 if TYPE_CHECKING:
     from cardboost.estimators.classifier import CardBoostClassifier
     from cardboost.estimators.regressor import CardBoostRegressor
     from cardboost.estimators.soft_margin import SoftMarginClassifier
+    from cardboost.estimators.stagewise import StagewiseClassifier
+    from cardboost.estimators.stagewise_regressor import StagewiseRegressor
     from cardboost.model.io import load_model
 
 _HOME = {
     "CardBoostClassifier": "cardboost.estimators.classifier",
     "CardBoostRegressor": "cardboost.estimators.regressor",
     "SoftMarginClassifier": "cardboost.estimators.soft_margin",
+    "StagewiseClassifier": "cardboost.estimators.stagewise",
+    "StagewiseRegressor": "cardboost.estimators.stagewise_regressor",
     "load_model": "cardboost.model.io",
 }
 

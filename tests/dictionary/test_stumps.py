@@ -130,6 +130,27 @@ def dual_weights(point) -> tuple[np.ndarray, np.ndarray]:
     return -s * loss.derivative(F), s * loss.curvature(F)
 
 
+@given(cases())
+@settings(max_examples=60)
+def test_largest_edges_need_half_the_work(case):
+    """The same stump as the search by edge in an empty pool, and the row weights that it gets wrong."""
+    _, dictionary, _, point = case
+    found = dictionary.largest_edges(point)
+    expected = dictionary.best_columns(point, 1, dictionary.pool(), "edge")
+    assert found.bound == expected.bound
+    assert len(found) == len(expected)
+    if len(found) and found.edges[0] > 0:
+        for name in ("feature", "cut", "polarity", "missing_left", "equals", "one_of", "left"):
+            np.testing.assert_array_equal(getattr(found.atoms, name), getattr(expected.atoms, name))
+        np.testing.assert_array_equal(found.edges, expected.edges)
+    pool = dictionary.pool()
+    pool.append(found.atoms)
+    u = dual_weights(point)[0]
+    for column, wrong in zip(pool.dense().T[pool.n_free :], found.wrong, strict=True):
+        share = np.abs(u)[column * np.sign(u) < 0].sum() / np.abs(u).sum()
+        assert wrong / found.total == pytest.approx(share, abs=1e-9)
+
+
 @given(
     cases(), st.sampled_from(["edge", "gain"]), st.sampled_from([(0.0, 0.0), (1e-3, 0.1)]), st.integers(0, 6)
 )

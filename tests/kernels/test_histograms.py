@@ -108,6 +108,16 @@ def test_search(case):
         assert edge[f] == pytest.approx(chosen[own][1], rel=1e-12, abs=1e-15)
 
 
+@given(searches())
+@settings(max_examples=30)
+def test_edges_need_one_lane_only(case):
+    hist, *rest, _, intercept = case
+    both = _kernels.search(hist, *rest, False, intercept)
+    one = _kernels.search(np.ascontiguousarray(hist[:, :, :1]), *rest, False, intercept)
+    for found, expected in zip(one, both, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 @given(binned(), st.booleans(), st.floats(-5, 5))
 @settings(max_examples=40)
 def test_margins(case, signed, base):

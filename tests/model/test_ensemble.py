@@ -302,7 +302,11 @@ def test_bad_terms(change: dict[str, Any], message: str) -> None:
 
 _TERM = Term(0, 0.0, 1, True, 1.0)
 BAD_ENSEMBLES = [
-    ({"loss": "hinge"}, "loss: expected 'exponential', 'logistic' or 'squared', found 'hinge'"),
+    (
+        {"loss": "huber"},
+        "loss: expected 'absolute', 'exponential', 'hinge', 'logistic', 'own', 'squared' or 'squared_hinge', "
+        "found 'huber'",
+    ),
     ({"loss": None}, "loss: "),
     ({"intercept": math.inf}, "intercept: "),
     ({"intercept": math.nan}, "intercept: "),

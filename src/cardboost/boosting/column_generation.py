@@ -30,6 +30,11 @@ STATUS = {
     "precision": "no step lowers the objective any more; the gap is that of double precision",
     "time limit": "time_limit was reached",
     "stopped": "the callback asked to stop",
+    "perfect": "one learner makes no mistake: it is the model",
+    "no edge": "no learner is better than chance at the row weights",
+    "no loss": "no row has any loss left",
+    "stuck": "no single learner lowers the loss any further",
+    "validation": "the loss on held-out rows no longer falls",
 }
 
 

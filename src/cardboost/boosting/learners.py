@@ -38,10 +38,10 @@ from cardboost.dictionary.stumps import StumpDictionary, StumpPool, Stumps
 from cardboost.losses import Loss
 from cardboost.master.newton import Master
 from cardboost.master.problem import PriceRule
-from cardboost.model.ensemble import Ensemble
+from cardboost.model.ensemble import Ensemble, model_loss
 from cardboost.model.learners import LearnerEnsemble, WeightedLearner
 from cardboost.outputs import FittedLearner, count_rows
-from cardboost.risk import EmpiricalRisk
+from cardboost.risk import EmpiricalRisk, risk_of
 
 Array = NDArray[np.float64]
 
@@ -191,7 +191,7 @@ class LearnerTask:
         weights = RowWeights.make(len(sign), sample_weight, factor)
         source = bind_dictionary(parts, rows, matrix, weights, seed)
         models = LearnerModels(stumps_of(source), loss, n_features, feature_names, classes)
-        risk = EmpiricalRisk(loss, weights, None, threads)
+        risk = risk_of(loss, weights, None, threads)
         return cls(source, risk, sign, models, sample_weight, class_weight)
 
     def candidates(self, pool: LearnerPool) -> Candidates:
@@ -387,7 +387,8 @@ class LearnerModels:
             return FittedLearner(self._stumps([candidate.learner], [1.0], 0.0), None, "decision_function")
         return candidate.learner
 
-    def ensemble(self, pool: LearnerPool, weights: Array) -> LearnerEnsemble:
+    def ensemble(self, pool: LearnerPool, weights: Array, start: float = 0.0) -> LearnerEnsemble:
+        """``start``: a part of the intercept that no column stands for."""
         free, stumps, stump_weights = pool.n_free, [], []
         learners = []
         for candidate, weight in zip(pool.candidates, weights[free:].tolist(), strict=True):
@@ -396,12 +397,14 @@ class LearnerModels:
                 stump_weights.append(weight)
             elif weight > 0.0:
                 learners.append(WeightedLearner(candidate.learner, weight))
-        model = self._stumps(stumps, stump_weights, intercept_of(weights, free))
+        model = self._stumps(stumps, stump_weights, intercept_of(weights, free) + start)
         return LearnerEnsemble(model, tuple(learners))
 
     def _stumps(self, stumps: list[Stumps], weights: list[float], intercept: float) -> Ensemble:
         if not stumps:
-            return Ensemble(self.loss.name, intercept, (), self.feature_names, self.n_features, self.classes)
+            return Ensemble(
+                model_loss(self.loss), intercept, (), self.feature_names, self.n_features, self.classes
+            )
         assert self.stumps is not None
         pool = StumpPool(self.stumps)
         for own in stumps:
@@ -409,6 +412,9 @@ class LearnerModels:
         free = [max(intercept, 0.0), max(-intercept, 0.0)][: pool.n_free]
         matrix = self.stumps.matrix
         frame = ModelFrame(
-            self.loss.name, self.n_features, self.feature_names, self.classes, matrix.cuts, matrix.categories
+            model_loss(self.loss), self.n_features, self.feature_names, self.classes, matrix.cuts,
+            matrix.categories,
+        )  # fmt: skip
+        return replace(
+            frame.ensemble(pool.stumps, np.array([*free, *weights]), pool.n_free), intercept=intercept
         )
-        return frame.ensemble(pool.stumps, np.array([*free, *weights]), pool.n_free)

@@ -42,8 +42,8 @@ from cardboost.risk import EmpiricalRisk
 
 Array = NDArray[np.float64]
 
-#: log-odds beyond which an intercept means nothing; the free columns need a box for the bound to be finite
-INTERCEPT_BOX = {"logistic": 30.0, "exponential": 15.0}
+#: beyond which an intercept means nothing; the free columns need a box for the bound to be finite
+INTERCEPT_BOX = {"logistic": 30.0, "exponential": 15.0, "squared_hinge": 15.0}
 
 
 @dataclass(frozen=True)

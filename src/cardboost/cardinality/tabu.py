@@ -106,9 +106,12 @@ def accepts(problem: CardinalityProblem) -> str | None:
     """Why tabu search cannot take a problem, in one sentence; None where it can."""
     if not isinstance(problem.risk.loss, Exponential):
         name = problem.risk.loss.name
+        others = (
+            "method='polish' and method='exact' serve" if name == "logistic" else "method='polish' serves"
+        )
         return (
             f"Tabu search prices moves in closed form, which the {name} loss does not have: every move would "
-            "cost a pass over the rows; method='polish' and method='exact' serve it."
+            f"cost a pass over the rows; {others} it."
         )
     if problem.limits is not None:
         return "Tabu search does not know limits on features; method='polish' does."

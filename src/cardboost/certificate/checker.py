@@ -104,6 +104,8 @@ def _mean_loss(loss: str, margins: Floats, data: Evidence) -> float:
         return float(data.share @ (0.5 * (margins - data.target) ** 2))
     if loss == SOFT:
         return _log_mean(margins, data.share)
+    if loss == "squared_hinge":
+        return float(data.share @ np.maximum(0.0, 1.0 - margins) ** 2)
     return float(data.share @ (np.logaddexp(0.0, -margins) if loss == "logistic" else np.exp(-margins)))
 
 
@@ -124,6 +126,9 @@ def _row_weights(loss: str, margins: Floats, data: Evidence, theta: float) -> tu
     if loss == "exponential":
         u = share * (theta * np.exp(-margins))
         return u, float(np.sum(u * (1.0 - math.log(theta) + margins)))
+    if loss == "squared_hinge":
+        v = 2.0 * theta * np.maximum(0.0, 1.0 - margins)
+        return share * v, float(share @ (v - 0.25 * v * v))
     if loss == SOFT:
         log_mean = _log_mean(margins, share)
         p = share * np.exp(-margins - log_mean)
@@ -232,7 +237,7 @@ def _point(point: dict[str, Any], key: str, certificate: dict[str, Any], columns
 def _curvature(certificate: dict[str, Any], bound: dict[str, Any], data: Evidence) -> Curvature | None:
     """Caps for the whole scope, or None where it states no centre for them."""
     centre, n, columns = bound.get("caps"), bound["columns"], data.columns
-    if centre is None:
+    if centre is None or certificate["problem"]["loss"] not in ("exponential", "logistic"):
         return None
     box = data.prices["max_weight"][:n]
     low, a = np.zeros(n), columns.a[:, :n] if isinstance(columns, Matrix) else columns.pool_matrix[:, :n]

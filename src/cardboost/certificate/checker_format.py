@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 SOFT = "soft margin"  # the loss of weights with a given sum
+UNCURVED = ("squared", "squared_hinge")  # losses for which bounds set no curvature aside
 
 # fmt: off
 PRICES = {"l1": "amount", "l2": "amount", "l0": "amount", "max_weight": ("maybe", "amount")}
@@ -37,7 +38,7 @@ _PROBLEM: dict[str, Any] = {
     "intercept_box": ("maybe", "amount"), "class_weight": ("pair", "positive", "positive"),
     "target": ("maybe", {"mean": "number", "scale": "positive"}),
 }
-_RADIUS = {"loss": (*_PROBLEM["loss"], SOFT), "radius": ("maybe", "positive")}
+_RADIUS = {"loss": (*_PROBLEM["loss"], SOFT, "squared_hinge"), "radius": ("maybe", "positive")}
 _CERTIFICATE: dict[str, Any] = {
     "format": ("cardboost-certificate",), "version": (1, 2, 3, 4, 5), "kind": ("stumps", "matrix"),
     "problem": _PROBLEM,
@@ -319,8 +320,8 @@ def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
             within = size if leaf.get("curve") is None else covered
             yield from _weight_faults(leaf["weights"], within, covered, f"{path}.weights")
             yield from _centre_faults(leaf.get("curve"), covered, boxed, f"{path}.curve")
-            if leaf.get("curve") is not None and certificate["problem"]["loss"] == "squared":
-                yield f"{path}.curve: must be null for the squared loss"
+            if leaf.get("curve") is not None and certificate["problem"]["loss"] in UNCURVED:
+                yield f"{path}.curve: must be null for the loss {certificate['problem']['loss']}"
             yield from _order_faults(leaf["forced_in"], covered, f"{path}.forced_in")
             yield from _order_faults(leaf["forced_out"], covered, f"{path}.forced_out")
             if set(leaf["forced_in"]) & set(leaf["forced_out"]):
@@ -334,7 +335,7 @@ def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
 def structure_faults(certificate: Any) -> list[str]:
     """Faults of form, each starting with a JSON path; nothing else can be checked while there are any."""
     kind = certificate.get("kind") if isinstance(certificate, dict) else None
-    # version 1 has no sets, 1 and 2 no curves, 1 to 3 no points, 1 to 4 no radius
+    # version 1 has no sets, 1 and 2 no curves, 1 to 3 no points, 1 to 4 no radius and fewer losses
     version = certificate.get("version") if isinstance(certificate, dict) else None
     sets = version != 1
     columns = _COLUMNS if kind == "matrix" else _COLUMNS | _STUMPS | (_SETS if sets else {})

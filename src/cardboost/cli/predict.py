@@ -32,8 +32,9 @@ examples:
   cardboost predict run/model.json new.csv --out scores.csv --contributions
 
 One line per row: score, probability (of the class that high scores stand
-for) and class. Columns are found by their names, in any order; columns that
-the model does not use may be absent, and all others are ignored.
+for; not with the hinge loss) and class. Columns are found by their names, in
+any order; columns that the model does not use may be absent, and all others
+are ignored.
 """
 _ROWS_AT_ONCE = 65_536
 
@@ -104,7 +105,8 @@ def _write(file: IO[str], ensemble: Ensemble, frame: Frame, contributions: bool)
     writer = csv.writer(file, lineterminator="\n")
     classes = ensemble.classes or ()
     used = list(ensemble.features_used)
-    header = ["score", "probability", "class"]
+    likely = ensemble.has_probabilities
+    header = ["score", "probability", "class"] if likely else ["score", "class"]
     if contributions:
         header += ["contribution:(intercept)", *(f"contribution:{ensemble.feature_name(j)}" for j in used)]
     writer.writerow(header)
@@ -112,7 +114,8 @@ def _write(file: IO[str], ensemble: Ensemble, frame: Frame, contributions: bool)
         table = _model_rows(ensemble, frame, start, start + _ROWS_AT_ONCE)
         score = ensemble.decision_function(table)
         labels = [classes[k] for k in (score > 0).astype(int).tolist()]
-        columns = [score.tolist(), ensemble.predict_proba(table)[:, 1].tolist(), labels]
+        chance = [ensemble.predict_proba(table)[:, 1].tolist()] if likely else []
+        columns = [score.tolist(), *chance, labels]
         if contributions:
             columns.append([ensemble.intercept] * len(score))
             columns += ensemble.contributions(table)[:, used].T.tolist()

@@ -119,7 +119,7 @@ class EstimatorDictionary(LearnerDictionary):
         learner = self._fit(weight, exclude.n_columns - exclude.n_free)
         fitted = FittedLearner(learner, LABELS, method_of(learner))
         found = Candidate.make(fitted, fitted.scores(self.rows.X), self.rows.sign)
-        if not found.constant(self.rows.sign) and not exclude.holds(found):
+        if exclude.accepts(found):
             scores = CandidateScores([found], self.rows.sign, self.rows.intercept, self.rows.threads)
             edge = scores.evaluate(np.zeros(1, dtype=np.intp), point, "edge", l1, l2)[1]
             if edge[0] > l1:
@@ -213,7 +213,7 @@ class StumpColumns(LearnerDictionary):
         signed = replace(point, risk=replace(point.risk, sign=self.rows.sign))
         seen = self.stumps.pool()
         for candidate in exclude.candidates:
-            if isinstance(candidate.learner, Stumps):
+            if isinstance(candidate.learner, Stumps) and exclude.holds(candidate):
                 seen.append(candidate.learner)
         while True:
             found = self.stumps.best_columns(signed, k, seen, criterion, l1, l2)

@@ -65,6 +65,10 @@ class LearnerPool(ColumnPool):
     def holds(self, candidate: Candidate) -> bool:
         return candidate.digest in self._known
 
+    def accepts(self, candidate: Candidate) -> bool:
+        """Whether a column is worth having here."""
+        return not candidate.constant(self.sign) and not self.holds(candidate)
+
     def append(self, atoms: Sequence[Candidate]) -> None:
         if len(atoms):
             self.store.append(np.stack([candidate.column for candidate in atoms]))
@@ -92,6 +96,19 @@ class LearnerPool(ColumnPool):
 
     def _all(self) -> NDArray[np.int32]:
         return np.arange(self.n_columns, dtype=np.int32)
+
+
+class RoundPool(LearnerPool):
+    """One column for every round, in their order: any column, as often as it is chosen."""
+
+    def __init__(self, sign: NDArray[np.int8], threads: int = 1) -> None:
+        super().__init__(sign, False, threads)
+
+    def holds(self, candidate: Candidate) -> bool:
+        return False
+
+    def accepts(self, candidate: Candidate) -> bool:
+        return True
 
 
 class CandidateScores:

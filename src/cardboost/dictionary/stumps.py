@@ -100,6 +100,14 @@ class Stumps:
         return left
 
 
+@dataclass(frozen=True)
+class EdgeProposals(Proposals):
+    """With row weights as whole numbers: ``wrong`` of the rows that a stump gets wrong, ``total`` of all."""
+
+    wrong: tuple[int, ...]
+    total: int
+
+
 class StumpDictionary(Dictionary):
     """Searches all stumps exactly: one histogram pass over the table and a prefix sum."""
 
@@ -279,6 +287,22 @@ class StumpDictionary(Dictionary):
         proposals, scores = self._search(hist, self.features, point, k, exclude, criterion, l1, l2)
         self._last_scores = scores
         return proposals
+
+    def largest_edges(self, point: RiskPoint, k: int = 1) -> EdgeProposals:
+        """The stumps of largest edge, whether or not a pool has them, spread over features: half the work."""
+        lane, unit = point.risk.edge_rows(point)
+        hist = _kernels.histograms(self.matrix.bins, self.features, lane, self.threads)
+        edge, _, cut, polarity, missing_left, largest = _kernels.search(
+            self._in_lines(hist, self.features), self.n_bins, self.kind, self.closed,
+            unit, 0.0, 0.0, 0.0, False, False,
+        )  # fmt: skip
+        order = np.argsort(-edge, kind="stable")[:k]
+        order = order[np.isfinite(edge[order])]
+        atoms = self.stumps(order, cut[order], polarity[order], missing_left[order])
+        left = atoms.left_sums(hist[atoms.feature, :, 0], np.arange(len(atoms))).tolist()
+        total, every, ways = int(lane.sum()), int(np.abs(lane).sum()), atoms.polarity.tolist()
+        wrong = [(every - way * (2 * own - total)) // 2 for own, way in zip(left, ways, strict=True)]
+        return EdgeProposals(atoms, edge[order], float(largest), tuple(map(int, wrong)), every)
 
     def unseen_edges(self, point: RiskPoint, exclude: ColumnPool) -> Array:
         """For every feature the largest edge of its stumps that are not in ``exclude``; -inf without any."""

@@ -150,7 +150,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         yield self.ensemble_
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write model and certificate as JSON; :func:`cardboost.load_model` reads them."""
+        """Write the model, and its certificate if any, as JSON; :func:`cardboost.load_model` reads them."""
         check_is_fitted(self)
         if isinstance(self.ensemble_, LearnerEnsemble):
             self.ensemble_.save(path)
@@ -158,10 +158,11 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
             key: value if isinstance(value, (int, float, str, bool, type(None))) else repr(value)
             for key, value in self.get_params(deep=False).items()
         }
-        certificate = self.certificate_
-        content = (
-            [own.to_dict() for own in certificate] if isinstance(certificate, list) else certificate.to_dict()
-        )
+        certificate = getattr(self, "certificate_", None)
+        content = None
+        if certificate is not None:
+            several = isinstance(certificate, list)
+            content = [own.to_dict() for own in certificate] if several else certificate.to_dict()
         save(path, self.ensemble_, content, {"parameters": params})
 
     def export(self, format: str, path: str | os.PathLike[str] | None = None, **options: Any) -> str | bytes:
@@ -181,7 +182,9 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         if isinstance(self.ensemble_, LearnerEnsemble):
             raise ValueError("A model of learners has no card; only stumps have.")
-        own = self.certificate_
+        own = getattr(self, "certificate_", None)
+        if own is None:
+            return render_card(self.ensemble_)
         lines = own[0].lines() if isinstance(own, list) else own.lines()
         return render_card(self.ensemble_, certificate_lines=lines)
 

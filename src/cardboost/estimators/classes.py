@@ -24,10 +24,10 @@ from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.estimators.base import BoostedCards
 from cardboost.estimators.validation import class_codes, class_factors, sample_weights
 from cardboost.losses import Loss
-from cardboost.model.ensemble import Ensemble
+from cardboost.model.ensemble import Ensemble, model_loss
 from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.outputs import count_rows
-from cardboost.risk import EmpiricalRisk
+from cardboost.risk import risk_of
 from cardboost.threads import usable_threads
 
 Array = NDArray[np.float64]
@@ -82,7 +82,7 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
                 orders = label_orders(dictionary.matrix, weights, sign > 0, threads)
                 dictionary = dictionary.relabelled(sign, orders)
             pair = (plain(classes[0]), plain(classes[1])) if binary else (False, True)
-            risk = EmpiricalRisk(loss, weights, sign, threads)
+            risk = risk_of(loss, weights, sign, threads)
             held_out = None
             if held is not None:
                 other = replace(risk, weights=held.weights(binary), sign=held.sign(target))
@@ -94,7 +94,7 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
                     dictionary,
                     risk,
                     rows.facts(target, binary, threads),
-                    self._frame(loss.name, rows.table, dictionary.matrix, pair),
+                    self._frame(model_loss(loss), rows.table, dictionary.matrix, pair),
                     None if earlier is None else earlier[k],
                     held_out,
                 ),

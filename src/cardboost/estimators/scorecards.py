@@ -9,6 +9,7 @@ from typing import Any
 
 from cardboost.boosting.candidates import Candidates
 from cardboost.cardinality.points import Scale
+from cardboost.model.ensemble import LOG_ODDS
 from cardboost.model.scorecard import OddsScale, Scorecard
 from cardboost.validation import number, whole
 
@@ -32,6 +33,8 @@ def choose_scorecard(
     odds = OddsScale(**known) if known else None
     low, high = (-MOST, MOST) if points is None and odds else point_range(points)
     loss = candidates.frame.loss
+    if loss not in LOG_ODDS:
+        raise ValueError(f"scorecard: points are log-odds, which scores of loss={loss!r} are not.")
     fixed = None
     if odds is not None:
         if not candidates.n_free:

@@ -27,8 +27,8 @@ def export_onnx(ensemble: Any, *, exact: bool = True) -> bytes:
 
     The input ``X`` has one column for every feature of the model, in its order; labels are given as their
     codes, which the metadata lists, and any other code is missing. Outputs: ``score`` (rows, scores); for
-    classifiers also ``label`` and, for two classes, ``probabilities``. ``exact``: refuse a model for which it
-    cannot be proven that no decision changes.
+    classifiers also ``label`` and, for two classes and the logistic or exponential loss, ``probabilities``.
+    ``exact``: refuse a model for which it cannot be proven that no decision changes.
     """
     plan = Plan.of(ensemble)
     try:
@@ -73,17 +73,19 @@ def export_onnx(ensemble: Any, *, exact: bool = True) -> bytes:
         if plan.n_scores == 1:
             constants += [
                 helper.make_tensor("zero", TensorProto.FLOAT, [1], [0.0]),
-                helper.make_tensor("signs", TensorProto.FLOAT, [1, 2], [-_factor(plan), _factor(plan)]),
                 helper.make_tensor("flat", TensorProto.INT64, [1], [-1]),
             ]
             nodes += [
                 helper.make_node("Greater", ["score", "zero"], ["positive"]),
                 helper.make_node("Cast", ["positive"], ["column"], to=TensorProto.INT64),
                 helper.make_node("Reshape", ["column", "flat"], ["index"]),
-                helper.make_node("Mul", ["score", "signs"], ["odds"]),
-                helper.make_node("Sigmoid", ["odds"], ["probabilities"]),
             ]
-            outputs.append(helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, [None, 2]))
+            if (factor := plan.probability_factor) is not None:
+                constants.append(helper.make_tensor("signs", TensorProto.FLOAT, [1, 2], [-factor, factor]))
+                nodes.append(helper.make_node("Mul", ["score", "signs"], ["odds"]))
+                nodes.append(helper.make_node("Sigmoid", ["odds"], ["probabilities"]))
+                chances = helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, [None, 2])
+                outputs.append(chances)
         else:
             nodes.append(helper.make_node("ArgMax", ["score"], ["index"], axis=1, keepdims=0))
         nodes.append(helper.make_node("Gather", ["labels", "index"], ["label"], axis=0))
@@ -98,11 +100,6 @@ def export_onnx(ensemble: Any, *, exact: bool = True) -> bytes:
     helper.set_model_props(model, _facts(plan))
     onnx.checker.check_model(model)
     return bytes(model.SerializeToString())
-
-
-def _factor(plan: Plan) -> float:
-    assert plan.probability_factor is not None
-    return plan.probability_factor
 
 
 def _labels(classes: tuple[Any, ...], kinds: Any) -> tuple[Any, list[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cardboost.losses import get_loss
+from cardboost.losses import MARGIN_LOSSES
 from cardboost.model.card_rows import MEANING, fit_notes, interval_rows, label_rows
 from cardboost.model.card_text import Points, bar, class_names, paragraph, wrapped
 from cardboost.model.ensemble import LOG_ODDS, Ensemble
@@ -17,7 +17,12 @@ _COLUMN = 28  # characters for intervals and labels, where a page has them
 _NARROWEST_LIST = 20  # of labels, for the sake of bars
 _LONGEST_BAR = 10  # characters on one side of the axis
 _SHORTEST_BAR = 3  # with less room than this there are no bars
-_PROBABILITY = {"logistic": "1 / (1 + exp(-score))", "exponential": "1 / (1 + exp(-2 score))"}
+_PROBABILITY = {
+    "logistic": "1 / (1 + exp(-score))",
+    "exponential": "1 / (1 + exp(-2 score))",
+    "squared_hinge": "(1 + score) / 2, within 0 and 1",
+}
+_STEEPNESS = LOG_ODDS | {"squared_hinge": 4.0}  # by which scores reach sure probabilities
 
 
 def render_card(
@@ -68,12 +73,14 @@ def _sections(
         "score of a class = intercept + the value of one line per feature of its section",
         *sheet.meanings(),
         "the class with the highest score is predicted; of equal scores, the first",
-        f"share of a class = {_PROBABILITY[ensemble.loss]}",
-        "probability of a class = its share divided by the sum of all shares",
     ]
-    reach = max(abs(end) for own in ensemble.ensembles for end in _range(own))
-    table = _probabilities(ensemble.loss, reach, width, "share")
-    blocks = [["How to read this card", *paragraph(sentences, width), "", *table]]
+    table: list[str] = []
+    if ensemble.loss in _PROBABILITY:
+        sentences.append(f"share of a class = {_PROBABILITY[ensemble.loss]}")
+        sentences.append("probability of a class = its share divided by the sum of all shares")
+        reach = max(abs(end) for own in ensemble.ensembles for end in _range(own))
+        table = ["", *_probabilities(ensemble.loss, reach, width, "share")]
+    blocks = [["How to read this card", *paragraph(sentences, width), *table]]
     per_class = [lines for lines in certificate_lines if not isinstance(lines, str)]
     for k, (name, own) in enumerate(zip(class_names(ensemble.classes), ensemble.ensembles, strict=True)):
         lowest, highest = sheet.span(own)
@@ -162,12 +169,14 @@ def _reading(ensemble: Ensemble, sheet: _Sheet, width: int) -> list[str]:
         "score = intercept + the value of one line per feature",
         *sheet.meanings(),
         f"score above 0 means class {positive}, otherwise class {negative}",
-        f"probability of {positive} = {_PROBABILITY[ensemble.loss]}",
-        f"scores run from {lowest} to {highest}" if ensemble.terms else f"every score is {lowest}",
     ]
-    reach = max(map(abs, _range(ensemble)))
-    table = _probabilities(ensemble.loss, reach, width, "probability")
-    return ["How to read this card", *paragraph(sentences, width), "", *table]
+    table: list[str] = []
+    if ensemble.loss in _PROBABILITY:
+        sentences.append(f"probability of {positive} = {_PROBABILITY[ensemble.loss]}")
+        reach = max(map(abs, _range(ensemble)))
+        table = ["", *_probabilities(ensemble.loss, reach, width, "probability")]
+    span = f"scores run from {lowest} to {highest}" if ensemble.terms else f"every score is {lowest}"
+    return ["How to read this card", *paragraph([*sentences, span], width), *table]
 
 
 def _range(ensemble: Ensemble) -> tuple[float, float]:
@@ -180,7 +189,7 @@ def _range(ensemble: Ensemble) -> tuple[float, float]:
 
 def _probabilities(loss: str, reach: float, width: int, name: str) -> list[str]:
     """Scores and what they mean, in two lines."""
-    factor = LOG_ODDS[loss]
+    factor = _STEEPNESS[loss]
     reach = min(reach * factor, 4.0)
     step_size = next(s for s in (0.05, 0.1, 0.2, 0.5, 1.0) if 4 * s >= reach) / factor
     count = min(4, (width - 13 - 7) // 14)  # scores on each side of 0, seven characters each
@@ -188,5 +197,5 @@ def _probabilities(loss: str, reach: float, width: int, name: str) -> list[str]:
     decimals = max(len(f"{score:.3f}".rstrip("0").split(".")[1]) for score in scores)
     return [
         "  score      " + "".join(f"{s:>+7.{decimals}f}" if s else f"{0:>7}" for s in scores),
-        f"  {name:<11}" + "".join(f"{100 * p:>6.1f}%" for p in get_loss(loss).probability(scores)),
+        f"  {name:<11}" + "".join(f"{100 * p:>6.1f}%" for p in MARGIN_LOSSES[loss].probability(scores)),
     ]

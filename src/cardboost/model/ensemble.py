@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.data.categories import Categories, Other
-from cardboost.losses import LOSSES, get_loss
+from cardboost.losses import LOSSES, MARGIN_LOSSES, RESIDUAL_LOSSES, Loss
 from cardboost.model import checks
 from cardboost.model.checks import MAX_FEATURES, fault
 from cardboost.model.columns import UsedColumns, read_columns
@@ -27,11 +27,13 @@ from cardboost.model.terms import Array, FlatSteps, StepFunction, Term, add_up
 __all__ = ["Ensemble", "StepFunction", "Term"]
 
 Kind = Literal["binary", "multiclass", "regression"]
-REGRESSION_LOSSES = frozenset({"squared"})
+REGRESSION_LOSSES = frozenset(RESIDUAL_LOSSES)
+CLASSIFICATION_LOSSES = frozenset(MARGIN_LOSSES)
+#: a loss of the user's own, which files do not hold: scores mean classes or numbers, never probabilities
+OWN_LOSS = "own"
 #: a score of f means log-odds of this times f
 LOG_ODDS = {"logistic": 1.0, "exponential": 2.0}
 MAX_POINTS = 2**20  # of a term
-CLASSIFICATION_LOSSES = frozenset(LOSSES) - REGRESSION_LOSSES
 
 
 class CategoriesByFeature(Mapping[int, Categories]):
@@ -61,8 +63,8 @@ class Ensemble:
     """A finished model: a binary classifier, or a regressor.
 
     A classifier has two ``classes``: a positive score means ``classes[1]``, any other (exactly 0 too)
-    ``classes[0]``. With loss "squared" it is a regressor: ``classes`` is None, and the score is what it
-    predicts.
+    ``classes[0]``. With loss "squared" or "absolute" it is a regressor: ``classes`` is None, and the score is
+    what it predicts. With loss "own" it is either of the two, and has no probabilities.
 
     ``categories`` has the labels of the features that have categorical terms; those of features without a
     term are left out.
@@ -81,7 +83,7 @@ class Ensemble:
     unit: float | None = None
 
     def __post_init__(self) -> None:
-        losses = sorted(CLASSIFICATION_LOSSES | REGRESSION_LOSSES)
+        losses = sorted(CLASSIFICATION_LOSSES | REGRESSION_LOSSES | {OWN_LOSS})
         if not isinstance(self.loss, str) or self.loss not in losses:
             raise fault("loss", f"{', '.join(map(repr, losses[:-1]))} or {losses[-1]!r}", self.loss)
         intercept = checks.number("intercept", self.intercept, "a finite number")
@@ -95,7 +97,7 @@ class Ensemble:
         used = {term.feature for term in terms}
         unit = None if self.unit is None else _check_unit(self.unit, terms)
         names = checks.feature_names(self.feature_names, n_features)
-        if self.loss in CLASSIFICATION_LOSSES:
+        if self.loss in CLASSIFICATION_LOSSES or (self.loss == OWN_LOSS and self.classes is not None):
             classes = checks.class_labels(self.classes, 2, 2, "two labels")
         elif self.classes is not None:
             raise fault("classes", f"none with {self.loss} loss", self.classes)
@@ -117,6 +119,11 @@ class Ensemble:
     @property
     def kind(self) -> Kind:
         return "regression" if self.classes is None else "binary"
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether scores mean probabilities: not those of a number, of the hinge, or of a user's own loss."""
+        return self.classes is not None and self.loss in LOSSES
 
     @property
     def n_terms(self) -> int:
@@ -176,10 +183,7 @@ class Ensemble:
         """Probabilities of the two classes: shape (rows, 2)."""
         if self.classes is None:
             raise ValueError("A regressor has no probabilities: predict gives its predictions.")
-        score = self.decision_function(X, threads)
-        loss = get_loss(self.loss)
-        # not 1 - p: small probabilities of the first class keep their digits
-        return np.column_stack([loss.probability(-score), loss.probability(score)])
+        return score_probabilities(self.loss, self.decision_function(X, threads))
 
     def predict(self, X: Any, threads: int = 1) -> NDArray[Any]:
         """The label of every row; of a regressor its number."""
@@ -233,6 +237,26 @@ class Ensemble:
     @cached_property
     def _labels(self) -> NDArray[Any]:
         return checks.label_array(self.classes or ())
+
+
+def model_loss(loss: Loss) -> str:
+    """What a model calls its loss: the name of one of ours, or "own"."""
+    known = MARGIN_LOSSES.get(loss.name) or RESIDUAL_LOSSES.get(loss.name)
+    return loss.name if type(loss) is type(known) else OWN_LOSS
+
+
+def loss_with_probabilities(loss: str) -> Loss:
+    """The loss of that name; a clear error for a loss of the user's own."""
+    if loss not in MARGIN_LOSSES:
+        raise ValueError("A model of a loss of one's own has no probabilities; take decision_function.")
+    return MARGIN_LOSSES[loss]
+
+
+def score_probabilities(loss: str, score: Array) -> Array:
+    """Probabilities of the two classes: shape (rows, 2)."""
+    own = loss_with_probabilities(loss)
+    # not 1 - p: small probabilities of the first class keep their digits
+    return np.column_stack([own.probability(-score), own.probability(score)])
 
 
 def _check_categories(given: Any, n_features: int) -> dict[int, Categories]:

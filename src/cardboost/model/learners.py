@@ -10,8 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.losses import get_loss
-from cardboost.model.ensemble import Ensemble
+from cardboost.model.ensemble import Ensemble, score_probabilities
 from cardboost.outputs import FittedLearner, count_rows
 
 Array = NDArray[np.float64]
@@ -84,9 +83,7 @@ class LearnerEnsemble:
 
     def predict_proba(self, X: Any, threads: int = 1) -> Array:
         """Probabilities of the two classes: shape (rows, 2)."""
-        score = self.decision_function(X, threads)
-        loss = get_loss(self.loss)
-        return np.column_stack([loss.probability(-score), loss.probability(score)])
+        return score_probabilities(self.loss, self.decision_function(X, threads))
 
     def predict(self, X: Any, threads: int = 1) -> NDArray[Any]:
         """The label of every row."""

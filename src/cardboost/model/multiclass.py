@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.data.categories import Categories
-from cardboost.losses import get_loss
 from cardboost.model import checks
 from cardboost.model.checks import fault
 from cardboost.model.columns import UsedColumns, read_columns
-from cardboost.model.ensemble import CategoriesByFeature, Ensemble, Kind
+from cardboost.model.ensemble import CategoriesByFeature, Ensemble, Kind, loss_with_probabilities
 from cardboost.model.terms import Array
 
 
@@ -127,12 +126,18 @@ class MulticlassEnsemble:
 
     def predict_proba(self, X: Any, threads: int = 1) -> Array:
         """Probabilities of each class against the rest, divided by their sum: shape (rows, classes)."""
-        share = get_loss(self.loss).probability(self.decision_function(X, threads))
+        return self.normalised(
+            loss_with_probabilities(self.loss).probability(self.decision_function(X, threads))
+        )
+
+    @staticmethod
+    def normalised(share: Array) -> Array:
+        """Shares (rows, classes) divided by their sum in every row; equal where all of them are 0."""
         total = np.zeros(len(share))
-        for k in range(len(self.classes)):  # in a fixed order: the same bits for a row in any table
+        for k in range(share.shape[1]):  # in a fixed order: the same bits for a row in any table
             total += share[:, k]
         share[total == 0] = 1.0
-        total[total == 0] = len(self.classes)
+        total[total == 0] = share.shape[1]
         return share / total[:, None]
 
     def predict(self, X: Any, threads: int = 1) -> NDArray[Any]:

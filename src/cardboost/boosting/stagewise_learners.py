@@ -1,0 +1,115 @@
+"""Boosting stage by stage over weak learners that are not, or not only, stumps.
+
+In every round a classifier is fitted to the row weights, or the best of a list is taken; it may be one that
+was taken before, and it may say the same of every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.boosting.column_generation import Trace
+from cardboost.boosting.learners import LearnerTask
+from cardboost.boosting.stagewise import Along, Boosting, Course, Move, Stages, StageSettings, refusal
+from cardboost.dictionary.learner_pool import Candidate, RoundPool
+from cardboost.dictionary.stumps import Stumps
+from cardboost.losses import Loss
+from cardboost.model.learners import LearnerEnsemble
+from cardboost.outputs import FittedLearner, count_rows
+from cardboost.risk import RiskPoint
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class StageLearners:
+    """``learners`` and ``weights``: of every round, in their order."""
+
+    ensemble: LearnerEnsemble
+    trace: Trace
+    learners: tuple[FittedLearner, ...]
+    weights: tuple[float, ...]
+
+    def scores(self, X: Any) -> Iterator[Array]:
+        """After every round."""
+        score = np.full(count_rows(X), self.ensemble.intercept)
+        for learner, weight in zip(self.learners, self.weights, strict=True):
+            score = score + weight * learner.scores(X)
+            yield score
+
+
+class LearnerStages(Stages):
+    """One learner a round. ``pool`` has a column for each of them."""
+
+    def __init__(self, task: LearnerTask, learning_rate: float, start: float) -> None:
+        self.task, self.risk, self.learning_rate, self.start = task, task.risk, learning_rate, start
+        self.pool = RoundPool(task.sign, task.risk.threads)
+
+    def first_margins(self) -> Array:
+        return self.start * self.task.sign.astype(np.float64)
+
+    def n_terms(self) -> int:
+        return len({identity(own) for own in self.pool.candidates})
+
+    def move(self, point: RiskPoint) -> Move | str:
+        found = self.task.source.best_columns(point, 1, self.pool, "gain")
+        if len(found) == 0 or not found.edges[0] > 0.0:
+            return "no edge"
+        (candidate,), edge = found.atoms, float(found.edges[0])
+        column = candidate.column.astype(np.float64)
+        lane = np.abs(self.risk.edge_rows(point)[0][:, 0])
+        wrong, total = int(lane[column < 0.0].sum()), int(lane.sum())
+        along = Along(column, edge, wrong, total, signs=bool((np.abs(column) == 1.0).all()))
+        made = along.step(point, self.learning_rate)
+        if isinstance(made, str):
+            return made
+        self.pool.append([candidate])
+        return made.of(len(self.pool.candidates) - 1)
+
+    def ensemble(self, course: Course) -> LearnerEnsemble:
+        """A learner that was taken more than once has the sum of its weights."""
+        total: dict[Any, float] = {}
+        last: dict[Any, Candidate] = {}
+        for column, weight in zip(course.columns, course.weights, strict=True):
+            candidate = self.pool.candidates[column]
+            key = identity(candidate)
+            total[key] = total.get(key, 0.0) + weight
+            last.setdefault(key, candidate)
+        pool = RoundPool(self.task.sign, self.risk.threads)
+        pool.append(list(last.values()))
+        return self.task.models.ensemble(pool, np.array(list(total.values())), course.start)
+
+
+def identity(candidate: Candidate) -> Any:
+    """Equal for the same stump and for the same fitted learner; learners that only agree here differ."""
+    own = candidate.learner
+    if isinstance(own, Stumps):
+        sides = int(own.polarity[0]), bool(own.missing_left[0])
+        return int(own.feature[0]), own.left[0].tobytes(), *sides
+    return id(own)
+
+
+def train_stagewise_learners(
+    dictionary: Any,
+    X: Any,
+    sign: NDArray[np.int8],
+    loss: Loss,
+    settings: StageSettings,
+    fit_intercept: bool,
+    threads: int,
+    **data: Any,
+) -> StageLearners:
+    """See :func:`cardboost.boosting.learners.train_learners` for the arguments."""
+    task = LearnerTask.make(dictionary, X, sign, loss, False, threads, **data)
+    start = loss.best_constant(task.risk.weights.share(sign > 0)) if fit_intercept else 0.0
+    stages = LearnerStages(task, settings.learning_rate, start)
+    course = Boosting(stages, settings, stages.ensemble, None).run()
+    if not course.columns:
+        raise ValueError(refusal(course.trace.status))
+    learners = tuple(task.models.fitted(stages.pool.candidates[j]) for j in course.columns)
+    return StageLearners(stages.ensemble(course), course.trace, learners, course.weights)

@@ -1,0 +1,269 @@
+"""Boosting stage by stage for classes: AdaBoost and its relatives, as scikit-learn's shell."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.boosting.resolve import resolve_dictionary
+from cardboost.boosting.stagewise import StageResult, StageSettings, train_stagewise
+from cardboost.boosting.stagewise_learners import train_stagewise_learners
+from cardboost.data.binning import apply_cuts
+from cardboost.data.table import Table
+from cardboost.estimators.base import Progress
+from cardboost.estimators.callbacks import Rounds, with_callbacks
+from cardboost.estimators.classes import ClassifierCards, ClassRows, plain
+from cardboost.estimators.validation import split_rows
+from cardboost.losses import Loss, stagewise_loss
+from cardboost.model.learners import LearnerEnsemble
+from cardboost.model.multiclass import MulticlassEnsemble
+from cardboost.threads import usable_threads
+from cardboost.validation import flag, number, whole
+
+Array = NDArray[np.float64]
+
+
+class StagewiseClassifier(ClassifierCards):
+    """Boosting stage by stage: in every round the best learner, and a weight for it alone.
+
+    With the exponential loss this is AdaBoost. The result is an ordinary ensemble of stumps, in which a stump
+    that was chosen in several rounds is one term. There is no certificate: without a price on weights the
+    only lower bound that the row weights give is 0 (docs/stagewise.md).
+
+    Parameters
+    ----------
+    loss : {"exponential", "logistic", "hinge", "squared_hinge"} or a Loss of your own
+    dictionary : "stumps", an estimator, a list of fitted learners, or several of these
+        As in :class:`CardBoostClassifier`.
+    max_iter : int
+        At most so many rounds.
+    learning_rate : float
+        By which every weight is multiplied.
+    validation_fraction : float or None
+        A share of the rows that is held out, and ends the rounds when its loss no longer falls. The model is
+        that of its best round. For stumps only.
+    fit_intercept : bool
+        Begin with the best constant score instead of 0.
+    max_bins : int
+        At most so many bins per feature (2 to 255), not counting the one for missing values.
+    class_weight : dict, "balanced" or None
+    categorical_features, monotonic_cst
+        As in :class:`CardBoostClassifier`.
+    random_state : int, RandomState or None
+        Decides which rows are held out, and what learners draw.
+    n_jobs : int or None
+        Threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. Results do not depend
+        on it.
+    verbose : int
+        1: a line per round.
+
+    Attributes
+    ----------
+    ensemble_ : Ensemble
+        The fitted model, immutable and independent of the training code.
+    trace_ : Trace
+        One record per round: terms, objective, edge, error, weight, seconds; ``status`` says why it ended.
+    n_iter_ : int
+        Rounds of the model.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from cardboost import StagewiseClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> model = StagewiseClassifier(max_iter=50).fit(X, y)
+    >>> model.n_iter_
+    50
+    >>> bool(model.score(X, y) > 0.98)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        loss: str | Loss = "exponential",
+        dictionary: Any = "stumps",
+        max_iter: int = 100,
+        learning_rate: float = 1.0,
+        validation_fraction: float | None = None,
+        random_state: Any = None,
+        max_bins: int = 255,
+        fit_intercept: bool = False,
+        class_weight: Any = None,
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.dictionary = dictionary
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.max_bins = max_bins
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> StagewiseClassifier:
+        """Train on a table of numbers and categories, with missing values, and two classes or more."""
+        return self._fit(X, y, sample_weight)
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        callback: Progress | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> StagewiseClassifier:
+        """``callback`` sees every round and ends the fit by returning true; so does ``stopped``."""
+        loss = self._loss = stagewise_loss(self.loss, of_residual=False)
+        settings = stage_settings(self, time.perf_counter(), stopped)
+        start = flag("fit_intercept", self.fit_intercept)
+        if resolve_dictionary(self.dictionary) != ("stumps",):
+            return self._fit_learners(X, y, sample_weight, loss, settings, start, callback)
+        table = self._read_for_fit(X)
+        classes, rows = self._class_rows(table, y, sample_weight)
+        held = None
+        if self.validation_fraction is not None:
+            kept, aside = split_rows(
+                self.validation_fraction, rows.codes, rows.table.n_rows, self.random_state
+            )
+            rows, held = rows.take(kept), rows.take(aside)
+        rounds = Rounds(self, X, y)
+        results = self._train(rows, held, classes, loss, settings, start, rounds, callback)
+        self._remember_stages(table, classes, results)
+        if held is not None:
+            self.validation_losses_ = [result.held_out for result in results]
+        rounds.end()
+        return self
+
+    def _train(
+        self,
+        rows: ClassRows,
+        held: ClassRows | None,
+        classes: NDArray[Any],
+        loss: Loss,
+        settings: StageSettings,
+        start: bool,
+        rounds: Rounds,
+        callback: Progress | None,
+    ) -> list[StageResult]:
+        fitted = self._reconstruction(rows.table, classes) if len(classes) == 2 else None
+        results = []
+        for label, task in self._tasks(rows, classes, loss, usable_threads(self.n_jobs), held=held):
+            after = self._after_round(rounds, callback, fitted, label)
+            results.append(train_stagewise(task, replace(settings, callback=after), start))
+        return results
+
+    def _fit_learners(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        loss: Loss,
+        settings: StageSettings,
+        start: bool,
+        callback: Progress | None,
+    ) -> StagewiseClassifier:
+        """The same with weak learners that are not, or not only, stumps."""
+        for name in ("monotonic_cst", "validation_fraction"):
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name} is for stumps only; with other learners leave it at None.")
+        given = self._learner_rows(X, y, sample_weight)
+        rounds = Rounds(self, X, y)
+        own = replace(settings, callback=self._after_round(rounds, callback, None))
+        result = train_stagewise_learners(
+            self.dictionary, given.X, given.sign, loss, own, start, usable_threads(self.n_jobs), **given.data
+        )
+        self.classes_ = given.classes
+        self.n_features_in_ = given.data["n_features"]
+        names = given.data["feature_names"]
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._learners = result
+        self.ensemble_: Any = result.ensemble
+        self.trace_: Any = result.trace
+        self.n_iter_ = len(result.weights)
+        rounds.end()
+        return self
+
+    def _remember_stages(self, table: Table, classes: NDArray[Any], results: Sequence[StageResult]) -> None:
+        """The fitted attributes: one result for two classes, else one for every class."""
+        self.classes_ = classes
+        self._remember_features(table)
+        self._stage_paths = tuple(result.path for result in results)
+        self.n_iter_ = max(len(path) for path in self._stage_paths)
+        if len(classes) == 2:
+            self.ensemble_, self.trace_ = results[0].ensemble, results[0].trace
+        else:
+            labels = tuple(plain(label) for label in classes)
+            self.ensemble_ = MulticlassEnsemble(labels, tuple(result.ensemble for result in results))
+            self.trace_ = [result.trace for result in results]
+
+    # ------------------------------------------------------------------------------------ prediction
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, in the order of ``classes_``; refused where the loss has none."""
+        return self._chances(self.decision_function(X))
+
+    def staged_decision_function(self, X: Any) -> Iterator[Array]:
+        """The scores after every round."""
+        rows = self._rows(X)
+        last = self.n_iter_ - 1
+        for k, score in enumerate(self._staged_scores(rows)):
+            yield self.ensemble_.decision_function(rows, usable_threads(self.n_jobs)) if k == last else score
+
+    def staged_predict_proba(self, X: Any) -> Iterator[Array]:
+        for score in self.staged_decision_function(X):
+            yield self._chances(score)
+
+    def _staged_scores(self, rows: Any) -> Iterator[Array]:
+        if isinstance(self.ensemble_, LearnerEnsemble):
+            yield from self._learners.scores(rows)
+            return
+        paths = [
+            path.scores(binned(rows, path.frame, usable_threads(self.n_jobs))) for path in self._stage_paths
+        ]
+        if len(paths) == 1:
+            yield from paths[0]
+            return
+        latest = [next(path) for path in paths]
+        yield np.column_stack(latest)
+        for _ in range(1, self.n_iter_):
+            latest = [next(path, score) for path, score in zip(paths, latest, strict=True)]
+            yield np.column_stack(latest)
+
+    def _chances(self, score: Array) -> Array:
+        """Probabilities at these scores, those of more than two classes divided by their sum."""
+        if score.ndim == 1:
+            return np.column_stack([self._loss.probability(-score), self._loss.probability(score)])
+        return MulticlassEnsemble.normalised(self._loss.probability(score))
+
+
+def stage_settings(model: Any, started: float, stopped: Callable[[], bool]) -> StageSettings:
+    """The arguments that both estimators have, checked."""
+    return StageSettings(
+        whole("max_iter", model.max_iter, 1),
+        number("learning_rate", model.learning_rate, 0.0, strict=True),
+        started,
+        stopped=stopped,
+    )
+
+
+def binned(table: Table, frame: Any, threads: int) -> NDArray[np.uint8]:
+    """A table under the cuts and categories of a model."""
+    return apply_cuts(table, frame.cuts, threads, frame.categories)

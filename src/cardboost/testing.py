@@ -1,0 +1,145 @@
+"""Laws for what users add: :func:`check_loss` says whether a loss of one's own can be trained on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cardboost.losses import Array, Loss
+from cardboost.losses.evaluation import EvaluationLoss
+
+__all__ = ["check_loss"]
+
+_POINTS = np.linspace(-6.0, 6.0, 241) + 0.0123  # 0 and 1, where losses like to bend, are not among them
+_STEP = 1e-6
+_AWAY = 1e-4  # from a kink, within which differences mean nothing
+_SLACK = 1e-9
+
+
+def check_loss(loss: Loss) -> None:
+    """Check every law that training relies on; an AssertionError says which one does not hold, and where.
+
+    * ``rows``, ``derivative``, ``curvature`` and ``conjugate`` take arrays and keep their shape.
+    * The derivative is that of finite differences, away from ``kinks``; so is the curvature.
+    * The loss is convex and never negative.
+    * Fenchel-Young: ``rows(z) + conjugate(v) + v z >= 0``, with equality at ``v = -derivative(z)``.
+    * A loss of the margin never rises, and divided by ``rows(0)`` it is at least 1 wherever z <= 0, at least
+      the number of errors.
+    * A loss of the residual is least at 0.
+    * ``probability``, where there is one, never falls, is 1/2 at 0, and with its opposite adds up to 1.
+    """
+    if not isinstance(loss, Loss):
+        raise AssertionError(f"a loss must be an instance of cardboost.losses.Loss; found {loss!r}.")
+    if not isinstance(getattr(loss, "name", None), str) or not loss.name:
+        raise AssertionError("a loss needs a name: a text that is not empty.")
+    if isinstance(loss, EvaluationLoss):
+        raise AssertionError(loss.refusal())
+    z = _POINTS[
+        np.all([np.abs(_POINTS - kink) > _AWAY for kink in loss.kinks] or [_POINTS == _POINTS], axis=0)
+    ]
+    _shapes(loss)
+    _convex(loss)
+    _derivatives(loss, z)
+    _conjugate(loss, z)
+    (_residual if loss.of_residual else _margin)(loss)
+    if not loss.of_residual:
+        _probability(loss)
+
+
+def _shapes(loss: Loss) -> None:
+    for name in ("rows", "derivative", "curvature", "conjugate"):
+        for given in (np.array([0.25, 0.5, 0.75]), np.full((2, 3), 0.5), 0.5):
+            found = np.asarray(getattr(loss, name)(given))
+            _hold(
+                found.shape == np.shape(given),
+                f"{loss.name}: {name} of shape {np.shape(given)} has shape {found.shape}.",
+            )
+            finite = np.isfinite(found) if name != "conjugate" else ~np.isnan(found)
+            _hold(bool(np.all(finite)), f"{loss.name}: {name} at 0.25 to 0.75 is not finite.")
+
+
+def _derivatives(loss: Loss, z: Array) -> None:
+    slope = (loss.rows(z + _STEP) - loss.rows(z - _STEP)) / (2 * _STEP)
+    _near(loss, "derivative", "finite differences of rows", z, loss.derivative(z), slope, 1e-6)
+    bend = (loss.derivative(z + _STEP) - loss.derivative(z - _STEP)) / (2 * _STEP)
+    calm = np.abs(loss.curvature(z + _AWAY) - loss.curvature(z - _AWAY)) <= 0.1 * (1 + np.abs(bend))
+    found = loss.curvature(z)
+    _near(loss, "curvature", "finite differences of derivative", z[calm], found[calm], bend[calm], 1e-5)
+
+
+def _convex(loss: Loss) -> None:
+    rows = loss.rows(_POINTS)
+    _first(loss, _POINTS, rows >= 0.0, "rows is below 0")
+    between = loss.rows(0.5 * (_POINTS[:-2] + _POINTS[2:]))
+    chord = 0.5 * (rows[:-2] + rows[2:])
+    _first(
+        loss,
+        _POINTS[1:-1],
+        between <= chord + _SLACK * (1.0 + chord),
+        "rows is not convex: it is above a chord",
+    )
+    rising = np.diff(loss.derivative(_POINTS)) >= -_SLACK
+    _first(loss, _POINTS[1:], rising, "rows is not convex: its derivative falls")
+    _first(loss, _POINTS, loss.curvature(_POINTS) >= 0.0, "curvature is below 0")
+
+
+def _conjugate(loss: Loss, z: Array) -> None:
+    own = -loss.derivative(z)
+    room = _SLACK * (1.0 + np.abs(own * z) + loss.rows(z))
+    left = loss.rows(z) + loss.conjugate(own) + own * z
+    _first(loss, z, np.abs(left) <= room, "Fenchel-Young is no equality at v = -derivative(z)")
+    for v in np.unique(np.concatenate([own, np.linspace(-2.0, 2.0, 17)])):
+        value = float(loss.conjugate(v))
+        _hold(not np.isnan(value), f"{loss.name}: the conjugate at v = {v:g} is NaN.")
+        room = _SLACK * (1.0 + np.abs(v * z) + loss.rows(z))
+        holds = loss.rows(z) + value + v * z >= -room
+        _first(loss, z, holds, f"Fenchel-Young does not hold for v = {v:g}: rows(z) + conjugate(v) + v z < 0")
+
+
+def _margin(loss: Loss) -> None:
+    _first(loss, _POINTS, loss.derivative(_POINTS) <= 0.0, "rows rises: a loss of the margin may only fall")
+    at_zero = float(loss.rows(0.0))
+    _hold(at_zero > 0.0, f"{loss.name}: rows(0) is {at_zero:g}: a margin of 0 must cost something.")
+    _hold(
+        float(loss.derivative(0.0)) < 0.0,
+        f"{loss.name}: derivative(0) is not below 0, so that a row with no margin asks for nothing.",
+    )
+    wrong = _POINTS[_POINTS <= 0.0]
+    bound = loss.rows(wrong) * loss.surrogate_factor >= 1.0 - _SLACK
+    _first(loss, wrong, bound, "rows(z) / rows(0) is below 1: no bound on the number of errors")
+
+
+def _residual(loss: Loss) -> None:
+    _first(loss, _POINTS, loss.rows(_POINTS) >= loss.rows(0.0) - _SLACK, "rows is below rows(0)")
+    signs = loss.derivative(_POINTS) * _POINTS >= 0.0
+    _first(loss, _POINTS, signs, "the derivative points away from 0")
+
+
+def _probability(loss: Loss) -> None:
+    try:
+        p = loss.probability(_POINTS)
+    except ValueError:
+        return  # it has none, and says so
+    _first(loss, _POINTS, (p >= 0.0) & (p <= 1.0), "probability is outside 0 and 1")
+    _first(loss, _POINTS[1:], np.diff(p) >= -_SLACK, "probability falls as the score rises")
+    _hold(abs(float(loss.probability(0.0)) - 0.5) <= _SLACK, f"{loss.name}: probability(0) is not 1/2.")
+    both = np.abs(p + loss.probability(-_POINTS) - 1.0) <= _SLACK
+    _first(loss, _POINTS, both, "the probabilities of f and -f do not add up to 1")
+
+
+def _near(loss: Loss, what: str, other: str, z: Array, found: Array, expected: Array, rel: float) -> None:
+    holds = np.abs(found - expected) <= rel * (1.0 + np.abs(expected) + np.abs(loss.rows(z)))
+    if not holds.all():
+        k = int(np.argmin(holds))
+        raise AssertionError(
+            f"{loss.name}: {what} at {z[k]:g} is {found[k]:g}, but {other} give {expected[k]:g}."
+        )
+
+
+def _first(loss: Loss, z: Array, holds: np.ndarray, fault: str) -> None:
+    if not np.all(holds):
+        raise AssertionError(f"{loss.name}: {fault} (at {z[int(np.argmin(holds))]:g}).")
+
+
+def _hold(fact: bool, message: str) -> None:
+    if not fact:
+        raise AssertionError(message)
