@@ -123,6 +123,20 @@ double logistic_block(const double* f, const double* y, const double* s, int64_t
     return sum;
 }
 
+CARDBOOST_CLONES
+double entropy_block(const double* pull, const double* s, double theta, int64_t n) {
+    double value[kFew];
+    for (int64_t i = 0; i < n; ++i) {
+        double v = std::fabs(pull[i]) / s[i];
+        v = theta * (v > 1.0 ? 1.0 : v);
+        const double rest = 1.0 - v;
+        value[i] = -s[i] * (v * log_one_minus(rest) + rest * log_one_minus(v));
+    }
+    double sum = 0.0;
+    for (int64_t i = 0; i < n; ++i) sum += value[i];
+    return sum;
+}
+
 double squared_block(const double* f, const double* y, const double* s, int64_t n, double* pull, double* curvature) {
     double sum = 0.0;
     for (int64_t i = 0; i < n; ++i) {
@@ -254,6 +268,12 @@ double logistic_rows(const double* f, const double* y, const double* s, int64_t 
     double sum = 0.0;
     for (int64_t b = 0; b < rows; b += kFew)
         sum += logistic_block(f + b, y + b, s + b, std::min(kFew, rows - b), pull + b, curvature + b);
+    return sum;
+}
+
+double logistic_dual(const double* pull, const double* s, int64_t rows, double theta) {
+    double sum = 0.0;
+    for (int64_t b = 0; b < rows; b += kFew) sum += entropy_block(pull + b, s + b, theta, std::min(kFew, rows - b));
     return sum;
 }
 

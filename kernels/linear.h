@@ -16,6 +16,9 @@ struct LinearColumns {
 // pull = -(derivative by f) and curvature, row by row.
 double logistic_rows(const double* f, const double* y, const double* s, int64_t rows, double* pull, double* curvature);
 
+// sum of s times the entropy of v = theta |pull| / s, with v at most 1: the dual value of the logistic loss.
+double logistic_dual(const double* pull, const double* s, int64_t rows, double theta);
+
 // Scores x coef + intercept of a row-major matrix, the loss at them (logistic, or half the squared residual) and the
 // gradient's sums of pull times row, all in one pass. Returns the loss.
 double rows_pass(const double* x, int64_t rows, int64_t columns, const double* coef, double intercept, bool squared,

@@ -720,6 +720,13 @@ auto py_logistic_rows(In<double, 1> f, In<double, 1> y, In<double, 1> s, InOut<d
     return logistic_rows(f.data(), y.data(), s.data(), static_cast<int64_t>(rows), pull.data(), curvature.data());
 }
 
+auto py_logistic_dual(In<double, 1> pull, In<double, 1> s, double theta) {
+    require(pull.shape(0) == s.shape(0), "logistic_dual: arrays differ in length");
+    require(theta >= 0.0 && theta <= 1.0, "logistic_dual: theta must be between 0 and 1");
+    nb::gil_scoped_release release;
+    return logistic_dual(pull.data(), s.data(), static_cast<int64_t>(s.shape(0)), theta);
+}
+
 auto py_rows_pass(In<double, 2> x, In<double, 1> coef, double intercept, bool squared, In<double, 1> y,
                   In<double, 1> s, InOut<double, 2> out, int threads) {
     const size_t rows = x.shape(0), columns = x.shape(1);
@@ -899,6 +906,7 @@ NB_MODULE(_kernels, m) {
     m.def("predict_steps", &py_predict_steps, "columns"_a, "rows"_a, "cuts"_a, "offsets"_a, "levels"_a, "missing"_a,
           "base"_a, "with_contributions"_a, "threads"_a);
     m.def("logistic_rows", &py_logistic_rows, "f"_a, "y"_a, "s"_a, "pull"_a.noconvert(), "curvature"_a.noconvert());
+    m.def("logistic_dual", &py_logistic_dual, "pull"_a, "s"_a, "theta"_a);
     m.def("rows_pass", &py_rows_pass, "x"_a, "coef"_a, "intercept"_a, "squared"_a, "y"_a, "s"_a, "out"_a.noconvert(),
           "threads"_a);
     m.def("column_sums_dense", &py_column_sums_dense, "x"_a, "which"_a, "pull"_a, "threads"_a);

@@ -5,18 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["CardBoostClassifier", "CardBoostRegressor", "SoftMarginClassifier", "__version__", "load_model"]
+__all__ = [
+    "CardBoostClassifier",
+    "CardBoostRegressor",
+    "SoftMarginClassifier",
+    "SparseLinearRegression",
+    "SparseLogisticRegression",
+    "__version__",
+    "load_model",
+]
 
 if TYPE_CHECKING:
     from cardboost.estimators.classifier import CardBoostClassifier
     from cardboost.estimators.regressor import CardBoostRegressor
     from cardboost.estimators.soft_margin import SoftMarginClassifier
+    from cardboost.linear.logistic import SparseLogisticRegression
+    from cardboost.linear.regression import SparseLinearRegression
     from cardboost.model.io import load_model
 
 _HOME = {
     "CardBoostClassifier": "cardboost.estimators.classifier",
     "CardBoostRegressor": "cardboost.estimators.regressor",
     "SoftMarginClassifier": "cardboost.estimators.soft_margin",
+    "SparseLinearRegression": "cardboost.linear.regression",
+    "SparseLogisticRegression": "cardboost.linear.logistic",
     "load_model": "cardboost.model.io",
 }
 

@@ -49,7 +49,7 @@ def gradient(
     z = np.append(np.zeros(problem.design.columns), null[0]) if coef is None else np.append(coef, b)
     smooth = (0.25 if problem.curved else 1.0) * largest_eigenvalue(problem)
     smooth = smooth if smooth > 0.0 else 1.0
-    best, status, steps = 0.0 if problem.curved else -np.inf, "iteration limit", 0
+    status, steps = "iteration limit", 0
     point, momentum = z, 1.0
     objective = np.inf
     while True:
@@ -78,14 +78,13 @@ def gradient(
             point = after
         z, objective = after, now
         if steps % 10 == 0 or steps >= max_iter:
-            z, objective, bound = _proof(problem, z)
-            best = max(best, bound)
-            if problem.close(objective, best, tol, null[1]):
+            z[-1], objective, lower = problem.certified(z[:-1], float(z[-1]))
+            if problem.close(objective, lower, tol, null[1]):
                 status = "optimal"
                 break
             if steps >= max_iter:
                 break
-    return Fit(z[:-1], float(z[-1]), objective, best, steps, status)
+    return Fit(z[:-1], float(z[-1]), objective, lower, steps, status)
 
 
 def _proximal(problem: LinearProblem, z: Array, slope: Array, smooth: float) -> Array:
@@ -94,10 +93,3 @@ def _proximal(problem: LinearProblem, z: Array, slope: Array, smooth: float) -> 
     shrunk = np.sign(own) * np.maximum(np.abs(own) - problem.l1 / smooth, 0.0)
     return np.append(shrunk / (1.0 + problem.l2 / smooth), step[-1])
 
-
-def _proof(problem: LinearProblem, z: Array) -> tuple[Array, float, float]:
-    """These coefficients with the best intercept, their objective and their bound."""
-    f, b, at = problem.balance(problem.scores(z[:-1], float(z[-1])), float(z[-1]))
-    pull = problem.balanced_pull(at.pull)
-    bound = problem.dual(pull, problem.design.sums(pull))
-    return np.append(z[:-1], b), at.loss + problem.penalty(z[:-1]), bound

@@ -18,7 +18,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
 from cardboost import _kernels
 from cardboost.linear.design import Design
@@ -141,12 +140,20 @@ class LinearProblem:
         """The lower bound of a balanced ``pull`` whose products with all columns are ``sums``."""
         size = np.abs(sums)
         if self.l1 == 0.0 and self.l2 == 0.0:
-            return self.conjugate(pull, 1.0) - float(self.box() @ size)
-        if self.l2 > 0.0:
+            bound = self.conjugate(pull, 1.0) - float(self.box() @ size)
+        elif self.l2 > 0.0:
             over = np.maximum(size - self.l1, 0.0)
-            return self.conjugate(pull, 1.0) - float(over @ over) / (2.0 * self.l2)
-        largest = float(size.max(initial=0.0))
-        return self.conjugate(pull, self.l1 / largest if largest > 0.0 else np.inf)
+            bound = self.conjugate(pull, 1.0) - float(over @ over) / (2.0 * self.l2)
+        else:
+            largest = float(size.max(initial=0.0))
+            bound = self.conjugate(pull, self.l1 / largest if largest > 0.0 else np.inf)
+        return max(0.0, bound)  # no loss is negative
+
+    def certified(self, coef: Array, b: float) -> tuple[float, float, float]:
+        """The best intercept for these coefficients, their objective and the bound at that point."""
+        _, b, at = self.balance(self.scores(coef, b), b)
+        pull = self.balanced_pull(at.pull)
+        return b, at.loss + self.penalty(coef), self.dual(pull, self.design.sums(pull))
 
     def conjugate(self, pull: Array, most: float) -> float:
         """sum -s loss*(-u / s) at u = theta pull for the best theta of at most ``most`` (logistic: 1)."""
@@ -155,8 +162,7 @@ class LinearProblem:
             best = along / square if square > 0.0 else 0.0
             theta = 1.0 if most == 1.0 else float(np.clip(best, -most, most))
             return theta * along - 0.5 * theta * theta * square
-        v = min(1.0, most) * np.minimum(np.abs(pull) / self.s, 1.0)
-        return -float(self.s @ (xlogy(v, v) + xlogy(1.0 - v, 1.0 - v)))
+        return _kernels.logistic_dual(pull, self.s, min(1.0, most))
 
     def box(self) -> Array:
         """How far coefficients may go that nothing else limits."""

@@ -51,22 +51,21 @@ class ProximalSolver:
         """The optimum for this price, to a relative gap of ``tol``."""
         problem, state = self.problem.priced(l1), self.state
         alive = np.ones(problem.design.columns, dtype=bool)
-        best, steps, status, stuck, wanted = -np.inf, 0, "iteration limit", 0, 0
+        steps, status, stuck, wanted = 0, "iteration limit", 0, 0
         last = np.inf
         while True:
             look = self._look(problem)
-            best = max(best, look.bound)
-            if problem.close(look.objective, best, tol, self.null):
+            if problem.close(look.objective, look.bound, tol, self.null):
                 status = "optimal"
                 break
             if steps >= max_iter:
                 break
-            stuck = stuck + 1 if look.objective - best >= 0.9 * last else 0
-            last = look.objective - best
+            gap = look.objective - look.bound
+            stuck, last = stuck + 1 if gap >= 0.9 * last else 0, gap
             if stuck >= 4:
                 status = "precision"
                 break
-            self._screen(problem, look, best, alive)
+            self._screen(problem, look, alive)
             used = np.flatnonzero(state.coef)
             wanted = max(wanted, 2 * len(used), min(_FIRST, len(alive)))
             which = self._choose(look.sums, l1, used, wanted, alive)
@@ -78,7 +77,7 @@ class ProximalSolver:
             state.f, state.b, state.at = problem.balance(state.f, state.b)
             self.sums = None
         self.l1 = l1
-        return Fit(state.coef.copy(), state.b, look.objective, best, steps, status)
+        return Fit(state.coef.copy(), state.b, look.objective, look.bound, steps, status)
 
     def _look(self, problem: LinearProblem) -> _Look:
         state = self.state
@@ -102,7 +101,7 @@ class ProximalSolver:
         top = np.argpartition(-size, wanted - 1)[:wanted]
         return np.sort(top)
 
-    def _screen(self, problem: LinearProblem, look: _Look, best: float, alive: Array) -> None:
+    def _screen(self, problem: LinearProblem, look: _Look, alive: NDArray[np.bool_]) -> None:
         """Leave out columns that no optimum uses: the optimal pull is close to this one, by the gap.
 
         The dual is strongly concave: |u - u*|^2 <= 2 gap max(s) / m with m = 4 for the logistic loss and 1
