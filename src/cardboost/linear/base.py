@@ -24,7 +24,6 @@ from cardboost.linear.proximal import ProximalSolver, largest_price
 from cardboost.linear.proximal import path as solve_path
 from cardboost.model.io import save
 from cardboost.model.linear import LinearModel
-from cardboost.threads import usable_threads
 from cardboost.validation import flag, number, whole
 
 Array = NDArray[np.float64]
@@ -166,21 +165,10 @@ class LinearEstimator(BaseEstimator):
         raise NotImplementedError
 
 
-def shares(sample_weight: Any, n_rows: int, factor: Array | None = None) -> tuple[NDArray[np.intp] | None, Array]:
-    """Rows of positive weight (None: all) and their weights, which sum to 1."""
+def raw_weights(sample_weight: Any, n_rows: int) -> Array:
+    """One weight of at least 0 per row, at most 1."""
     raw = sample_weights(sample_weight, n_rows)
-    weight = np.ones(n_rows) if raw is None else raw / raw.max()
-    if factor is not None:
-        weight = weight * (factor / factor.max())
-    keep = None if (weight > 0.0).all() else np.flatnonzero(weight > 0.0)
-    weight = weight if keep is None else weight[keep]
-    return keep, weight / weight.sum()
-
-
-def design_of(X: Any, keep: NDArray[np.intp] | None, n_jobs: int | None) -> Design:
-    if keep is not None:
-        X = (X.tocsr() if hasattr(X, "tocsr") else X)[keep]
-    return Design(X, usable_threads(n_jobs))
+    return np.ones(n_rows) if raw is None else raw / raw.max()
 
 
 @contextmanager

@@ -17,15 +17,16 @@ from cardboost.linear.base import (
     LinearPath,
     SeparableDataWarning,
     blas_threads,
-    design_of,
-    shares,
+    raw_weights,
 )
 from cardboost.linear.certificate import LinearCertificate
 from cardboost.linear.design import Design
 from cardboost.linear.problem import BOX, LinearProblem
+from cardboost.linear.rows import fitted_rows
 from cardboost.linear.softmax import SoftmaxProblem, solve_softmax
 from cardboost.linear.subset import best_subset
 from cardboost.model.linear import LinearModel, LinearScore, probabilities
+from cardboost.threads import usable_threads
 from cardboost.validation import whole
 
 Array = NDArray[np.float64]
@@ -38,7 +39,6 @@ _CERTAIN = 20.0  # a score at which a probability is 0 or 1 to eight digits
 class _ClassRows:
     """The rows of a fit: those of positive weight, with the codes of their classes."""
 
-    X: Any  # as it was read, before rows were left out
     design: Design
     codes: NDArray[np.intp]
     s: Array
@@ -126,6 +126,11 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.max_features is None
+        return tags
+
     # ------------------------------------------------------------------------------------ fitting
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -141,7 +146,7 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
             before = None
         self.classes_ = rows.classes
         if self.max_features is not None and whole("max_features", self.max_features, 0) < rows.design.columns:
-            self._fit_subset(rows, X, scores)
+            self._fit_subset(rows, scores)
         elif scores > 1 and self.multi_class == "multinomial":
             self._fit_softmax(rows, before)
         else:
@@ -165,9 +170,10 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         if self.class_weight is not None:
             some = np.arange(n_rows) if raw is None else np.flatnonzero(raw > 0.0)
             factors = class_factors(self.class_weight, classes, codes[some], None if raw is None else raw[some])
-        keep, s = shares(raw, n_rows, None if factors is None else factors[codes])
-        codes = codes if keep is None else codes[keep]
-        return _ClassRows(X, design_of(X, keep, self.n_jobs), codes, s, classes, factors)
+        weight = raw_weights(raw, n_rows)
+        weight = weight if factors is None else weight * (factors / factors.max())[codes]
+        rows = fitted_rows(X, codes, weight, usable_threads(self.n_jobs))
+        return _ClassRows(rows.design, rows.y, rows.s, classes, factors)
 
     def _prices(self) -> tuple[float, float, bool]:
         return float(self.l1), float(self.l2), bool(self.fit_intercept)
@@ -216,9 +222,10 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
             target=target, box=BOX if self.l1 == 0 == self.l2 else None,
         )  # fmt: skip
 
-    def _fit_subset(self, rows: _ClassRows, X: Any, scores: int) -> None:
+    def _fit_subset(self, rows: _ClassRows, scores: int) -> None:
         if rows.design.sparse:
-            raise ValueError("max_features needs a dense X: the exact search stores every column.")
+            raise TypeError("Sparse data is not supported with max_features: the exact search stores "
+                "every column.")
         if scores > 1 and self.multi_class == "multinomial":
             raise ValueError("max_features is for two classes, or for multi_class='ovr'.")
         found = [

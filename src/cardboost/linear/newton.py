@@ -24,6 +24,7 @@ LARGEST_FACTOR = 2500  # columns whose X' W X is factorised; with more its diago
 _CHEAP = 2e8  # rows times columns squared: a new matrix for every step
 _PAIRS = 10
 _SAMPLE = 20  # rows per column that the first matrix is made of
+_SINGULAR = 1e-6  # a smaller pivot, with all columns of length 1, is none
 _FAST = 0.7  # by which a step shrinks the gradient, in its own norm
 SEPARATED = 1e-8  # share of the loss without features at which separated rows are left alone
 
@@ -80,14 +81,15 @@ class _Metric:
         diagonal[diagonal <= 0.0] = 1.0
         self.scale = 1.0 / np.sqrt(diagonal)
         h *= self.scale[:, None] * self.scale
-        ridge = 1e-14
-        while True:  # a singular matrix is made regular, no more than it takes
-            h[np.arange(len(h)), np.arange(len(h))] = 1.0 + ridge
-            try:
-                self.factor = cho_factor(h, lower=True, check_finite=False)
-                break
-            except np.linalg.LinAlgError:
-                ridge *= 100.0
+        try:
+            self.factor = cho_factor(h, lower=True, check_finite=False)
+            if np.diagonal(self.factor[0]).min() > _SINGULAR:
+                return
+        except np.linalg.LinAlgError:
+            pass
+        values, vectors = np.linalg.eigh(h)  # of many solutions of a singular system the shortest
+        held = values > _SINGULAR**2 * values[-1]
+        self.factor = vectors[:, held] / np.sqrt(values[held])
 
     def solve(self, g: Array) -> Array:
         """The step against this gradient's direction: two loops over the pairs around the matrix."""
@@ -98,6 +100,8 @@ class _Metric:
             q -= share * change
         if self.factor is None:
             q /= self.diagonal
+        elif isinstance(self.factor, np.ndarray):
+            q = self.scale * (self.factor @ (self.factor.T @ (self.scale * q)))
         else:
             q = self.scale * cho_solve(self.factor, self.scale * q, check_finite=False)
         for (step, change, product), share in zip(self.pairs, reversed(shares), strict=True):
@@ -125,7 +129,7 @@ def newton(problem: LinearProblem, tol: float, max_iter: int, coef: Array | None
     last = np.inf
     done = False
     while True:
-        if last <= 1e4 * tol * point.objective or steps % 5 == 0 or steps >= max_iter:
+        if not tall or last <= 1e4 * tol * point.objective or steps % 5 == 0 or steps >= max_iter:
             point, bound, done = _proof(problem, point, tol, null[1])
         if done:
             status = "optimal"
@@ -164,6 +168,8 @@ def newton(problem: LinearProblem, tol: float, max_iter: int, coef: Array | None
     coef, b, objective = point.z[:-1], float(point.z[-1]), point.objective
     if status != "optimal":
         b, objective, bound = problem.certified(coef, b)
+        if status == "precision" and problem.close(objective, bound, tol, null[1]):
+            status = "optimal"
     return Fit(coef, b, objective, bound, steps, status)
 
 

@@ -11,10 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from cardboost.estimators.validation import real_targets
 from cardboost.linear.absolute import AbsoluteProblem, least_absolute
-from cardboost.linear.base import LinearEstimator, LinearPath, blas_threads, design_of, shares
+from cardboost.linear.base import LinearEstimator, LinearPath, blas_threads, raw_weights
 from cardboost.linear.certificate import LinearCertificate
 from cardboost.linear.problem import BOX, LinearProblem
+from cardboost.linear.rows import FittedRows, fitted_rows
 from cardboost.model.linear import LinearModel, LinearScore
+from cardboost.threads import usable_threads
 
 Array = NDArray[np.float64]
 
@@ -90,16 +92,17 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
         if self.loss == "absolute" and self.solver != "auto":
             raise ValueError(f"loss='absolute' has its own solvers: use solver='auto'; got {self.solver!r}.")
         before = getattr(self, "coef_", None) if self.warm_start else None
-        design, target, s = self._problem_data(X, y, sample_weight)
+        rows = self._rows(X, y, sample_weight)
+        design = rows.design
         prices = float(self.l1), float(self.l2), bool(self.fit_intercept)
         dual = None
         if self.loss == "absolute":
-            absolute = AbsoluteProblem(design, target, s, *prices)
+            absolute = AbsoluteProblem(design, rows.y, rows.s, *prices)
             with blas_threads(design):
                 fit, dual = least_absolute(absolute, float(self.tol), int(self.max_iter))
-            fit, null = self._finished(fit), absolute.null()
+            fit, null, dual = self._finished(fit), absolute.null(), rows.spread(dual)
         else:
-            problem = LinearProblem(design, target, s, "squared", *prices)
+            problem = LinearProblem(design, rows.y, rows.s, "squared", *prices)
             fits = before is not None and len(before) == design.columns
             fit = self._solve(problem, before if fits else None, self.intercept_ if fits else 0.0)
             null = problem.null()[1]
@@ -124,15 +127,15 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
         if self.loss != "squared":
             raise ValueError(f"path is for loss='squared'; got {self.loss!r}.")
         own = type(self)(**self.get_params(deep=False))
-        design, target, s = own._problem_data(X, y, sample_weight)
-        problem = LinearProblem(design, target, s, "squared", 0.0, float(self.l2), bool(self.fit_intercept))
+        rows = own._rows(X, y, sample_weight)
+        l2, intercept = float(self.l2), bool(self.fit_intercept)
+        problem = LinearProblem(rows.design, rows.y, rows.s, "squared", 0.0, l2, intercept)
         return self._path(problem, l1s, n, ratio)
 
-    def _problem_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> FittedRows:
         X = self._read(X, reset=True)
         target = real_targets(y, X.shape[0])
-        keep, s = shares(sample_weight, X.shape[0])
-        return design_of(X, keep, self.n_jobs), target if keep is None else target[keep], s
+        return fitted_rows(X, target, raw_weights(sample_weight, X.shape[0]), usable_threads(self.n_jobs))
 
     def predict(self, X: Any) -> Array:
         """The number that the model expects for every row."""
