@@ -113,13 +113,14 @@ class LinearEstimator(BaseEstimator):
                 f"[cardboost] {fit.n_iter} iterations, objective {fit.objective:.8g}, "
                 f"bound {fit.lower_bound:.8g}: {fit.status}"
             )
-        if fit.status == "iteration limit":
-            warnings.warn(
-                f"max_iter={self.max_iter} was reached with a gap of {fit.gap:.2g}; tol={self.tol:g} is wanted.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
         return fit
+
+    def _warn_of_limits(self, fits: list[Fit]) -> None:
+        """Called by ``fit``: the warning points to the line of the user."""
+        for fit in fits:
+            if fit.status == "iteration limit":
+                text = f"max_iter={self.max_iter} was reached with a gap of {fit.gap:.2g}, above tol={self.tol:g}."
+                warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
     def _path(self, problem: LinearProblem, l1s: Any, n: int, ratio: float) -> LinearPath:
         with blas_threads(problem.design):

@@ -21,7 +21,7 @@ from cardboost.linear.base import (
 )
 from cardboost.linear.certificate import LinearCertificate
 from cardboost.linear.design import Design
-from cardboost.linear.problem import BOX, LinearProblem
+from cardboost.linear.problem import BOX, Fit, LinearProblem
 from cardboost.linear.rows import fitted_rows
 from cardboost.linear.softmax import SoftmaxProblem, solve_softmax
 from cardboost.linear.subset import best_subset
@@ -33,6 +33,10 @@ Array = NDArray[np.float64]
 
 MULTI_CLASS = ("ovr", "multinomial")
 _CERTAIN = 20.0  # a score at which a probability is 0 or 1 to eight digits
+_SEPARABLE = (
+    "The classes can be separated, or nearly so: without l1 or l2 the coefficients grow without end. They are "
+    "those at which the fit was stopped. Give l1 or l2."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,10 +151,15 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         self.classes_ = rows.classes
         if self.max_features is not None and whole("max_features", self.max_features, 0) < rows.design.columns:
             self._fit_subset(rows, scores)
+            fits, separable = [], False
         elif scores > 1 and self.multi_class == "multinomial":
-            self._fit_softmax(rows, before)
+            fits, separable = self._fit_softmax(rows, before)
         else:
-            self._fit_scores(rows, scores, before)
+            fits, separable = self._fit_scores(rows, scores, before)
+        if separable:
+            warnings.warn(_SEPARABLE, SeparableDataWarning, stacklevel=2)
+        else:
+            self._warn_of_limits(fits)
         return self
 
     def _class_rows(self, X: Any, y: Any, sample_weight: Any) -> _ClassRows:
@@ -178,25 +187,27 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
     def _prices(self) -> tuple[float, float, bool]:
         return float(self.l1), float(self.l2), bool(self.fit_intercept)
 
-    def _fit_scores(self, rows: _ClassRows, scores: int, before: tuple[Array, Array] | None) -> None:
+    def _fit_scores(self, rows: _ClassRows, scores: int, before: tuple[Array, Array] | None) -> tuple[list[Fit], bool]:
         """One score for two classes, else one for every class against the rest."""
         coef, intercept = np.zeros((scores, rows.design.columns)), np.zeros(scores)
-        certificates, steps = [], 0
+        certificates, fits, separable = [], [], False
         for k in range(scores):
             target = 1 if scores == 1 else k
             problem = LinearProblem(rows.design, rows.sign(target), rows.s, "logistic", *self._prices())
             start = (None, 0.0) if before is None else (before[0][k], float(before[1][k]))
             fit = self._solve(problem, *start)
-            coef[k], intercept[k], steps = fit.coef, fit.intercept, max(steps, fit.n_iter)
-            if self.l1 == 0 == self.l2:
-                self._warn_if_separable(problem, fit.coef, fit.intercept)
+            coef[k], intercept[k] = fit.coef, fit.intercept
+            fits.append(fit)
+            separable |= self.l1 == 0 == self.l2 and _separable(problem, fit)
             certificates.append(
                 self._certificate(rows, "logistic", coef[[k]], intercept[[k]], fit, problem.null()[1], target)
             )
-        self.coef_, self.intercept_, self.n_iter_ = coef, intercept, max(1, steps)
+        self.coef_, self.intercept_ = coef, intercept
+        self.n_iter_ = max(1, *(fit.n_iter for fit in fits))
         self.certificate_: Any = certificates[0] if scores == 1 else certificates
+        return fits, separable
 
-    def _fit_softmax(self, rows: _ClassRows, before: tuple[Array, Array] | None) -> None:
+    def _fit_softmax(self, rows: _ClassRows, before: tuple[Array, Array] | None) -> tuple[list[Fit], bool]:
         problem = SoftmaxProblem(rows.design, rows.codes, len(rows.classes), rows.s, *self._prices())
         start = None if before is None else np.column_stack(before)
         with blas_threads(rows.design):
@@ -204,16 +215,15 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
                 problem, self._solver(), float(self.tol), int(self.max_iter), start, bool(self.accelerate)
             )
         self._finished(fit)
-        if fit.status == "separable":
-            _warn_separable()
         self.coef_, self.intercept_ = fit.coef[:, :-1].copy(), fit.coef[:, -1].copy()
         self.n_iter_ = fit.n_iter
         self.certificate_ = self._certificate(
             rows, "softmax", self.coef_, self.intercept_, fit, problem.null()[1], None
         )
+        return [fit], fit.status == "separable"
 
     def _certificate(
-        self, rows: _ClassRows, loss: str, coef: Array, b: Array, fit: Any, null: float, target: int | None
+        self, rows: _ClassRows, loss: str, coef: Array, b: Array, fit: Fit, null: float, target: int | None
     ) -> LinearCertificate:
         return LinearCertificate(
             loss, *self._prices(), coef.copy(), b.copy(), fit.objective, fit.lower_bound, null, fit.status,
@@ -243,11 +253,6 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         self.intercept_ = np.array([own.intercept for own in found])
         self.n_iter_ = max(1, *(own.nodes for own in found))
         self.certificate_ = found[0].certificate if scores == 1 else [own.certificate for own in found]
-
-    def _warn_if_separable(self, problem: LinearProblem, coef: Array, b: float) -> None:
-        margins = problem.y * problem.scores(coef, b)
-        if (margins > 0.0).all() or np.abs(margins).max() > _CERTAIN:
-            _warn_separable()
 
     def path(
         self, X: Any, y: Any, l1s: Any = None, n: int = 20, *, sample_weight: Any = None, ratio: float = 0.01
@@ -299,10 +304,7 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         return LinearModel(self._loss(), self.n_features_in_, self._names(), labels, scores)
 
 
-def _warn_separable() -> None:
-    warnings.warn(
-        "The classes can be separated, or nearly so: without l1 or l2 the coefficients grow without end. They "
-        "are those at which the loss was next to nothing. Give l1 or l2.",
-        SeparableDataWarning,
-        stacklevel=4,
-    )
+def _separable(problem: LinearProblem, fit: Fit) -> bool:
+    """Whether every row is on its side, which proves it, or some are as far out as if it were so."""
+    margins = problem.y * problem.scores(fit.coef, fit.intercept)
+    return bool((margins > 0.0).all() or np.abs(margins).max() > _CERTAIN)

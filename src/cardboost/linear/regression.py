@@ -114,6 +114,7 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
             fit.objective, fit.lower_bound, null, fit.status,
             dual=dual, box=BOX if self.l1 == 0 == self.l2 else None,
         )  # fmt: skip
+        self._warn_of_limits([fit])
         return self
 
     def path(
