@@ -271,7 +271,8 @@ def select_columns(
     dimod sampler that is given as ``method``, or a function that makes one; ``sampling`` says what it gave
     (docs/annealers.md).
 
-    ``free`` columns neither count nor cost, and weigh at most ``free_weight`` each: an intercept is two of them,
+    ``free`` columns neither count nor cost, and weigh at most ``free_weight`` each: an intercept is two of
+    them,
     y and -y.
 
     ``max_weight=None`` takes twice the largest weight that local search finds. The certificate proves

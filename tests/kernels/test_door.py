@@ -32,11 +32,19 @@ BOX = {
 
 #: what the sweeps of linear models share
 SWEEP = {
-    "l1": 0.1, "l2": 0.1, "intercept": True, "g0": 0.0, "tolerance": 1e-9, "most": 3, "beta": np.zeros(2),
+    "l1": 0.1,
+    "l2": 0.1,
+    "intercept": True,
+    "g0": 0.0,
+    "tolerance": 1e-9,
+    "most": 3,
+    "beta": np.zeros(2),
 }
 LINEAR = {"which": FEATURES, "w": np.ones(ROWS), "g": np.ones(2), "shift": np.zeros(ROWS)}
 CSC = {
-    "values": np.ones(4), "index": np.array([0, 9, 3, 4], np.int32), "starts": np.array([0, 2, 2, 4]),
+    "values": np.ones(4),
+    "index": np.array([0, 9, 3, 4], np.int32),
+    "starts": np.array([0, 2, 2, 4]),
     "which": FEATURES,
 }
 
@@ -118,7 +126,9 @@ RIGHT = {
         "tolerance": 1e-9, "levels": np.zeros(2, np.int32), "until": np.zeros(2, np.int64),
         "state": np.zeros(2, np.int64), "elite": np.zeros((3, 2), np.int32), "values": np.full(3, np.inf),
     },
-    "logistic_rows": {"f": F, "y": np.ones(ROWS), "s": np.ones(ROWS), "pull": F.copy(), "curvature": F.copy()},
+    "logistic_rows": {
+        "f": F, "y": np.ones(ROWS), "s": np.ones(ROWS), "pull": F.copy(), "curvature": F.copy(),
+    },
     "logistic_dual": {"pull": F, "s": np.ones(ROWS), "theta": 0.5},
     "rows_pass": {
         "x": np.ones((ROWS, 3)), "coef": np.zeros(3), "intercept": 0.0, "squared": False, "y": np.ones(ROWS),
@@ -352,15 +362,16 @@ WRONG = [
         (kernel, name, value)
         for kernel in ("sweep_dense", "sweep_csc")
         for name, value in (
-            ("which", np.array([0, 3], np.int32)), ("w", np.ones(9)), ("g", np.ones(3)), ("shift", np.ones(9)),
+            ("which", np.array([0, 3], np.int32)), ("w", np.ones(9)), ("g", np.ones(3)),
+            ("shift", np.ones(9)),
         )
     ],
     *[
         (kernel, name, value)
         for kernel in ("sweep_dense", "sweep_csc", "sweep_gram")
         for name, value in (
-            ("l1", -1.0), ("l2", -1.0), ("l1", np.nan), ("tolerance", -1.0), ("most", -1), ("beta", np.ones(3)),
-            ("beta", np.ones(2, np.float32)),
+            ("l1", -1.0), ("l2", -1.0), ("l1", np.nan), ("tolerance", -1.0), ("most", -1),
+            ("beta", np.ones(3)), ("beta", np.ones(2, np.float32)),
         )
     ],
     *[("sweep_gram", name, np.zeros(3)) for name in ("a", "g")],

@@ -42,7 +42,9 @@ def scipy_optimum(X, y, weight, l1, l2):
 
     bounds = [(0.0, None)] * (2 * n) + [(None, None)]
     options = {"maxiter": 20_000, "maxfun": 10**6, "ftol": 0.0, "gtol": 1e-10, "maxcor": 30}
-    return minimize(value, np.zeros(2 * n + 1), jac=True, bounds=bounds, method="L-BFGS-B", options=options).fun
+    return minimize(
+        value, np.zeros(2 * n + 1), jac=True, bounds=bounds, method="L-BFGS-B", options=options
+    ).fun
 
 
 @pytest.mark.parametrize(("l1", "l2"), PRICES)

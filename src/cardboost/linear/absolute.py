@@ -2,7 +2,8 @@
 
     min  sum s_i |y_i - x_i beta - b| + l1 |beta|_1 + (l2 / 2) |beta|_2^2
 
-Without l2 it is a linear program: HiGHS gives a vertex and its dual. With l2 it is a quadratic program, solved
+Without l2 it is a linear program: HiGHS gives a vertex and its dual. With l2 it is a quadratic program,
+solved
 by an interior-point method whose steps are weighted least squares. Either way u, the multipliers of the rows
 with |u_i| <= s_i, are the dual point: u' y less what the features can gain is the lower bound.
 """
@@ -10,6 +11,7 @@ with |u_i| <= s_i, are the dual point: u' y less what the features can gain is t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,9 +105,9 @@ def _linear_program(
     scale = 1.0 / float(problem.s.max())
     features = np.full(2 * n if split else n, problem.l1 * scale)
     costs = np.concatenate([features, np.zeros(int(problem.intercept)), np.tile(problem.s * scale, 2)])
-    free = [(None, None)]
-    bounds = [(0.0, None)] * (2 * n) if split else free * n
-    bounds = bounds + free * int(problem.intercept) + [(0.0, None)] * (2 * m)
+    free: list[Any] = [(None, None)]
+    first: list[Any] = [(0.0, None)] * (2 * n) if split else free * n
+    bounds = first + free * int(problem.intercept) + [(0.0, None)] * (2 * m)
     found = linprog(
         costs,
         A_eq=sparse.hstack([*blocks, eye, -eye], format="csc"),
@@ -138,7 +140,8 @@ def _interior(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Arra
     status, steps = "iteration limit", 0
     best = (np.inf, coef, b, u)
     sums = np.zeros(n)
-    for steps in range(1, min(max_iter, 200) + 1):
+    while steps < min(max_iter, 200):
+        steps += 1
         above, below = s - u, s + u
         over, under = l1 + l2 * coef - sums, l1 - l2 * coef + sums
         pairs = float(up @ above + down @ below) + (float(plus @ over + minus @ under) if split else 0.0)

@@ -119,8 +119,8 @@ class LinearEstimator(BaseEstimator):
         """Called by ``fit``: the warning points to the line of the user."""
         for fit in fits:
             if fit.status == "iteration limit":
-                text = f"max_iter={self.max_iter} was reached with a gap of {fit.gap:.2g}, above tol={self.tol:g}."
-                warnings.warn(text, ConvergenceWarning, stacklevel=3)
+                reached = f"max_iter={self.max_iter} was reached with a gap of {fit.gap:.2g}"
+                warnings.warn(f"{reached}, above tol={self.tol:g}.", ConvergenceWarning, stacklevel=3)
 
     def _path(self, problem: LinearProblem, l1s: Any, n: int, ratio: float) -> LinearPath:
         with blas_threads(problem.design):

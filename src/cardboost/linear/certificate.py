@@ -1,7 +1,8 @@
 """What is claimed of a linear model, and how it is checked: plain NumPy, nothing of the solvers.
 
 ``verify`` takes the coefficients and recomputes the objective and the lower bound from the data. The row
-weights u of the bound follow from the scores (docs/linear.md, "The certificate"); for the absolute loss, whose
+weights u of the bound follow from the scores (docs/linear.md, "The certificate"); for the absolute loss,
+whose
 derivative has no value where a residual is 0, the certificate holds them.
 """
 
@@ -24,8 +25,10 @@ _BOX = 1e4
 class LinearCertificate:
     """Objective and lower bound of a linear model; every optimum lies between them.
 
-    ``coef`` has one row per score: one, or one per class for the loss "softmax". ``target``: the class that is
-    told from the others, for the loss "logistic". With l1 = l2 = 0 the bound covers all coefficients of at most
+    ``coef`` has one row per score: one, or one per class for the loss "softmax". ``target``: the class that
+    is
+    told from the others, for the loss "logistic". With l1 = l2 = 0 the bound covers all coefficients of at
+    most
     ``box`` times (target / root mean square of the column); else ``box`` is None, and it covers all.
     """
 
@@ -217,8 +220,10 @@ def _evaluate(own: LinearCertificate, rows: _Rows) -> tuple[float, float, float]
         null = float(s @ np.square(rows.y - middle)) / 2.0
         return float(s @ np.square(residual)) / 2.0 + penalty, bound, null
     if own.loss == "absolute":
+        if own.dual is None:
+            return float(s @ np.abs(residual)) + penalty, -np.inf, np.nan
         u = own.dual
-        if u is None or u.shape != s.shape or not (np.abs(u) <= s * (1.0 + 1e-12)).all():
+        if u.shape != s.shape or not (np.abs(u) <= s * (1.0 + 1e-12)).all():
             return float(s @ np.abs(residual)) + penalty, -np.inf, np.nan
         if own.fit_intercept:
             up, down = u[u > 0].sum(), -u[u < 0].sum()
@@ -247,7 +252,9 @@ def _price(own: LinearCertificate, rows: _Rows, u: Array, value: Any) -> float:
     return max(0.0, float(value(1.0)) - float(limit @ size.sum(axis=1)))
 
 
-def _softmax(own: LinearCertificate, rows: _Rows, scores: Array, penalty: float) -> tuple[float, float, float]:
+def _softmax(
+    own: LinearCertificate, rows: _Rows, scores: Array, penalty: float
+) -> tuple[float, float, float]:
     n, s = len(rows.s), rows.s
     top = scores.max(axis=1)
     shares = np.exp(scores - top[:, None])

@@ -56,14 +56,15 @@ class Design:
         """The largest weight of any row times this bounds the squared length of a column: sum x^2."""
         if self.sparse:
             held = np.repeat(np.arange(self.columns), np.diff(self.starts))
-            return np.bincount(held, self.values**2, self.columns)
+            return np.asarray(np.bincount(held, self.values**2, self.columns), dtype=np.float64)
         return np.einsum("ij,ij->j", self.matrix, self.matrix)
 
     def second_moments(self, s: Array) -> Array:
         """sum s x^2 of every column."""
         if self.sparse:
             held = np.repeat(np.arange(self.columns), np.diff(self.starts))
-            return np.bincount(held, self.values**2 * s[self.index], self.columns)
+            squares = self.values**2 * s[self.index]
+            return np.asarray(np.bincount(held, squares, self.columns), dtype=np.float64)
         return np.einsum("ij,ij,i->j", self.matrix, self.matrix, s, optimize=False)
 
     def scores(self, coef: Array) -> Array:
@@ -94,9 +95,7 @@ class Design:
     def sums_of(self, which: Columns, pull: Array) -> Array:
         """X' pull for some columns."""
         if self.sparse:
-            return _kernels.column_sums_csc(
-                self.values, self.index, self.starts, which, pull, self.threads
-            )
+            return _kernels.column_sums_csc(self.values, self.index, self.starts, which, pull, self.threads)
         return _kernels.column_sums_dense(self.transposed, which, pull, self.threads)
 
     def gram(self, w: Array) -> Array:
@@ -111,7 +110,9 @@ class Design:
             out = blas.dsyrk(1.0, part.T, 1.0, out, overwrite_c=1)
         return _both_halves(out)
 
-    def sweep(self, which: Columns, w: Array, g: Array, beta: Array, **prices: Any) -> tuple[Array, float, int]:
+    def sweep(
+        self, which: Columns, w: Array, g: Array, beta: Array, **prices: Any
+    ) -> tuple[Array, float, int]:
         """Coordinate descent on the quadratic model; ``beta`` is changed. See kernels/linear.h."""
         shift = np.empty(self.rows)
         if self.sparse:

@@ -1,6 +1,7 @@
 """Proximal gradient steps of length 1 / L, plain, or accelerated with restarts.
 
-L = curvature * lambda_max(X' diag(s) X) + l2, with the intercept as a column of ones and curvature 1/4 for the
+L = curvature * lambda_max(X' diag(s) X) + l2, with the intercept as a column of ones and curvature 1/4 for
+the
 logistic loss and 1 for the squared loss: for l2 = 0 the step of the logistic loss is 4 / lambda_max. Power
 iteration gives lambda_max with an allowance; should a step break the bound that L promises, L is doubled.
 """
@@ -92,4 +93,3 @@ def _proximal(problem: LinearProblem, z: Array, slope: Array, smooth: float) -> 
     own = step[:-1]
     shrunk = np.sign(own) * np.maximum(np.abs(own) - problem.l1 / smooth, 0.0)
     return np.append(shrunk / (1.0 + problem.l2 / smooth), step[-1])
-

@@ -34,8 +34,8 @@ Array = NDArray[np.float64]
 MULTI_CLASS = ("ovr", "multinomial")
 _CERTAIN = 20.0  # a score at which a probability is 0 or 1 to eight digits
 _SEPARABLE = (
-    "The classes can be separated, or nearly so: without l1 or l2 the coefficients grow without end. They are "
-    "those at which the fit was stopped. Give l1 or l2."
+    "The classes can be separated, or nearly so: without l1 or l2 the coefficients grow without end. They "
+    "are those at which the fit was stopped. Give l1 or l2."
 )
 
 
@@ -86,7 +86,8 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
     certificate_ : objective, lower bound and how to check them; a list with "ovr" and three classes or more.
     n_iter_, n_features_in_, feature_names_in_ : as in scikit-learn.
 
-    Without l1 and l2 on classes that a plane separates there is no finite optimum: the fit stops at next to no
+    Without l1 and l2 on classes that a plane separates there is no finite optimum: the fit stops at next to
+    no
     loss, with a :class:`SeparableDataWarning`.
 
     >>> import numpy as np
@@ -149,9 +150,12 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         if before is not None and before[0].shape != (scores, rows.design.columns):
             before = None
         self.classes_ = rows.classes
-        if self.max_features is not None and whole("max_features", self.max_features, 0) < rows.design.columns:
+        if (
+            self.max_features is not None
+            and whole("max_features", self.max_features, 0) < rows.design.columns
+        ):
             self._fit_subset(rows, scores)
-            fits, separable = [], False
+            fits, separable = list[Fit](), False
         elif scores > 1 and self.multi_class == "multinomial":
             fits, separable = self._fit_softmax(rows, before)
         else:
@@ -171,14 +175,17 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
             held = np.bincount(codes[raw > 0.0], minlength=len(classes)) > 0
             if np.count_nonzero(held) < 2:
                 raise ValueError(
-                    "Classifier can't train when only one class is present: the others have no positive weight."
+                    "Classifier can't train when only one class is present: the others have no positive "
+                    "weight."
                 )
             raw = np.where(held[codes], raw, 0.0)
             classes, codes = classes[held], np.maximum((np.cumsum(held) - 1)[codes], 0)
         factors = None
         if self.class_weight is not None:
             some = np.arange(n_rows) if raw is None else np.flatnonzero(raw > 0.0)
-            factors = class_factors(self.class_weight, classes, codes[some], None if raw is None else raw[some])
+            factors = class_factors(
+                self.class_weight, classes, codes[some], None if raw is None else raw[some]
+            )
         weight = raw_weights(raw, n_rows)
         weight = weight if factors is None else weight * (factors / factors.max())[codes]
         rows = fitted_rows(X, codes, weight, usable_threads(self.n_jobs))
@@ -187,7 +194,9 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
     def _prices(self) -> tuple[float, float, bool]:
         return float(self.l1), float(self.l2), bool(self.fit_intercept)
 
-    def _fit_scores(self, rows: _ClassRows, scores: int, before: tuple[Array, Array] | None) -> tuple[list[Fit], bool]:
+    def _fit_scores(
+        self, rows: _ClassRows, scores: int, before: tuple[Array, Array] | None
+    ) -> tuple[list[Fit], bool]:
         """One score for two classes, else one for every class against the rest."""
         coef, intercept = np.zeros((scores, rows.design.columns)), np.zeros(scores)
         certificates, fits, separable = [], [], False
@@ -234,20 +243,19 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
 
     def _fit_subset(self, rows: _ClassRows, scores: int) -> None:
         if rows.design.sparse:
-            raise TypeError("Sparse data is not supported with max_features: the exact search stores "
-                "every column.")
+            raise TypeError(
+                "Sparse data is not supported with max_features: the exact search stores every column."
+            )
         if scores > 1 and self.multi_class == "multinomial":
             raise ValueError("max_features is for two classes, or for multi_class='ovr'.")
+        targets = [1] if scores == 1 else range(scores)
         found = [
             best_subset(
-                rows.design, rows.sign(1 if scores == 1 else k), rows.s, self.max_features, *self._prices(),
-                seed=search_seed(self.random_state), n_jobs=self.n_jobs,
-                label=rows.plain_classes[1 if scores == 1 else k],
-                class_weight=None if rows.factors is None else dict(
-                    zip(rows.plain_classes, rows.factors.tolist(), strict=True)
-                ),
+                rows.design, rows.sign(k), rows.s, self.max_features, *self._prices(),
+                seed=search_seed(self.random_state), n_jobs=self.n_jobs, classes=rows.plain_classes, target=k,
+                class_weight=None if rows.factors is None else tuple(rows.factors.tolist()),
             )
-            for k in range(scores)
+            for k in targets
         ]  # fmt: skip
         self.coef_ = np.array([own.coef for own in found])
         self.intercept_ = np.array([own.intercept for own in found])
@@ -298,9 +306,7 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
     def model_(self) -> LinearModel:
         check_is_fitted(self)
         labels = tuple(label.item() if hasattr(label, "item") else label for label in self.classes_)
-        scores = tuple(
-            LinearScore.of(coef, b) for coef, b in zip(self.coef_, self.intercept_, strict=True)
-        )
+        scores = tuple(LinearScore.of(coef, b) for coef, b in zip(self.coef_, self.intercept_, strict=True))
         return LinearModel(self._loss(), self.n_features_in_, self._names(), labels, scores)
 
 

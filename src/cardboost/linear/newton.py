@@ -1,7 +1,9 @@
 """Newton's method for l1 = 0: iteratively reweighted least squares.
 
-A step solves (X' W X + l2) d = X' u - l2 beta with W the curvature of the rows. On tall dense tables the matrix
-is made of some of the rows, or is kept from an earlier point, and quasi-Newton pairs correct it: a step is then
+A step solves (X' W X + l2) d = X' u - l2 beta with W the curvature of the rows. On tall dense tables the
+matrix
+is made of some of the rows, or is kept from an earlier point, and quasi-Newton pairs correct it: a step is
+then
 one pass over the rows. Where that is slow the matrix is made again, of all rows.
 """
 
@@ -114,7 +116,9 @@ class _Metric:
             self.pairs = [*self.pairs[-(_PAIRS - 1) :], (step, change, product)]
 
 
-def newton(problem: LinearProblem, tol: float, max_iter: int, coef: Array | None = None, b: float = 0.0) -> Fit:
+def newton(
+    problem: LinearProblem, tol: float, max_iter: int, coef: Array | None = None, b: float = 0.0
+) -> Fit:
     """The optimum for l1 = 0 to a relative gap of ``tol``."""
     null = problem.null()
     design = problem.design
@@ -190,9 +194,7 @@ def _step(problem: LinearProblem, point: _Point, d: Array, decrement: float) -> 
     return None
 
 
-def _proof(
-    problem: LinearProblem, point: _Point, tol: float, null: float
-) -> tuple[_Point, float, bool]:
+def _proof(problem: LinearProblem, point: _Point, tol: float, null: float) -> tuple[_Point, float, bool]:
     """The bound at this point; where it is close, with the intercept made exact first."""
     guess = problem.dual(point.at.pull, point.sums)
     if not problem.close(point.objective, guess, 2.0 * tol, null):
@@ -211,7 +213,7 @@ def _proof(
 
 
 def _separated(problem: LinearProblem, point: _Point, null: float, limit: Array) -> bool:
-    """Whether there is no end to the coefficients: every row on its side and next to no loss, or the box left."""
+    """Whether there is no end to the coefficients: rows all on their side, or the box left."""
     if not problem.curved:
         return False
     if (np.abs(point.z[:-1]) > limit).any():

@@ -5,9 +5,11 @@
 ``pull`` is what every row pulls its score by: u_i = -s_i dloss/df_i. For any u in the domain of the conjugate
 with sum u_i = 0 (where there is an intercept) and c = X' u
 
-    D(u) = sum -s_i loss*(-u_i / s_i) - sum_j max over beta_j of |c_j| |beta_j| - l1 |beta_j| - l2 beta_j^2 / 2
+    D(u) = sum -s_i loss*(-u_i / s_i) - sum_j max over beta_j of |c_j| |beta_j| - l1 |beta_j| - l2 beta_j^2 /
+    2
 
-is a lower bound. With l2 = 0 < l1 the last term is 0 once u is scaled until |c_j| <= l1. With l1 = l2 = 0 it is
+is a lower bound. With l2 = 0 < l1 the last term is 0 once u is scaled until |c_j| <= l1. With l1 = l2 = 0 it
+is
 |c_j| times the box, and the bound is about all coefficients in that box.
 """
 

@@ -12,6 +12,7 @@ from cardboost.linear.problem import Fit, LinearProblem
 from cardboost.linear.working_set import State, descend, working_set
 
 Array = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 _FIRST = 100  # columns of the first working set
 _STEPS = 50  # prox-Newton steps between two looks at all columns
@@ -87,7 +88,7 @@ class ProximalSolver:
         objective = state.at.loss + problem.penalty(state.coef)
         return _Look(self.sums, objective, problem.dual(pull, self.sums))
 
-    def _choose(self, sums: Array, l1: float, used: NDArray[np.intp], wanted: int, alive: Array) -> Array:
+    def _choose(self, sums: Array, l1: float, used: Places, wanted: int, alive: NDArray[np.bool_]) -> Places:
         """Columns in use, and of the others those nearest to being used; on a path all that may be needed."""
         size = np.where(alive, np.abs(sums), -1.0)
         size[used] = np.inf

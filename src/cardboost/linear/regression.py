@@ -33,7 +33,8 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
     ----------
     loss : "squared" or "absolute".
     l1, l2 : prices, at least 0.
-    solver : "auto", "newton" (l1 = 0), "prox-newton" or "gradient"; for the squared loss. The absolute loss is
+    solver : "auto", "newton" (l1 = 0), "prox-newton" or "gradient"; for the squared loss. The absolute loss
+        is
         a linear or quadratic program and has its own solvers: "auto" only.
     fit_intercept : whether there is an intercept.
     tol : relative duality gap at which a solver stops.
@@ -104,7 +105,9 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
         else:
             problem = LinearProblem(design, rows.y, rows.s, "squared", *prices)
             fits = before is not None and len(before) == design.columns
-            fit = self._solve(problem, before if fits else None, self.intercept_ if fits else 0.0)
+            fit = self._solve(
+                problem, before if fits else None, float(getattr(self, "intercept_", 0.0)) if fits else 0.0
+            )
             null = problem.null()[1]
         self.coef_ = np.array(fit.coef)
         self.intercept_ = float(fit.intercept)
@@ -120,7 +123,7 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
     def path(
         self, X: Any, y: Any, l1s: Any = None, n: int = 20, *, sample_weight: Any = None, ratio: float = 0.01
     ) -> LinearPath:
-        """The optima for falling ``l1``, each from the one before; squared loss. The estimator stays as it is.
+        """The optima for falling ``l1``, each from the one before. The estimator stays as it is.
 
         ``l1s=None``: n prices from the smallest at which no feature is used down to ``ratio`` times that.
         """

@@ -1,6 +1,7 @@
 """Rows of a fit: those without weight left out, equal ones added up, in an order of their own.
 
-Where an optimum is not unique, or a solver stops short of it, rounding decides. In a small table equal rows are
+Where an optimum is not unique, or a solver stops short of it, rounding decides. In a small table equal rows
+are
 one row with the sum of their weights, and the order of the rows follows from their content: the same bits for
 any order, and for weight 2 as for the row twice. Larger tables stay as they are, and agree to rounding.
 """
@@ -17,6 +18,7 @@ from cardboost.linear.design import Design
 
 Array = NDArray[np.float64]
 
+_TOO_LARGE = 1e280  # of a sum of squares
 _SMALL = 1_000_000  # entries
 
 
@@ -38,6 +40,10 @@ class FittedRows:
 
 def fitted_rows(X: Any, y: NDArray[Any], weight: Array, threads: int) -> FittedRows:
     """Rows for the solvers; ``weight`` is raw, of at least 0 and not all 0."""
+    numbers = X.data if hasattr(X, "tocsr") else X.ravel(order="K")
+    with np.errstate(over="ignore"):
+        if not (numbers @ numbers < _TOO_LARGE and (y.dtype.kind != "f" or y @ y < _TOO_LARGE)):
+            raise ValueError("X or y holds numbers too large to be squared and added up: scale them.")
     weight = weight / weight.max()
     given = np.flatnonzero(weight > 0.0)
     sparse = hasattr(X, "tocsr")
@@ -54,7 +60,9 @@ def fitted_rows(X: Any, y: NDArray[Any], weight: Array, threads: int) -> FittedR
     return FittedRows(Design(X, threads), y[rows], total / total.sum(), given, group, own)
 
 
-def _order(X: Any, y: NDArray[Any], sparse: bool) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+def _order(
+    X: Any, y: NDArray[Any], sparse: bool
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
     """An order by content, where in it equal rows begin, and the number of the group of every row."""
     numbers = np.random.default_rng(0).standard_normal(X.shape[1])
     if sparse:

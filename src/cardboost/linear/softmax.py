@@ -203,7 +203,7 @@ def _right(problem: SoftmaxProblem, at: _At) -> bool:
 
 
 def _proximal(
-    problem: SoftmaxProblem, at: _At, tol: float, max_iter: int, null: float, _: bool
+    problem: SoftmaxProblem, at: _At, tol: float, max_iter: int, null: float, accelerate: bool
 ) -> tuple[_At, int, str]:
     """Cycles over the classes, each with the quadratic model of its own scores; a joint line search."""
     truth, design = problem.truth(), problem.design

@@ -1,12 +1,12 @@
 """At most k features: logistic regression as a choice among columns, by the exact selector.
 
 Every feature is two columns, x and -x divided by the root mean square, so that weights are not negative; the
-intercept is two more, which neither count nor cost. What the selector proves holds for coefficients in its box.
+intercept is two more, which neither count nor cost. What the selector proves holds for coefficients in its
+box.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cardboost.certificate.certificate import Certificate
 from cardboost.linear.design import Design
+from cardboost.linear.rows import fitted_rows
 from cardboost.solvers import select_columns
 
 Array = NDArray[np.float64]
@@ -38,19 +39,23 @@ class _View:
 
     scale: Array
     intercept: bool
-    label: Any
-    class_weight: Mapping[Any, float] | None
+    classes: tuple[Any, ...]
+    target: int
+    class_weight: tuple[float, ...] | None
 
     def __call__(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        y = np.asarray(y)
-        sign = np.where(y == self.label, 1.0, -1.0)
-        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        factor = np.ones(len(y))
+        known = {label: k for k, label in enumerate(self.classes)}
+        codes = np.array(
+            [known.get(own.item() if hasattr(own, "item") else own, -1) for own in np.asarray(y)]
+        )
+        weight = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = np.where(codes < 0, 0.0, weight / weight.max())
         if self.class_weight is not None:
-            factor = np.array([self.class_weight.get(_plain(own), 0.0) for own in y])
-        keep = (weight > 0.0) & (factor > 0.0)
-        weight = (weight[keep] / weight.max()) * (factor[keep] / factor.max())
-        return self.matrix(np.asarray(X, dtype=np.float64)[keep], sign[keep]), None, weight / weight.sum()
+            factors = np.asarray(self.class_weight)
+            weight = weight * (factors / factors.max())[codes]
+        rows = fitted_rows(np.asarray(X, dtype=np.float64), codes, weight, 1)
+        sign = np.where(rows.y == self.target, 1.0, -1.0)
+        return self.matrix(rows.design.matrix, sign), None, rows.s
 
     def matrix(self, X: Array, sign: Array) -> Array:
         columns = sign[:, None] * X / self.scale
@@ -71,13 +76,14 @@ def best_subset(
     *,
     seed: int,
     n_jobs: int | None,
-    label: Any,
-    class_weight: Mapping[Any, float] | None,
+    classes: tuple[Any, ...],
+    target: int,
+    class_weight: tuple[float, ...] | None,
 ) -> Subset:
     """The best coefficients on at most ``max_features`` features, or how far from them the search is."""
     scale = np.sqrt(design.second_moments(s))
     scale[scale == 0.0] = 1.0
-    view = _View(scale, intercept, label, class_weight)
+    view = _View(scale, intercept, classes, target, class_weight)
     A = view.matrix(design.matrix, sign)
     n, free = design.columns, 2 * int(intercept)
     both = np.tile(scale, 2)
@@ -102,7 +108,3 @@ def best_subset(
         replace(found.certificate, view=view),
         found.nodes,
     )
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if hasattr(label, "item") else label

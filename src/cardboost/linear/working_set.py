@@ -2,7 +2,8 @@
 
 The loss is replaced by its quadratic model at the present scores, the model with its prices is minimised by
 coordinate descent, and a line search goes as far as the true objective allows. Dense columns keep the matrix
-X' W X of the working set, with weights W from an earlier point while these are close enough: a step then reads
+X' W X of the working set, with weights W from an earlier point while these are close enough: a step then
+reads
 the working set twice. Sparse columns are swept as they are.
 """
 
@@ -55,7 +56,7 @@ class SparseSet:
     def step(
         self, problem: LinearProblem, at: Rows, g: Array, beta: Array, tolerance: float, most: int
     ) -> tuple[Array, float]:
-        """Minimise the model from ``beta``, which is changed: the change of the scores and of the intercept."""
+        """Minimise the model from ``beta``, which is changed: how scores and intercept change."""
         shift, b, _ = self.design.sweep(
             self.which, at.curvature, g, beta,
             l1=problem.l1, l2=problem.l2, intercept=problem.intercept, g0=-float(at.pull.sum()),

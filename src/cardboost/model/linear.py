@@ -32,20 +32,22 @@ class LinearScore:
     def __post_init__(self) -> None:
         intercept = _finite("intercept", self.intercept)
         features, weights = self.features, self.weights
-        for name, own in (("features", features), ("weights", weights)):
-            if not isinstance(own, tuple | list):
-                raise fault(name, "a list", own)
+        for name, given in (("features", features), ("weights", weights)):
+            if not isinstance(given, tuple | list):
+                raise fault(name, "a list", given)
         if len(features) != len(weights):
-            raise ValueError(f"weights: expected one for each of {len(features)} features, found {len(weights)}")
+            raise ValueError(
+                f"weights: expected one for each of {len(features)} features, found {len(weights)}"
+            )
         found: list[int] = []
-        for k, given in enumerate(features):
-            own = checks.integer(f"features[{k}]", given, "the index of a feature")
+        for k, feature in enumerate(features):
+            own = checks.integer(f"features[{k}]", feature, "the index of a feature")
             if own < 0 or (found and own <= found[-1]):
-                raise fault(f"features[{k}]", "indices of features that ascend", given)
+                raise fault(f"features[{k}]", "indices of features that ascend", feature)
             found.append(own)
         object.__setattr__(self, "intercept", intercept)
         object.__setattr__(self, "features", tuple(found))
-        numbers = tuple(_finite(f"weights[{k}]", own) for k, own in enumerate(weights))
+        numbers = tuple(_finite(f"weights[{k}]", weight) for k, weight in enumerate(weights))
         object.__setattr__(self, "weights", numbers)
 
     @classmethod
