@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -172,11 +173,16 @@ def raw_weights(sample_weight: Any, n_rows: int) -> Array:
     return np.ones(n_rows) if raw is None else raw / raw.max()
 
 
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
 @contextmanager
 def blas_threads(design: Design) -> Iterator[None]:
     """As many threads in NumPy's products as they are worth, and no more than the kernels have."""
-    from threadpoolctl import ThreadpoolController
-
     work = float(design.rows) * min(design.columns, 3000) ** 2
-    with ThreadpoolController().limit(limits=design.threads if work > _WORTH_THREADS else 1, user_api="blas"):
+    with _controller().limit(limits=design.threads if work > _WORTH_THREADS else 1, user_api="blas"):
         yield

@@ -230,7 +230,7 @@ def _on_a_sample(problem: LinearProblem, z: Array) -> tuple[Array, _Metric]:
     own = replace(problem, design=part, y=problem.y[rows], s=problem.s[rows] / problem.s[rows].sum())
     point = _Point.make(own, z)
     metric = _Metric(own, part, point.at.curvature)
-    for _ in range(4):
+    for _ in range(12):
         d = -metric.solve(point.gradient)
         if not problem.intercept:
             d[-1] = 0.0
@@ -238,8 +238,8 @@ def _on_a_sample(problem: LinearProblem, z: Array) -> tuple[Array, _Metric]:
         after = _step(own, point, d, decrement)
         if after is None:
             break
+        metric.learn(after.z - point.z, after.gradient - point.gradient)
         point = after
-        metric = _Metric(own, part, point.at.curvature)
-        if decrement < 1e-2 * point.objective:
+        if decrement < 1e-3 * point.objective:
             break
-    return point.z, metric
+    return point.z, _Metric(own, part, point.at.curvature)

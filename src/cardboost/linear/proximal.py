@@ -32,6 +32,7 @@ class _Look:
     sums: Array
     objective: float
     bound: float
+    whole: bool  # whether it was all columns
 
 
 class ProximalSolver:
@@ -52,13 +53,16 @@ class ProximalSolver:
         """The optimum for this price, to a relative gap of ``tol``."""
         problem, state = self.problem.priced(l1), self.state
         alive = np.ones(problem.design.columns, dtype=bool)
-        steps, status, stuck, wanted = 0, "iteration limit", 0, 0
-        last = np.inf
+        steps, status, stuck, wanted, rounds = 0, "iteration limit", 0, 0, 0
+        last, target = np.inf, 3.0 * tol * max(l1, 1e-3 * self.null)
         while True:
-            look = self._look(problem)
+            look = self._look(problem, alive)
             if problem.close(look.objective, look.bound, tol, self.null):
-                status = "optimal"
-                break
+                if look.whole:
+                    status = "optimal"
+                    break
+                alive[:] = True  # what is claimed is about all columns
+                continue
             if steps >= max_iter:
                 break
             gap = look.objective - look.bound
@@ -66,34 +70,41 @@ class ProximalSolver:
             if stuck >= 4:
                 status = "precision"
                 break
-            self._screen(problem, look, alive)
+            if rounds >= 2:
+                self._screen(problem, look, alive)
             used = np.flatnonzero(state.coef)
             wanted = max(wanted, 2 * len(used), min(_FIRST, len(alive)))
             which = self._choose(look.sums, l1, used, wanted, alive)
             self.set.choose(which.astype(np.int32), state.at)
-            target = 0.3 * max(tol, 1e-14) * max(l1, 1e-3 * look.objective)
-            if stuck:
-                target *= 0.1**stuck
+            if rounds > 0:
+                target *= min(0.3, max(0.01, 0.3 * tol * look.objective / gap))
             steps += descend(problem, self.set, state, target, min(_STEPS, max_iter - steps))
             state.f, state.b, state.at = problem.balance(state.f, state.b)
             self.sums = None
+            rounds += 1
         self.l1 = l1
         return Fit(state.coef.copy(), state.b, look.objective, look.bound, steps, status)
 
-    def _look(self, problem: LinearProblem) -> _Look:
+    def _look(self, problem: LinearProblem, alive: NDArray[np.bool_]) -> _Look:
+        """Products with all columns, or with those that are left where these are few."""
         state = self.state
         pull = problem.balanced_pull(state.at.pull)
+        objective = state.at.loss + problem.penalty(state.coef)
+        left = np.flatnonzero(alive)
+        if self.sums is None and 2 * len(left) < len(alive):
+            sums = np.zeros(len(alive))
+            sums[left] = problem.design.sums_of(left.astype(np.int32), pull)
+            return _Look(sums, objective, problem.dual(pull, sums), False)
         if self.sums is None:
             self.sums = problem.design.sums(pull)
-        objective = state.at.loss + problem.penalty(state.coef)
-        return _Look(self.sums, objective, problem.dual(pull, self.sums))
+        return _Look(self.sums, objective, problem.dual(pull, self.sums), True)
 
     def _choose(self, sums: Array, l1: float, used: Places, wanted: int, alive: NDArray[np.bool_]) -> Places:
         """Columns in use, and of the others those nearest to being used; on a path all that may be needed."""
         size = np.where(alive, np.abs(sums), -1.0)
         size[used] = np.inf
-        if self.l1 is not None and self.l1 > l1:  # the products move by no more than the price, as a rule
-            likely = np.flatnonzero(size >= 2.0 * l1 - self.l1)
+        if self.l1 is not None and self.l1 > l1:  # as a rule products move by less than the price
+            likely = np.flatnonzero(size >= l1 - 0.5 * (self.l1 - l1))
             if len(likely) <= 4 * wanted:
                 return likely
         wanted = min(wanted, int(np.count_nonzero(size >= 0.0)))

@@ -21,7 +21,8 @@ Array = NDArray[np.float64]
 Columns = NDArray[np.int32]
 
 LARGEST_GRAM = 3000  # columns of a working set whose X' W X is kept
-_STALE = 0.15  # share of the curvature that may have changed since X' W X was made
+_BLOCK = 128
+_STALE = 0.3  # share of the curvature that may have changed since X' W X was made
 _LEAST_DECREASE = 1e-4  # of what the model promises
 
 
@@ -71,32 +72,44 @@ class DenseSet:
     def __init__(self, design: Design) -> None:
         self.design = design
         self.which: Columns = np.empty(0, dtype=np.int32)
-        self.held = np.empty((0, design.rows))  # the columns, one after the other
+        self._room = np.empty((0, design.rows))  # the columns, one after the other, and room for more
         self.q = np.empty((0, 0))
         self.a = np.empty(0)
         self.w: Array | None = None  # the weights of q
         self.total = 0.0
 
+    @property
+    def held(self) -> Array:
+        return self._room[: len(self.which)]
+
     def choose(self, which: Columns, at: Rows) -> None:
         """Make ``which`` part of the set; others stay while they are not too many."""
+        stale = self._stale(at.curvature)
         new = np.setdiff1d(which, self.which, assume_unique=True).astype(np.int32)
         crowd = len(self.which) + len(new)
-        if crowd > 1.5 * len(which) + 20:
+        if crowd > 1.2 * len(which) + 20 or (stale and crowd > len(which)):
             keep = np.flatnonzero(np.isin(self.which, which))
-            self.which, self.held = self.which[keep], self.held[keep]
+            self._room[: len(keep)] = self._room[keep]
+            self.which = self.which[keep]
             self.q, self.a = self.q[np.ix_(keep, keep)], self.a[keep]
+        if stale:
+            self.w = None
         if len(new):
             self._extend(new)
 
     def _extend(self, new: Columns) -> None:
-        columns = self.design.taken(new).T
-        before = len(self.which)
+        before, after = len(self.which), len(self.which) + len(new)
+        if after > len(self._room):
+            room = np.empty((min(2 * after, max(after, self.design.columns)), self.design.rows))
+            room[:before] = self.held
+            self._room = room
+        self._room[before:after] = self.design.taken(new).T
         self.which = np.concatenate([self.which, new])
-        self.held = np.concatenate([self.held, columns])
         if self.w is None:
             return
+        columns = self._room[before:after]
         side = (columns * self.w) @ self.held.T
-        q = np.empty((len(self.which), len(self.which)))
+        q = np.empty((after, after))
         q[:before, :before] = self.q
         q[before:], q[:before, before:] = side, side[:, :before].T
         self.q, self.a = q, np.concatenate([self.a, columns @ self.w])
@@ -104,12 +117,22 @@ class DenseSet:
     def sums(self, pull: Array) -> Array:
         return self.held @ pull
 
+    def _stale(self, w: Array) -> bool:
+        """Whether the weights have changed too much since X' W X was made."""
+        if self.w is None:
+            return True
+        return w is not self.w and float(np.abs(w - self.w).sum()) > _STALE * self.total
+
     def _refresh(self, w: Array) -> None:
-        if self.w is not None and (w is self.w or float(np.abs(w - self.w).sum()) <= _STALE * self.total):
+        if not self._stale(w):
             return
         self.w, self.total = w, float(w.sum())
-        upper = blas.dsyrk(1.0, (self.held * np.sqrt(w)).T, trans=1)
-        self.q = np.triu(upper) + np.triu(upper, 1).T
+        self.q = blas.dsyrk(1.0, (self.held * np.sqrt(w)).T, trans=1, lower=1).T
+        for end in range(_BLOCK, len(self.q) + _BLOCK, _BLOCK):  # the other half, block by block
+            begin = end - _BLOCK
+            block = self.q[begin:end, begin:end]
+            block[:] = np.triu(block) + np.triu(block, 1).T
+            self.q[end:, begin:end] = self.q[begin:end, end:].T
         self.a = self.held @ w
 
     def step(
@@ -120,7 +143,7 @@ class DenseSet:
         _, b, _ = _kernels.sweep_gram(
             self.q, self.a, self.total,
             l1=problem.l1, l2=problem.l2, intercept=problem.intercept, g0=-float(at.pull.sum()),
-            tolerance=0.1 * tolerance, most=20 * most, beta=beta, g=g.copy(),
+            tolerance=tolerance, most=20 * most, beta=beta, g=g.copy(),
         )  # fmt: skip
         return (beta - before) @ self.held, b
 
@@ -147,7 +170,7 @@ def descend(problem: LinearProblem, own: WorkingSet, state: State, wanted: float
         if off <= wanted or (off >= last and done > 3):
             break
         after = beta.copy()
-        shift, b = own.step(problem, at, g, after, max(0.3 * wanted, 0.02 * off), 30)
+        shift, b = own.step(problem, at, g, after, max(0.3 * wanted, 0.03 * off), 30)
         done += 1
         length, sure = _search(problem, state, beta, after - beta, shift, b)
         if length == 0.0:
