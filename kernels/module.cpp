@@ -15,6 +15,7 @@
 #include "dense.h"
 #include "histogram.h"
 #include "lbfgs.h"
+#include "linear.h"
 #include "loss.h"
 #include "margins.h"
 #include "nodes.h"
@@ -776,6 +777,147 @@ int64_t py_find_infinite(const nb::list& list, int threads) {
     return find_infinite(columns, rows, threads);
 }
 
+// ---- linear models
+
+auto py_logistic_rows(In<double, 1> f, In<double, 1> y, In<double, 1> s, InOut<double, 1> pull,
+                      InOut<double, 1> curvature) {
+    const size_t rows = f.shape(0);
+    require(y.shape(0) == rows && s.shape(0) == rows && pull.shape(0) == rows && curvature.shape(0) == rows,
+            "logistic_rows: arrays differ in length");
+    nb::gil_scoped_release release;
+    return logistic_rows(f.data(), y.data(), s.data(), static_cast<int64_t>(rows), pull.data(), curvature.data());
+}
+
+auto py_logistic_dual(In<double, 1> pull, In<double, 1> s, double theta) {
+    require(pull.shape(0) == s.shape(0), "logistic_dual: arrays differ in length");
+    require(theta >= 0.0 && theta <= 1.0, "logistic_dual: theta must be between 0 and 1");
+    nb::gil_scoped_release release;
+    return logistic_dual(pull.data(), s.data(), static_cast<int64_t>(s.shape(0)), theta);
+}
+
+auto py_rows_pass(In<double, 2> x, In<double, 1> coef, double intercept, bool squared, In<double, 1> y,
+                  In<double, 1> s, InOut<double, 2> out, int threads) {
+    const size_t rows = x.shape(0), columns = x.shape(1);
+    require(coef.shape(0) == columns, "rows_pass: one coefficient per column is needed");
+    require(y.shape(0) == rows && s.shape(0) == rows && out.shape(0) == 3 && out.shape(1) == rows,
+            "rows_pass: arrays differ in length");
+    auto sums = make<double>({columns});
+    double loss;
+    {
+        nb::gil_scoped_release release;
+        loss = rows_pass(x.data(), static_cast<int64_t>(rows), static_cast<int64_t>(columns), coef.data(), intercept,
+                         squared, y.data(), s.data(), threads, out.data(), out.data() + rows, out.data() + 2 * rows,
+                         sums.data());
+    }
+    return std::make_tuple(loss, sums);
+}
+
+SweepPrices sweep_prices(double l1, double l2, bool intercept, double g0, double tolerance, int most) {
+    require(l1 >= 0.0 && l2 >= 0.0 && tolerance >= 0.0, "sweeps: prices and tolerance must be at least 0");
+    require(most >= 0, "sweeps: most must be at least 0");
+    return {l1, l2, intercept, g0, tolerance, most};
+}
+
+auto run_sweep(const LinearColumns& x, size_t columns, const In<int32_t, 1>& which, const In<double, 1>& w,
+               const In<double, 1>& g, const SweepPrices& prices, const InOut<double, 1>& beta,
+               const InOut<double, 1>& shift) {
+    const size_t n = which.shape(0), rows = static_cast<size_t>(x.rows);
+    check_columns(which, columns);
+    require(g.shape(0) == n && beta.shape(0) == n, "sweeps: one number per column is needed");
+    require(w.shape(0) == rows && shift.shape(0) == rows, "sweeps: one number per row is needed");
+    SweepResult found;
+    {
+        nb::gil_scoped_release release;
+        std::vector<double> weighted(rows), scratch(3 * n);
+        found = sweep_columns(x, which.data(), static_cast<int>(n), w.data(), g.data(), prices, beta.data(),
+                              shift.data(), weighted.data(), scratch.data());
+    }
+    return std::make_tuple(found.sweeps, found.intercept_change, found.largest);
+}
+
+LinearColumns dense_columns(const In<double, 2>& x) {
+    return {x.data(), nullptr, nullptr, static_cast<int64_t>(x.shape(1))};
+}
+
+// Compressed columns whose entries in `which` lie within the rows.
+LinearColumns csc_columns(const In<double, 1>& values, const In<int32_t, 1>& index, const In<int64_t, 1>& starts,
+                          const In<int32_t, 1>& which, size_t rows) {
+    const size_t entries = values.shape(0), n = starts.shape(0);
+    require(n >= 1 && index.shape(0) == entries, "sparse columns: values and rows differ in length");
+    check_columns(which, n - 1);
+    for (size_t k = 0; k < which.shape(0); ++k) {
+        const int64_t from = starts.data()[which.data()[k]], to = starts.data()[which.data()[k] + 1];
+        require(from >= 0 && from <= to && static_cast<size_t>(to) <= entries, "sparse columns: starts do not fit");
+        uint32_t largest = 0;  // a negative row becomes a large one
+        for (int64_t e = from; e < to; ++e) largest = std::max(largest, static_cast<uint32_t>(index.data()[e]));
+        require(from == to || largest < rows, "sparse columns: a row is out of range");
+    }
+    return {values.data(), index.data(), starts.data(), static_cast<int64_t>(rows)};
+}
+
+auto py_sweep_dense(In<double, 2> x, In<int32_t, 1> which, In<double, 1> w, In<double, 1> g, double l1, double l2,
+                    bool intercept, double g0, double tolerance, int most, InOut<double, 1> beta,
+                    InOut<double, 1> shift) {
+    const SweepPrices prices = sweep_prices(l1, l2, intercept, g0, tolerance, most);
+    return run_sweep(dense_columns(x), x.shape(0), which, w, g, prices, beta, shift);
+}
+
+auto py_sweep_csc(In<double, 1> values, In<int32_t, 1> index, In<int64_t, 1> starts, In<int32_t, 1> which,
+                  In<double, 1> w, In<double, 1> g, double l1, double l2, bool intercept, double g0, double tolerance,
+                  int most, InOut<double, 1> beta, InOut<double, 1> shift) {
+    const LinearColumns x = csc_columns(values, index, starts, which, shift.shape(0));
+    const SweepPrices prices = sweep_prices(l1, l2, intercept, g0, tolerance, most);
+    return run_sweep(x, starts.shape(0) - 1, which, w, g, prices, beta, shift);
+}
+
+Out<double> sums_of(const LinearColumns& x, const In<int32_t, 1>& which, const In<double, 1>& pull, int threads) {
+    auto out = make<double>({which.shape(0)});
+    {
+        nb::gil_scoped_release release;
+        column_sums(x, which.data(), static_cast<int64_t>(which.shape(0)), pull.data(), threads, out.data());
+    }
+    return out;
+}
+
+auto py_column_sums_dense(In<double, 2> x, In<int32_t, 1> which, In<double, 1> pull, int threads) {
+    check_columns(which, x.shape(0));
+    require(pull.shape(0) == x.shape(1), "column_sums: one number per row is needed");
+    return sums_of(dense_columns(x), which, pull, threads);
+}
+
+auto py_column_sums_csc(In<double, 1> values, In<int32_t, 1> index, In<int64_t, 1> starts, In<int32_t, 1> which,
+                        In<double, 1> pull, int threads) {
+    return sums_of(csc_columns(values, index, starts, which, pull.shape(0)), which, pull, threads);
+}
+
+auto py_column_scores_csc(In<double, 1> values, In<int32_t, 1> index, In<int64_t, 1> starts, In<int32_t, 1> which,
+                          In<double, 1> coef, int64_t rows) {
+    require(coef.shape(0) == which.shape(0), "column_scores: one coefficient per column is needed");
+    require(rows >= 0, "column_scores: rows must be at least 0");
+    const LinearColumns x = csc_columns(values, index, starts, which, static_cast<size_t>(rows));
+    auto out = make<double>({static_cast<size_t>(rows)});
+    {
+        nb::gil_scoped_release release;
+        column_scores(x, which.data(), static_cast<int64_t>(which.shape(0)), coef.data(), out.data());
+    }
+    return out;
+}
+
+auto py_sweep_gram(In<double, 2> q, In<double, 1> a, double total, double l1, double l2, bool intercept, double g0,
+                   double tolerance, int most, InOut<double, 1> beta, InOut<double, 1> g) {
+    const size_t n = q.shape(0);
+    require(q.shape(1) == n && a.shape(0) == n && beta.shape(0) == n && g.shape(0) == n,
+            "sweep_gram: arrays differ in length");
+    const SweepPrices prices = sweep_prices(l1, l2, intercept, g0, tolerance, most);
+    SweepResult found;
+    {
+        nb::gil_scoped_release release;
+        found = sweep_gram(q.data(), static_cast<int64_t>(n), a.data(), total, static_cast<int>(n), prices,
+                           beta.data(), g.data());
+    }
+    return std::make_tuple(found.sweeps, found.intercept_change, found.largest);
+}
+
 }  // namespace
 }  // namespace cardboost
 
@@ -836,6 +978,20 @@ NB_MODULE(_kernels, m) {
           "state"_a.noconvert(), "elite"_a.noconvert(), "values"_a.noconvert());
     m.def("predict_steps", &py_predict_steps, "columns"_a, "rows"_a, "cuts"_a, "offsets"_a, "levels"_a, "missing"_a,
           "base"_a, "with_contributions"_a, "threads"_a);
+    m.def("logistic_rows", &py_logistic_rows, "f"_a, "y"_a, "s"_a, "pull"_a.noconvert(), "curvature"_a.noconvert());
+    m.def("logistic_dual", &py_logistic_dual, "pull"_a, "s"_a, "theta"_a);
+    m.def("rows_pass", &py_rows_pass, "x"_a, "coef"_a, "intercept"_a, "squared"_a, "y"_a, "s"_a, "out"_a.noconvert(),
+          "threads"_a);
+    m.def("column_sums_dense", &py_column_sums_dense, "x"_a, "which"_a, "pull"_a, "threads"_a);
+    m.def("column_sums_csc", &py_column_sums_csc, "values"_a, "index"_a, "starts"_a, "which"_a, "pull"_a, "threads"_a);
+    m.def("column_scores_csc", &py_column_scores_csc, "values"_a, "index"_a, "starts"_a, "which"_a, "coef"_a,
+          "rows"_a);
+    m.def("sweep_dense", &py_sweep_dense, "x"_a, "which"_a, "w"_a, "g"_a, "l1"_a, "l2"_a, "intercept"_a, "g0"_a,
+          "tolerance"_a, "most"_a, "beta"_a.noconvert(), "shift"_a.noconvert());
+    m.def("sweep_csc", &py_sweep_csc, "values"_a, "index"_a, "starts"_a, "which"_a, "w"_a, "g"_a, "l1"_a, "l2"_a,
+          "intercept"_a, "g0"_a, "tolerance"_a, "most"_a, "beta"_a.noconvert(), "shift"_a.noconvert());
+    m.def("sweep_gram", &py_sweep_gram, "q"_a, "a"_a, "total"_a, "l1"_a, "l2"_a, "intercept"_a, "g0"_a, "tolerance"_a,
+          "most"_a, "beta"_a.noconvert(), "g"_a.noconvert());
     m.def("find_infinite", &py_find_infinite, "columns"_a, "threads"_a);
     m.def("simplest_decimal", [](double x, double y) { return simplest_decimal(x, y); }, "x"_a, "y"_a);
     m.def("max_threads", &max_threads);

@@ -624,3 +624,61 @@ def tabu_moves(
             until[j] = clock + draw(*(tenure[2:] if to > 0 else tenure[:2]))
         levels[j] = to
     return levels, moves, elite
+
+
+# ---------------------------------------------------------------- linear models
+
+
+def logistic_rows(f, y, s):
+    """Loss, pull and curvature of every row."""
+    z = np.asarray(y) * f
+    loss = float(np.sum(s * np.logaddexp(0.0, -z)))
+    with np.errstate(over="ignore"):
+        q = 1.0 / (1.0 + np.exp(z))
+        rest = 1.0 / (1.0 + np.exp(-z))
+    return loss, s * y * q, s * q * rest
+
+
+def logistic_dual(pull, s, theta):
+    total = 0.0
+    for u, weight in zip(pull, s, strict=True):
+        v = theta * min(1.0, abs(u) / weight)
+        total -= weight * sum(part * math.log(part) for part in (v, 1.0 - v) if part > 0.0)
+    return total
+
+
+def rows_pass(x, coef, intercept, squared, y, s):
+    """Loss, scores, pull, curvature and the sums of pull times row."""
+    f = x @ coef + intercept
+    if squared:
+        loss, pull, curvature = float(np.sum(s * (y - f) ** 2)) / 2.0, s * (y - f), np.array(s)
+    else:
+        loss, pull, curvature = logistic_rows(f, y, s)
+    return loss, f, pull, curvature, x.T @ pull
+
+
+def sweep_columns(x, which, w, g, l1, l2, intercept, g0, sweeps, beta):
+    """Coordinate descent on the quadratic model, the intercept always at its best: beta, X d, its change."""
+    beta, start = np.array(beta, dtype=float), np.array(beta, dtype=float)
+    total = float(np.sum(w))
+    intercept = intercept and total > 0.0
+    columns = x[:, which]
+
+    def best_change():
+        shift = columns @ (beta - start)
+        return shift, -(g0 + float(np.sum(w * shift))) / total if intercept else 0.0
+
+    for _ in range(sweeps):
+        for k in range(len(which)):
+            own = columns[:, k]
+            shift, c = best_change()
+            mean = float(np.sum(w * own)) / total if intercept else 0.0
+            raw = float(np.sum(w * own**2))
+            curve = raw - mean**2 * total
+            curve = (curve if curve > 1e-13 * raw else 0.0) + l2
+            if curve <= 0.0:
+                beta[k] = 0.0 if l1 > 0.0 else beta[k]
+                continue
+            z = curve * beta[k] - (g[k] + float(np.sum(own * w * (shift + c))) + l2 * beta[k])
+            beta[k] = math.copysign(max(abs(z) - l1, 0.0), z) / curve
+    return beta, *best_change()

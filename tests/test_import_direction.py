@@ -2,6 +2,8 @@
 
     estimators -> boosting -> (dictionary, master, cardinality) -> losses, data -> kernels
 
+Linear models stand beside the estimators, on kernels, solvers and model.
+
 The model knows nothing of training, what shows or exports a model knows only the model, and the checker
 shares no code with anything it checks.
 """
@@ -65,6 +67,8 @@ MAY_IMPORT = {
         "export",
         "report",
     },
+    "linear": {"_kernels", "certificate.certificate", "estimators.validation", "model", "solvers"}
+    | {"threads", "validation"},
     "datasets": set(),
     "export": {"model"},
     "report": {"model", *RESULTS},
@@ -79,7 +83,7 @@ MAY_IMPORT = {
         "certificate.checker",
         *RESULTS,
     },
-    "": {"estimators", "model", "solvers"},
+    "": {"estimators", "linear", "model", "solvers"},
 }
 
 

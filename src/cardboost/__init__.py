@@ -11,6 +11,8 @@ __all__ = [
     "SoftMarginClassifier",
     "StagewiseClassifier",
     "StagewiseRegressor",
+    "SparseLinearRegression",
+    "SparseLogisticRegression",
     "__version__",
     "load_model",
 ]
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from cardboost.estimators.soft_margin import SoftMarginClassifier
     from cardboost.estimators.stagewise import StagewiseClassifier
     from cardboost.estimators.stagewise_regressor import StagewiseRegressor
+    from cardboost.linear.logistic import SparseLogisticRegression
+    from cardboost.linear.regression import SparseLinearRegression
     from cardboost.model.io import load_model
 
 _HOME = {
@@ -29,6 +33,8 @@ _HOME = {
     "SoftMarginClassifier": "cardboost.estimators.soft_margin",
     "StagewiseClassifier": "cardboost.estimators.stagewise",
     "StagewiseRegressor": "cardboost.estimators.stagewise_regressor",
+    "SparseLinearRegression": "cardboost.linear.regression",
+    "SparseLogisticRegression": "cardboost.linear.logistic",
     "load_model": "cardboost.model.io",
 }
 

@@ -210,3 +210,54 @@ def find_infinite(columns: list[NDArray[Any]], threads: int) -> int: ...
 def simplest_decimal(x: float, y: float) -> float: ...
 def max_threads() -> int: ...
 def fixed_scale(total: float, total_count: float) -> float: ...
+def logistic_rows(f: F64, y: F64, s: F64, pull: F64, curvature: F64) -> float: ...
+def logistic_dual(pull: F64, s: F64, theta: float) -> float: ...
+def rows_pass(
+    x: F64, coef: F64, intercept: float, squared: bool, y: F64, s: F64, out: F64, threads: int
+) -> tuple[float, F64]: ...
+def column_sums_dense(x: F64, which: I32, pull: F64, threads: int) -> F64: ...
+def column_sums_csc(values: F64, index: I32, starts: I64, which: I32, pull: F64, threads: int) -> F64: ...
+def column_scores_csc(values: F64, index: I32, starts: I64, which: I32, coef: F64, rows: int) -> F64: ...
+def sweep_dense(
+    x: F64,
+    which: I32,
+    w: F64,
+    g: F64,
+    l1: float,
+    l2: float,
+    intercept: bool,
+    g0: float,
+    tolerance: float,
+    most: int,
+    beta: F64,
+    shift: F64,
+) -> tuple[int, float, float]: ...
+def sweep_csc(
+    values: F64,
+    index: I32,
+    starts: I64,
+    which: I32,
+    w: F64,
+    g: F64,
+    l1: float,
+    l2: float,
+    intercept: bool,
+    g0: float,
+    tolerance: float,
+    most: int,
+    beta: F64,
+    shift: F64,
+) -> tuple[int, float, float]: ...
+def sweep_gram(
+    q: F64,
+    a: F64,
+    total: float,
+    l1: float,
+    l2: float,
+    intercept: bool,
+    g0: float,
+    tolerance: float,
+    most: int,
+    beta: F64,
+    g: F64,
+) -> tuple[int, float, float]: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,10 +26,27 @@ class MatrixProblem:
     l0: Array
     max_weight: Array
     signs: SignMatrix | None
+    charged: NDArray[np.bool_] | None = None  # None: every column counts
 
     def prices(self, which: NDArray[np.int32]) -> Prices:
-        charged = np.ones(len(which), dtype=bool)
+        charged = np.ones(len(which), dtype=bool) if self.charged is None else self.charged[which]
         return Prices(self.l1[which], self.l2[which], self.l0[which], self.max_weight[which], charged)
+
+    def with_free(self, free: ArrayLike, max_weight: float) -> MatrixProblem:
+        """The same with columns that neither count nor cost, of at most this weight."""
+        n = self.A.shape[1]
+        which = np.asarray(free)
+        if which.size == 0:
+            return self
+        if which.ndim != 1 or which.dtype.kind not in "iu" or (which < 0).any() or (which >= n).any():
+            raise ValueError(f"free must hold numbers of columns, from 0 to {n - 1}; got {free!r}.")
+        charged = np.ones(n, dtype=bool)
+        charged[which] = False
+        none = lambda prices: np.where(charged, prices, 0.0)  # noqa: E731
+        box = np.where(charged, self.max_weight, np.minimum(self.max_weight, max_weight))
+        return replace(
+            self, l1=none(self.l1), l2=none(self.l2), l0=none(self.l0), max_weight=box, charged=charged
+        )
 
 
 def check_matrix(

@@ -256,6 +256,8 @@ def select_columns(
     max_nodes: int | None = None,
     seed: int = 0,
     n_jobs: int | None = 1,
+    free: ArrayLike = (),
+    free_weight: float = 20.0,
 ) -> SelectionResult:
     """Choose few columns of ``A`` and their weights: each costs ``l0``, at most ``max_terms`` are used.
 
@@ -270,6 +272,10 @@ def select_columns(
     dimod sampler that is given as ``method``, or a function that makes one; ``sampling`` says what it gave
     (docs/annealers.md).
 
+    ``free`` columns neither count nor cost, and weigh at most ``free_weight`` each: an intercept is two of
+    them,
+    y and -y.
+
     ``max_weight=None`` takes twice the largest weight that local search finds. The certificate proves
     ``lower_bound`` unless the search is too large for its 5 MB; then it proves the bound it states.
 
@@ -283,6 +289,7 @@ def select_columns(
     check_method("method", method)
     kind = get_loss(loss)
     problem = check_matrix(A, l1, l2, l0, max_weight, sample_weight)
+    problem = problem.with_free(free, number("free_weight", free_weight, 0.0, strict=True))
     n = problem.A.shape[1]
     max_terms = None if max_terms is None else whole("max_terms", max_terms, 0)
     check_bits(bits)
@@ -354,7 +361,8 @@ def _distinct_columns(problem: MatrixProblem) -> NDArray[np.int32]:
     """Of identical columns, those that no other one undercuts in every price and the box."""
     usable = np.flatnonzero(problem.max_weight > 0)
     group = equal_columns(problem.A[:, usable])
-    costs = np.stack([problem.l0, problem.l1, problem.l2, -problem.max_weight])[:, usable]
+    counted = np.ones(len(problem.l0)) if problem.charged is None else problem.charged.astype(np.float64)
+    costs = np.stack([counted, problem.l0, problem.l1, problem.l2, -problem.max_weight])[:, usable]
     order = np.lexsort((usable, *costs[::-1], group))
     kept: list[int] = []
     rivals: list[int] = []

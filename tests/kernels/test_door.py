@@ -30,6 +30,24 @@ BOX = {
     "most": 2, "threads": 1,
 }  # fmt: skip
 
+#: what the sweeps of linear models share
+SWEEP = {
+    "l1": 0.1,
+    "l2": 0.1,
+    "intercept": True,
+    "g0": 0.0,
+    "tolerance": 1e-9,
+    "most": 3,
+    "beta": np.zeros(2),
+}
+LINEAR = {"which": FEATURES, "w": np.ones(ROWS), "g": np.ones(2), "shift": np.zeros(ROWS)}
+CSC = {
+    "values": np.ones(4),
+    "index": np.array([0, 9, 3, 4], np.int32),
+    "starts": np.array([0, 2, 2, 4]),
+    "which": FEATURES,
+}
+
 #: a call that is right, as keyword arguments
 RIGHT = {
     "bin_columns": {"columns": COLUMNS, "weights": None, "max_bins": 255, "threads": 1},
@@ -113,6 +131,20 @@ RIGHT = {
         "tolerance": 1e-9, "levels": np.zeros(2, np.int32), "until": np.zeros(2, np.int64),
         "state": np.zeros(2, np.int64), "elite": np.zeros((3, 2), np.int32), "values": np.full(3, np.inf),
     },
+    "logistic_rows": {
+        "f": F, "y": np.ones(ROWS), "s": np.ones(ROWS), "pull": F.copy(), "curvature": F.copy(),
+    },
+    "logistic_dual": {"pull": F, "s": np.ones(ROWS), "theta": 0.5},
+    "rows_pass": {
+        "x": np.ones((ROWS, 3)), "coef": np.zeros(3), "intercept": 0.0, "squared": False, "y": np.ones(ROWS),
+        "s": np.ones(ROWS), "out": np.zeros((3, ROWS)), "threads": 1,
+    },
+    "column_sums_dense": {"x": A64, "which": FEATURES, "pull": F, "threads": 1},
+    "column_sums_csc": {**CSC, "pull": F, "threads": 1},
+    "column_scores_csc": {**CSC, "coef": V2, "rows": ROWS},
+    "sweep_dense": {"x": A64, **LINEAR, **SWEEP},
+    "sweep_csc": {**CSC, **LINEAR, **SWEEP},
+    "sweep_gram": {"q": np.eye(2), "a": np.zeros(2), "total": 1.0, **SWEEP, "g": np.zeros(2)},
     "predict_steps": {
         "columns": COLUMNS, "rows": ROWS, "cuts": V2, "offsets": OFFSETS, "levels": np.zeros(4),
         "missing": V2, "base": 0.0, "with_contributions": True, "threads": 1,
@@ -325,6 +357,48 @@ WRONG = [
     ("tabu_moves", "elite", np.zeros((3, 3), np.int32)),
     ("tabu_moves", "elite", np.zeros((2, 2), np.int32)),
     ("tabu_moves", "values", np.zeros(2)),
+    *[("logistic_rows", name, np.zeros(9)) for name in ("f", "y", "s", "pull", "curvature")],
+    ("logistic_rows", "pull", np.zeros(ROWS, np.float32)),
+    ("logistic_dual", "s", np.ones(9)),
+    *[("logistic_dual", "theta", own) for own in (-0.1, 1.1, np.nan)],
+    *[("rows_pass", name, np.zeros(9)) for name in ("x", "coef", "y", "s", "out")],
+    ("rows_pass", "out", np.zeros((2, ROWS))),
+    ("rows_pass", "out", np.zeros((3, ROWS), np.float32)),
+    ("column_sums_dense", "pull", np.zeros(9)),
+    ("column_sums_dense", "which", np.array([3], np.int32)),
+    ("column_sums_dense", "which", np.array([-1], np.int32)),
+    ("column_scores_csc", "coef", np.zeros(3)),
+    ("column_scores_csc", "rows", -1),
+    ("column_scores_csc", "rows", 9),
+    ("column_sums_csc", "pull", np.zeros(9)),
+    *[
+        (kernel, name, value)
+        for kernel in ("column_sums_csc", "column_scores_csc", "sweep_csc")
+        for name, value in (
+            ("which", np.array([3], np.int32)), ("which", np.array([-1], np.int32)), ("values", np.ones(3)),
+            ("index", np.array([0, 10, 3, 4], np.int32)), ("index", np.array([0, -1, 3, 4], np.int32)),
+            ("starts", np.array([0, 2, 2, 5])), ("starts", np.array([-1, 2, 2, 4])),
+            ("starts", np.array([3, 2, 2, 4])), ("starts", np.empty(0, np.int64)),
+        )
+    ],
+    *[
+        (kernel, name, value)
+        for kernel in ("sweep_dense", "sweep_csc")
+        for name, value in (
+            ("which", np.array([0, 3], np.int32)), ("w", np.ones(9)), ("g", np.ones(3)),
+            ("shift", np.ones(9)),
+        )
+    ],
+    *[
+        (kernel, name, value)
+        for kernel in ("sweep_dense", "sweep_csc", "sweep_gram")
+        for name, value in (
+            ("l1", -1.0), ("l2", -1.0), ("l1", np.nan), ("tolerance", -1.0), ("most", -1),
+            ("beta", np.ones(3)), ("beta", np.ones(2, np.float32)),
+        )
+    ],
+    *[("sweep_gram", name, np.zeros(3)) for name in ("a", "g")],
+    ("sweep_gram", "q", np.zeros((2, 3))),
     ("predict_steps", "columns", RAGGED),
     ("predict_steps", "columns", [TEN]),
     ("predict_steps", "rows", 9),

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = [
     "Ensemble",
+    "LinearModel",
+    "LinearScore",
     "Model",
     "MulticlassEnsemble",
     "StepFunction",
@@ -19,11 +21,14 @@ if TYPE_CHECKING:
     from cardboost.model.card import render_card
     from cardboost.model.ensemble import Ensemble
     from cardboost.model.io import Model, load_model, save
+    from cardboost.model.linear import LinearModel, LinearScore
     from cardboost.model.multiclass import MulticlassEnsemble
     from cardboost.model.terms import StepFunction, Term
 
 _HOME = {
     "Ensemble": "ensemble",
+    "LinearModel": "linear",
+    "LinearScore": "linear",
     "Model": "io",
     "MulticlassEnsemble": "multiclass",
     "StepFunction": "terms",

@@ -14,6 +14,10 @@ numbers. A term is {"feature", "cut", "polarity", "missing_left", "weight"}, or 
 "category": a kept label, or {"other": true} for all the rare ones; or "one_of": a list of these, at least
 two in ascending order, {"other": true} last.
 
+The ensemble of a linear model is {"loss", "n_features", "feature_names", "classes", "scores"}; a score is
+{"intercept", "features", "weights"}, with the features that are used, ascending. There is one score, or one
+per class; ``certificate`` is then a list, except for the loss "softmax".
+
 Numbers round-trip exactly: floats are written with the shortest decimals that give the same bits back. NaN
 and infinity do not occur (a cut at infinity is null). What a certificate claims is left to its checker: here
 it is an object or null. Every fault is reported with its JSON path.
@@ -37,6 +41,7 @@ from numpy.typing import NDArray
 from cardboost.data.categories import OTHER, Categories, Label, Other
 from cardboost.model import checks
 from cardboost.model.ensemble import Ensemble, Kind
+from cardboost.model.linear import LinearModel, LinearScore
 from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.model.strict_json import fields, kind, parse, under
 from cardboost.model.terms import Term
@@ -45,7 +50,8 @@ if TYPE_CHECKING:
     from cardboost.model.scorecard import Scorecard
 
 FORMAT = "cardboost-model"
-VERSION = 3  # version 1 has no terms with "one_of", version 2 no "unit"
+VERSION = 4  # version 1 has no terms with "one_of", version 2 no "unit", version 3 no linear models
+_BEFORE_LINEAR = 3
 MAX_BYTES = 50_000_000
 _TERM_KEYS = ("feature", "cut", "polarity", "missing_left", "weight")
 _CATEGORY_TERM_KEYS = ("feature", "category", "polarity", "missing_left", "weight")
@@ -53,7 +59,12 @@ _SET_TERM_KEYS = ("feature", "one_of", "polarity", "missing_left", "weight")
 _CATEGORIES_KEYS = ("feature", "kept", "rare")
 _ENSEMBLE_KEYS = ("loss", "intercept", "n_features", "feature_names", "classes", "categories", "terms")
 _MULTICLASS_KEYS = ("classes", "ensembles")
+_LINEAR_KEYS = ("loss", "n_features", "feature_names", "classes", "scores")
+_SCORE_KEYS = ("intercept", "features", "weights")
 _MODEL_KEYS = ("format", "version", "ensemble", "certificate", "training")
+
+
+AnyModel = Ensemble | MulticlassEnsemble | LinearModel
 
 
 @dataclass(frozen=True)
@@ -63,7 +74,7 @@ class Model:
     For more than two classes the certificate is a list, one entry per class.
     """
 
-    ensemble: Ensemble | MulticlassEnsemble
+    ensemble: AnyModel
     certificate: dict[str, Any] | list[dict[str, Any]] | None = None
     training: dict[str, Any] | None = None
 
@@ -102,6 +113,8 @@ class Model:
     ) -> str:
         from cardboost.model.card import render_card
 
+        if isinstance(self.ensemble, LinearModel):
+            raise ValueError("a linear model has no card: it is its coefficients.")
         return render_card(self.ensemble, title=title, certificate_lines=certificate_lines, width=width)
 
     def scorecard(self, certificate: Any = None) -> Scorecard:
@@ -136,8 +149,10 @@ def read_model(data: bytes, source: str = "model") -> Model:
         raise ValueError(f"{source}: {error}") from None
 
 
-def from_dict(document: Any) -> Ensemble | MulticlassEnsemble:
+def from_dict(document: Any) -> AnyModel:
     """The way back from ``to_dict`` of an ensemble; a ValueError starts with the path of the first fault."""
+    if isinstance(document, dict) and "scores" in document:
+        return _linear(document)
     if not isinstance(document, dict) or "ensembles" not in document:
         return _ensemble(document)
     given = fields(document, _MULTICLASS_KEYS, "")
@@ -146,6 +161,18 @@ def from_dict(document: Any) -> Ensemble | MulticlassEnsemble:
         with under(f"ensembles[{k}]"):
             ensembles.append(_ensemble(entry))
     return MulticlassEnsemble(given["classes"], tuple(ensembles))
+
+
+def _linear(document: Any) -> LinearModel:
+    given = fields(document, _LINEAR_KEYS, "")
+    scores = []
+    for k, entry in enumerate(_list(given, "scores")):
+        with under(f"scores[{k}]"):
+            own = fields(entry, _SCORE_KEYS, "")
+            scores.append(
+                LinearScore(own["intercept"], tuple(_list(own, "features")), tuple(_list(own, "weights")))
+            )
+    return LinearModel(**(given | {"scores": tuple(scores)}))
 
 
 def _ensemble(document: Any) -> Ensemble:
@@ -222,14 +249,15 @@ def _model(document: Any) -> Model:
     with under("ensemble"):
         ensemble = from_dict(given["ensemble"])
     certificate, training = given["certificate"], given["training"]
-    if isinstance(ensemble, MulticlassEnsemble) and isinstance(certificate, list):
-        if len(certificate) != len(ensemble.classes):
-            expected = f"one for each of {len(ensemble.classes)} classes"
+    several = _several(ensemble)
+    if several and isinstance(certificate, list):
+        if len(certificate) != several:
+            expected = f"one for each of {several} classes"
             raise ValueError(f"certificate: expected {expected}, found {len(certificate)}")
         for k, own in enumerate(certificate):
             if not isinstance(own, dict):
                 raise ValueError(f"certificate[{k}]: expected an object, found {kind(own)}")
-    elif isinstance(ensemble, MulticlassEnsemble) and certificate is not None:
+    elif several and certificate is not None:
         raise ValueError(f"certificate: expected a list, one per class, or null, found {kind(certificate)}")
     elif not isinstance(certificate, dict | None):
         raise ValueError(f"certificate: expected an object or null, found {kind(certificate)}")
@@ -238,12 +266,19 @@ def _model(document: Any) -> Model:
     return Model(ensemble, certificate, training)
 
 
+def _several(ensemble: AnyModel) -> int:
+    """How many certificates a model has where it has one per class, else 0."""
+    if isinstance(ensemble, LinearModel):
+        return len(ensemble.scores) if ensemble.loss == "logistic" and len(ensemble.scores) > 1 else 0
+    return len(ensemble.classes) if isinstance(ensemble, MulticlassEnsemble) else 0
+
+
 # ------------------------------------------------------------------------------------------------ writing
 
 
 def save(
     path: str | os.PathLike[str],
-    ensemble: Ensemble | MulticlassEnsemble,
+    ensemble: AnyModel,
     certificate: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     training: Mapping[str, Any] | None = None,
 ) -> None:
@@ -253,7 +288,7 @@ def save(
 
 
 def model_bytes(
-    ensemble: Ensemble | MulticlassEnsemble,
+    ensemble: AnyModel,
     certificate: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     training: Mapping[str, Any] | None = None,
 ) -> bytes:
@@ -263,13 +298,14 @@ def model_bytes(
         proof = dict(certificate) if isinstance(certificate, Mapping) else [dict(own) for own in certificate]
     document = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if isinstance(ensemble, LinearModel) else _BEFORE_LINEAR,
         "ensemble": ensemble.to_dict(),
         "certificate": proof,
         "training": None if training is None else dict(training),
     }
     # where there are several ensembles and certificates, those are further inside
     deeper = 2 if isinstance(ensemble, MulticlassEnsemble) else 0
+    deeper = 1 if isinstance(ensemble, LinearModel) else deeper
     spread = {"ensemble": 2 + deeper, "certificate": 2 + deeper // 2, "training": 2}
     try:
         entries = [f"  {_compact(key)}: {_layout(v, 1, spread.get(key, 0))}" for key, v in document.items()]

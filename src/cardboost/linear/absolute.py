@@ -1,0 +1,220 @@
+"""Least absolute deviations, with l1 and l2.
+
+    min  sum s_i |y_i - x_i beta - b| + l1 |beta|_1 + (l2 / 2) |beta|_2^2
+
+Without l2 it is a linear program: HiGHS gives a vertex and its dual. With l2 it is a quadratic program,
+solved
+by an interior-point method whose steps are weighted least squares. Either way u, the multipliers of the rows
+with |u_i| <= s_i, are the dual point: u' y less what the features can gain is the lower bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import linprog
+
+from cardboost.linear.certificate import weighted_median
+from cardboost.linear.design import Design
+from cardboost.linear.problem import BOX, Fit
+
+Array = NDArray[np.float64]
+
+_CLOSE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class AbsoluteProblem:
+    """Rows, targets, weights that sum to 1, prices."""
+
+    design: Design
+    y: Array
+    s: Array
+    l1: float
+    l2: float
+    intercept: bool
+
+    def objective(self, coef: Array, b: float) -> float:
+        residual = self.y - self.design.scores(coef) - b
+        penalty = self.l1 * float(np.abs(coef).sum()) + 0.5 * self.l2 * float(coef @ coef)
+        return float(self.s @ np.abs(residual)) + penalty
+
+    def null(self) -> float:
+        middle = weighted_median(self.y, self.s) if self.intercept else 0.0
+        return float(self.s @ np.abs(self.y - middle))
+
+    def feasible(self, u: Array) -> Array:
+        """The nearest row weights within their limits, with sum 0 where there is an intercept."""
+        u = np.clip(u, -self.s, self.s)
+        if not self.intercept:
+            return u
+        up, down = float(u[u > 0].sum()), -float(u[u < 0].sum())
+        if up == down:
+            return u
+        return np.where((u > 0) == (up > down), u * (min(up, down) / max(up, down)), u)
+
+    def dual(self, u: Array) -> tuple[Array, float]:
+        """Feasible row weights made of u, and their bound."""
+        u = self.feasible(u)
+        size = np.abs(self.design.sums(u))
+        if self.l2 > 0.0:
+            over = np.maximum(size - self.l1, 0.0)
+            return u, max(0.0, float(u @ self.y) - float(over @ over) / (2.0 * self.l2))
+        if self.l1 > 0.0:
+            largest = float(size.max(initial=0.0))
+            return u, max(0.0, min(1.0, self.l1 / largest if largest > 0 else 1.0) * float(u @ self.y))
+        rms = np.sqrt(self.design.second_moments(self.s))
+        unit = float(np.sqrt(self.s @ np.square(self.y))) or 1.0
+        box = np.where(rms > 0.0, BOX * unit / np.where(rms > 0.0, rms, 1.0), 0.0)
+        return u, max(0.0, float(u @ self.y) - float(box @ size))
+
+
+def least_absolute(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Fit, Array]:
+    """The optimum and its row weights."""
+    unit = float(np.abs(problem.y).max(initial=0.0)) or 1.0
+    scaled = AbsoluteProblem(  # targets of size 1: the tolerances of the solvers are absolute
+        problem.design, problem.y / unit, problem.s, problem.l1, problem.l2 * unit, problem.intercept
+    )
+    solve = _interior if problem.l2 > 0.0 else _linear_program
+    coef, b, u, steps, status = solve(scaled, tol, max_iter)
+    coef, b = coef * unit, b * unit
+    u, bound = problem.dual(u)
+    objective = problem.objective(coef, b)
+    if objective - bound <= max(tol * objective, _CLOSE * problem.null()):
+        status = "optimal"
+    return Fit(coef, b, objective, bound, max(1, steps), status), u
+
+
+def _linear_program(
+    problem: AbsoluteProblem, tol: float, max_iter: int
+) -> tuple[Array, float, Array, int, str]:
+    """A vertex by HiGHS. Rows are scaled to weights near 1, as its tolerances are absolute."""
+    design, m = problem.design, problem.design.rows
+    n = design.columns
+    matrix = sparse.csc_array(design.matrix)
+    split = problem.l1 > 0.0
+    blocks = [matrix, -matrix] if split else [matrix]
+    if problem.intercept:
+        blocks.append(sparse.csc_array(np.ones((m, 1))))
+    eye = sparse.eye_array(m, format="csc")
+    scale = 1.0 / float(problem.s.max())
+    features = np.full(2 * n if split else n, problem.l1 * scale)
+    costs = np.concatenate([features, np.zeros(int(problem.intercept)), np.tile(problem.s * scale, 2)])
+    free: list[Any] = [(None, None)]
+    first: list[Any] = [(0.0, None)] * (2 * n) if split else free * n
+    bounds = first + free * int(problem.intercept) + [(0.0, None)] * (2 * m)
+    found = linprog(
+        costs,
+        A_eq=sparse.hstack([*blocks, eye, -eye], format="csc"),
+        b_eq=problem.y,
+        bounds=bounds,
+        method="highs",
+        options={"maxiter": max_iter * 100, "dual_feasibility_tolerance": 1e-10},
+    )
+    if found.x is None:
+        zero = np.zeros(n)
+        middle = weighted_median(problem.y, problem.s) if problem.intercept else 0.0
+        return zero, middle, np.zeros(m), int(found.nit), "iteration limit"
+    coef = found.x[:n] - found.x[n : 2 * n] if split else found.x[:n]
+    b = float(found.x[len(features)]) if problem.intercept else 0.0
+    status = "iteration limit" if found.status == 1 else "precision"
+    return coef, b, np.asarray(found.eqlin.marginals) / scale, int(found.nit), status
+
+
+def _interior(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Array, float, Array, int, str]:
+    """Primal-dual interior-point steps. Row weights, and products within l1, stay strictly inside."""
+    design, s, y = problem.design, problem.s, problem.y
+    l1, l2, split = problem.l1, problem.l2, problem.l1 > 0.0
+    b = weighted_median(y, s) if problem.intercept else 0.0
+    m, n = design.rows, design.columns
+    u = np.zeros(m)
+    size = max(float(s @ np.abs(y - b)), 1e-12)
+    up, down = np.maximum(y - b, 0.0) + size, np.maximum(b - y, 0.0) + size  # residual = up - down
+    plus, minus = np.full(n, size), np.full(n, size)  # coefficients = plus - minus
+    coef = np.zeros(n)
+    status, steps = "iteration limit", 0
+    best = (np.inf, coef, b, u)
+    sums = np.zeros(n)
+    while steps < min(max_iter, 200):
+        steps += 1
+        above, below = s - u, s + u
+        over, under = l1 + l2 * coef - sums, l1 - l2 * coef + sums
+        pairs = float(up @ above + down @ below) + (float(plus @ over + minus @ under) if split else 0.0)
+        count = 2 * m + (2 * n if split else 0)
+        rest = y - design.scores(coef) - b - (up - down)
+        centre = 0.1 * pairs / count
+        ratio_up, ratio_down = up / above, down / below
+        d = ratio_up + ratio_down
+        e = (centre / above - up) - (centre / below - down)
+        right = design.sums((rest - e) / d)
+        h = np.empty((n + 1, n + 1))
+        h[:-1, :-1] = design.gram(1.0 / d)
+        h[-1, :-1] = h[:-1, -1] = design.sums(1.0 / d)
+        h[-1, -1] = float((1.0 / d).sum())
+        diagonal = np.full(n, l2)
+        if split:
+            spread = plus / over + minus / under
+            shift = (centre / over - plus) - (centre / under - minus)
+            diagonal += 1.0 / spread
+            right += shift / spread
+        else:
+            right += sums - l2 * coef
+        right = np.append(right, float(((rest - e) / d).sum()) + float(u.sum()))
+        h[np.arange(n), np.arange(n)] += diagonal
+        if not problem.intercept:
+            h[-1], h[:, -1], h[-1, -1], right[-1] = 0.0, 0.0, 1.0, 0.0
+        move = _solve(h, right)
+        d_coef, d_b = move[:-1], float(move[-1])
+        d_u = (rest - e - design.scores(d_coef) - d_b) / d
+        d_sums = design.sums(d_u)
+        d_up = centre / above - up + ratio_up * d_u
+        d_down = centre / below - down - ratio_down * d_u
+        limits = [(up, d_up), (down, d_down), (above, -d_u), (below, d_u)]
+        if split:
+            d_over = l2 * d_coef - d_sums
+            d_plus = centre / over - plus - plus / over * d_over
+            d_minus = centre / under - minus + minus / under * d_over
+            limits += [(plus, d_plus), (minus, d_minus), (over, d_over), (under, -d_over)]
+        length = min(1.0, *(0.99 * _room(value, change) for value, change in limits))
+        up, down, u, b = up + length * d_up, down + length * d_down, u + length * d_u, b + length * d_b
+        coef = coef + length * d_coef
+        if split:
+            plus, minus = plus + length * d_plus, minus + length * d_minus
+        sums = design.sums(u)
+        value, bound = problem.objective(coef, b), problem.dual(u)[1]
+        if value - bound < best[0]:
+            best = (value - bound, coef, b, u)
+            if split:  # coefficients whose price is not reached are 0, up to the barrier
+                rounded = np.where((plus < over) & (minus < under), 0.0, coef)
+                if problem.objective(rounded, b) <= value + 0.3 * tol * value:
+                    best = (value - bound, rounded, b, u)
+        if value - bound <= 0.1 * tol * value or value <= 1e-14:
+            status = "optimal"
+            break
+        if pairs <= 1e-17 * size or not np.isfinite(pairs):
+            status = "precision"
+            break
+    return best[1], best[2], best[3], steps, status
+
+
+def _room(value: Array, change: Array) -> float:
+    """How far one may go until a number becomes 0; more than 1 counts as 1."""
+    falling = change < 0.0
+    return float(np.min(-value[falling] / change[falling], initial=2.0))
+
+
+def _solve(h: Array, right: Array) -> Array:
+    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(h), 1e-300))
+    h = h * scale[:, None] * scale
+    ridge = 0.0
+    while True:
+        try:
+            h[np.arange(len(h)), np.arange(len(h))] = 1.0 + ridge
+            return scale * cho_solve(cho_factor(h, lower=True), scale * right)
+        except np.linalg.LinAlgError:
+            ridge = max(1e-14, 100.0 * ridge)

@@ -1,0 +1,188 @@
+"""What both linear estimators share: arguments, reading, weights, the file."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from cardboost.estimators.validation import sample_weights
+from cardboost.linear.design import Design
+from cardboost.linear.gradient import gradient
+from cardboost.linear.newton import newton
+from cardboost.linear.problem import Fit, LinearProblem
+from cardboost.linear.proximal import ProximalSolver, largest_price
+from cardboost.linear.proximal import path as solve_path
+from cardboost.model.io import save
+from cardboost.model.linear import LinearModel
+from cardboost.validation import flag, number, whole
+
+Array = NDArray[np.float64]
+
+SOLVERS = ("auto", "gradient", "newton", "prox-newton")
+_WORTH_THREADS = 2e8  # multiplications for which a second thread of BLAS pays
+
+
+class SeparableDataWarning(UserWarning):
+    """Classes that a plane separates, with l1 = l2 = 0: the coefficients have no finite optimum."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPath:
+    """Optima along a path of prices: one row or entry per price, from the highest to the lowest."""
+
+    l1s: Array
+    coefs: Array
+    intercepts: Array
+    objectives: Array
+    gaps: Array
+    supports: tuple[NDArray[np.intp], ...]
+    statuses: tuple[str, ...]
+
+
+class LinearEstimator(BaseEstimator):
+    """Base of both estimators. Not for use by itself."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # ------------------------------------------------------------------------------------ arguments
+
+    def _check_arguments(self) -> None:
+        for name in ("l1", "l2"):
+            number(name, getattr(self, name), 0.0)
+        number("tol", self.tol, 0.0, strict=True)
+        whole("max_iter", self.max_iter, 1)
+        for name in ("fit_intercept", "warm_start", "accelerate"):
+            flag(name, getattr(self, name))
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver must be one of {', '.join(map(repr, SOLVERS))}; got {self.solver!r}.")
+        if self.solver == "newton" and self.l1 > 0:
+            raise ValueError(
+                f"solver='newton' has no l1; got l1={self.l1!r}. Use 'prox-newton', 'gradient' or 'auto'."
+            )
+
+    def _solver(self) -> str:
+        if self.solver == "auto":
+            return "prox-newton" if self.l1 > 0 else "newton"
+        # without any price the steps on the quadratic model are Newton steps
+        return "newton" if self.solver == "prox-newton" and self.l1 == 0 == self.l2 else str(self.solver)
+
+    # ------------------------------------------------------------------------------------ reading
+
+    def _read(self, X: Any, reset: bool) -> Any:
+        return validate_data(
+            self, X, reset=reset, accept_sparse=("csr", "csc"), dtype=np.float64, accept_large_sparse=True
+        )
+
+    def _scores(self, X: Any) -> Array:
+        """(rows, scores)."""
+        check_is_fitted(self)
+        X = self._read(X, reset=False)
+        return np.asarray(X @ np.atleast_2d(self.coef_).T) + self.intercept_
+
+    # ------------------------------------------------------------------------------------ solving
+
+    def _solve(self, problem: LinearProblem, coef: Array | None, b: float) -> Fit:
+        solver, tol, most = self._solver(), float(self.tol), int(self.max_iter)
+        with blas_threads(problem.design):
+            if solver == "newton":
+                fit = newton(problem, tol, most, coef, b)
+            elif solver == "gradient":
+                fit = gradient(problem, tol, most, coef, b, bool(self.accelerate))
+            else:
+                fit = ProximalSolver(problem, coef, b).solve(problem.l1, tol, most)
+        return self._finished(fit)
+
+    def _finished(self, fit: Fit) -> Fit:
+        if not (np.isfinite(fit.coef).all() and np.isfinite([fit.intercept, fit.objective]).all()):
+            raise ValueError("X or y holds numbers too large for a linear model: scale the columns.")
+        if self.verbose:
+            print(
+                f"[cardboost] {fit.n_iter} iterations, objective {fit.objective:.8g}, "
+                f"bound {fit.lower_bound:.8g}: {fit.status}"
+            )
+        return fit
+
+    def _warn_of_limits(self, fits: list[Fit]) -> None:
+        """Called by ``fit``: the warning points to the line of the user."""
+        for fit in fits:
+            if fit.status == "iteration limit":
+                reached = f"max_iter={self.max_iter} was reached with a gap of {fit.gap:.2g}"
+                warnings.warn(f"{reached}, above tol={self.tol:g}.", ConvergenceWarning, stacklevel=3)
+
+    def _path(self, problem: LinearProblem, l1s: Any, n: int, ratio: float) -> LinearPath:
+        with blas_threads(problem.design):
+            if l1s is None:
+                n, ratio = whole("n", n, 1), number("ratio", ratio, 0.0, strict=True)
+                top = largest_price(problem) or 1.0
+                l1s = top * np.geomspace(1.0, ratio, n)
+            else:
+                l1s = np.sort(np.asarray(l1s, dtype=np.float64).ravel())[::-1]
+                if len(l1s) == 0 or not np.isfinite(l1s).all() or (l1s < 0.0).any():
+                    raise ValueError("l1s must hold finite numbers of at least 0, one or more.")
+            fits = list(solve_path(problem, l1s, float(self.tol), int(self.max_iter)))
+        return LinearPath(
+            np.array(l1s),
+            np.array([fit.coef for fit in fits]),
+            np.array([fit.intercept for fit in fits]),
+            np.array([fit.objective for fit in fits]),
+            np.array([fit.gap for fit in fits]),
+            tuple(np.flatnonzero(fit.coef) for fit in fits),
+            tuple(fit.status for fit in fits),
+        )
+
+    # ------------------------------------------------------------------------------------ the file
+
+    def _names(self) -> tuple[str, ...] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else tuple(map(str, names))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write model and certificate as JSON; :func:`cardboost.load_model` reads them."""
+        check_is_fitted(self)
+        params = {
+            key: value if isinstance(value, int | float | str | bool | None) else repr(value)
+            for key, value in self.get_params(deep=False).items()
+        }
+        own = self.certificate_
+        content = [each.to_dict() for each in own] if isinstance(own, list) else own.to_dict()
+        save(path, self.model_, content, {"parameters": params})
+
+    @property
+    def model_(self) -> LinearModel:
+        """The fitted model without the estimator: what :meth:`save` writes."""
+        raise NotImplementedError
+
+
+def raw_weights(sample_weight: Any, n_rows: int) -> Array:
+    """One weight of at least 0 per row, at most 1."""
+    raw = sample_weights(sample_weight, n_rows)
+    return np.ones(n_rows) if raw is None else raw / raw.max()
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+@contextmanager
+def blas_threads(design: Design) -> Iterator[None]:
+    """As many threads in NumPy's products as they are worth, and no more than the kernels have."""
+    work = float(design.rows) * min(design.columns, 3000) ** 2
+    with _controller().limit(limits=design.threads if work > _WORTH_THREADS else 1, user_api="blas"):
+        yield

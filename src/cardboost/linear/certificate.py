@@ -1,0 +1,309 @@
+"""What is claimed of a linear model, and how it is checked: plain NumPy, nothing of the solvers.
+
+``verify`` takes the coefficients and recomputes the objective and the lower bound from the data. The row
+weights u of the bound follow from the scores (docs/linear.md, "The certificate"); for the absolute loss,
+whose
+derivative has no value where a residual is 0, the certificate holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_ROUNDING = 1e-9  # relative to the objective without features
+_BOX = 1e4
+
+
+@dataclass(frozen=True, eq=False)
+class LinearCertificate:
+    """Objective and lower bound of a linear model; every optimum lies between them.
+
+    ``coef`` has one row per score: one, or one per class for the loss "softmax". ``target``: the class that
+    is
+    told from the others, for the loss "logistic". With l1 = l2 = 0 the bound covers all coefficients of at
+    most
+    ``box`` times (target / root mean square of the column); else ``box`` is None, and it covers all.
+    """
+
+    loss: str
+    l1: float
+    l2: float
+    fit_intercept: bool
+    coef: Array
+    intercept: Array
+    objective: float
+    lower_bound: float
+    null_objective: float
+    status: str
+    classes: tuple[Any, ...] | None = None
+    class_weight: tuple[float, ...] | None = None
+    target: int | None = None
+    dual: Array | None = None
+    box: float | None = None
+
+    @property
+    def gap(self) -> float:
+        """How much lower the objective of any other model can be."""
+        return max(0.0, self.objective - self.lower_bound)
+
+    @property
+    def relative_gap(self) -> float:
+        return self.gap / self.objective if self.objective > 0.0 else 0.0
+
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> bool:
+        """Recompute every number from the data of the fit."""
+        return not self.faults(X, y, sample_weight)
+
+    def faults(self, X: Any, y: Any, sample_weight: Any = None) -> list[str]:
+        """Every claim that the data contradict, in sentences; empty when all hold."""
+        X = X if hasattr(X, "tocsc") else np.asarray(X, dtype=np.float64)
+        y = np.asarray(y)
+        if X.ndim != 2 or X.shape[1] != self.coef.shape[1]:
+            return [f"X has shape {X.shape}, the model is about {self.coef.shape[1]} features."]
+        if y.shape != (X.shape[0],):
+            return [f"y has shape {y.shape}; one label or target per row is needed."]
+        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if weight.shape != y.shape or not (weight >= 0.0).all() or not (weight > 0.0).any():
+            return ["sample_weight must hold one number of at least 0 per row, not all 0."]
+        codes = None
+        if self.classes is not None:
+            known = {label: k for k, label in enumerate(self.classes)}
+            found = [known.get(label.item() if hasattr(label, "item") else label, -1) for label in y]
+            codes = np.array(found)
+            if (codes[weight > 0.0] < 0).any():
+                return ["y holds a label that the model does not know."]
+            if self.class_weight is not None:
+                weight = weight * np.asarray(self.class_weight)[codes]
+        keep = weight > 0.0
+        weight = weight[keep] / weight.max()
+        rows = _Rows(
+            X if keep.all() else (X.tocsr() if hasattr(X, "tocsr") else X)[keep],
+            np.asarray(y[keep], dtype=np.float64) if codes is None else codes[keep],
+            weight / weight.sum(),
+        )
+        return self._compare(rows)
+
+    def _compare(self, rows: _Rows) -> list[str]:
+        out = []
+        objective, bound, null = _evaluate(self, rows)
+        near = _ROUNDING * max(abs(null), abs(self.objective))
+        claims = (
+            ("objective", self.objective, objective),
+            ("lower bound", self.lower_bound, bound),
+            ("objective without features", self.null_objective, null),
+        )
+        for name, claimed, found in claims:
+            if not abs(claimed - found) <= near:
+                out.append(f"The {name} is {found:.12g}, not {claimed:.12g} as claimed.")
+        if not self.lower_bound <= self.objective + near:
+            out.append("The lower bound is above the objective.")
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; :meth:`from_dict` is the way back."""
+        scores = []
+        for coef, intercept in zip(self.coef, self.intercept, strict=True):
+            used = np.flatnonzero(coef)
+            scores.append(
+                {"intercept": float(intercept), "features": used.tolist(), "weights": coef[used].tolist()}
+            )
+        return {
+            "format": "cardboost-linear-certificate",
+            "version": 1,
+            "problem": {
+                "loss": self.loss,
+                "l1": self.l1,
+                "l2": self.l2,
+                "fit_intercept": self.fit_intercept,
+                "n_features": int(self.coef.shape[1]),
+                "classes": None if self.classes is None else list(self.classes),
+                "class_weight": None if self.class_weight is None else list(self.class_weight),
+                "target": self.target,
+                "box": self.box,
+            },
+            "solution": scores,
+            "dual": None if self.dual is None else self.dual.tolist(),
+            "objective": self.objective,
+            "lower_bound": self.lower_bound,
+            "null_objective": self.null_objective,
+            "status": self.status,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> LinearCertificate:
+        """A certificate read from a file; a ValueError says what is wrong with it."""
+        try:
+            problem, scores = content["problem"], content["solution"]
+            coef = np.zeros((len(scores), int(problem["n_features"])))
+            for row, own in zip(coef, scores, strict=True):
+                row[np.asarray(own["features"], dtype=np.intp)] = own["weights"]
+            return cls(
+                loss=problem["loss"], l1=float(problem["l1"]), l2=float(problem["l2"]),
+                fit_intercept=bool(problem["fit_intercept"]), coef=coef,
+                intercept=np.array([float(own["intercept"]) for own in scores]),
+                objective=float(content["objective"]), lower_bound=float(content["lower_bound"]),
+                null_objective=float(content["null_objective"]), status=str(content["status"]),
+                classes=None if problem["classes"] is None else tuple(problem["classes"]),
+                class_weight=None if problem["class_weight"] is None else tuple(problem["class_weight"]),
+                target=problem["target"], box=problem["box"],
+                dual=None if content["dual"] is None else np.asarray(content["dual"], dtype=np.float64),
+            )  # fmt: skip
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise ValueError(f"this is no certificate of a linear model: {error!r}") from None
+
+    def lines(self) -> list[str]:
+        """The certificate in words."""
+        scope = "" if self.box is None else f", among coefficients of at most {self.box:g} in standard units"
+        return [
+            f"objective {self.objective:.8g}, without features {self.null_objective:.8g}: {self.status}",
+            f"no model has an objective below {self.lower_bound:.8g}{scope}",
+            f"relative gap {self.relative_gap:.2g}",
+        ]
+
+    def __repr__(self) -> str:
+        return (
+            f"LinearCertificate(loss={self.loss!r}, objective={self.objective:.6g}, "
+            f"lower_bound={self.lower_bound:.6g}, relative_gap={self.relative_gap:.2g}, "
+            f"status={self.status!r})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows of positive weight: numbers, targets or codes of classes, weights that sum to 1."""
+
+    X: Any
+    y: NDArray[Any]
+    s: Array
+
+
+def _evaluate(own: LinearCertificate, rows: _Rows) -> tuple[float, float, float]:
+    """Objective, lower bound and objective without features."""
+    scores = np.asarray(rows.X @ own.coef.T) + own.intercept
+    penalty = own.l1 * float(np.abs(own.coef).sum()) + own.l2 / 2.0 * float(np.square(own.coef).sum())
+    if own.loss == "softmax":
+        return _softmax(own, rows, scores, penalty)
+    f, s = scores[:, 0], rows.s
+    if own.loss == "logistic":
+        sign = np.where(rows.y == own.target, 1.0, -1.0)
+        loss = float(s @ np.logaddexp(0.0, -sign * f))
+        u = s * sign / (1.0 + np.exp(np.minimum(sign * f, 700.0)))
+        if own.fit_intercept:
+            up, down = u[sign > 0].sum(), -u[sign < 0].sum()
+            heavier = max(up, down)
+            if heavier > 0.0:
+                u = u * np.where((sign > 0) == (up > down), min(up, down) / heavier, 1.0)
+        bound = _price(own, rows, u[:, None], lambda theta: _entropy(s, min(theta, 1.0) * np.abs(u) / s))
+        share = float(s[sign > 0].sum())
+        return loss + penalty, bound, _entropy_of(share) if own.fit_intercept else float(np.log(2.0))
+    residual = rows.y - f
+    if own.loss == "squared":
+        u = s * residual
+        if own.fit_intercept:
+            u = u - s * u.sum()
+        along, square = float(u @ rows.y), float(np.square(u) @ (1.0 / s))
+
+        def squared(theta: float) -> float:
+            best = along / square if square > 0.0 else 0.0
+            theta = 1.0 if theta == 1.0 else float(np.clip(best, -theta, theta))
+            return theta * along - theta * theta * square / 2.0
+
+        bound = _price(own, rows, u[:, None], squared)
+        middle = float(s @ rows.y) if own.fit_intercept else 0.0
+        null = float(s @ np.square(rows.y - middle)) / 2.0
+        return float(s @ np.square(residual)) / 2.0 + penalty, bound, null
+    if own.loss == "absolute":
+        if own.dual is None:
+            return float(s @ np.abs(residual)) + penalty, -np.inf, np.nan
+        u = own.dual
+        if u.shape != s.shape or not (np.abs(u) <= s * (1.0 + 1e-12)).all():
+            return float(s @ np.abs(residual)) + penalty, -np.inf, np.nan
+        if own.fit_intercept:
+            up, down = u[u > 0].sum(), -u[u < 0].sum()
+            heavier = max(up, down)
+            if heavier > 0.0:
+                u = u * np.where((u > 0) == (up > down), min(up, down) / heavier, 1.0)
+        bound = _price(own, rows, u[:, None], lambda theta: min(theta, 1.0) * float(u @ rows.y))
+        middle = weighted_median(rows.y, s) if own.fit_intercept else 0.0
+        return float(s @ np.abs(residual)) + penalty, bound, float(s @ np.abs(rows.y - middle))
+    raise ValueError(f"loss {own.loss!r} is not known.")
+
+
+def _price(own: LinearCertificate, rows: _Rows, u: Array, value: Any) -> float:
+    """The bound of row weights u, one column per score: their dual value less what the features can gain."""
+    size = np.abs(np.asarray(rows.X.T @ u))
+    if own.l2 > 0.0:
+        over = np.maximum(size - own.l1, 0.0)
+        return max(0.0, float(value(1.0)) - float(np.square(over).sum()) / (2.0 * own.l2))
+    if own.l1 > 0.0:
+        largest = float(size.max(initial=0.0))
+        return max(0.0, float(value(own.l1 / largest if largest > 0.0 else np.inf)))
+    square = rows.X.multiply(rows.X) if hasattr(rows.X, "multiply") else np.square(rows.X)
+    rms = np.sqrt(np.asarray(square.T @ rows.s))
+    unit = 1.0 if own.classes is not None else float(np.sqrt(rows.s @ np.square(rows.y))) or 1.0
+    limit = np.where(rms > 0.0, _BOX * unit / np.where(rms > 0.0, rms, 1.0), 0.0)
+    return max(0.0, float(value(1.0)) - float(limit @ size.sum(axis=1)))
+
+
+def _softmax(
+    own: LinearCertificate, rows: _Rows, scores: Array, penalty: float
+) -> tuple[float, float, float]:
+    n, s = len(rows.s), rows.s
+    top = scores.max(axis=1)
+    shares = np.exp(scores - top[:, None])
+    total = shares.sum(axis=1)
+    loss = float(s @ (np.log(total) + top - scores[np.arange(n), rows.y]))
+    shares /= total[:, None]
+    truth = np.zeros_like(shares)
+    truth[np.arange(n), rows.y] = 1.0
+    if own.fit_intercept:
+        shares = shares @ mixing(s @ shares, s @ truth)
+
+    def value(theta: float) -> float:
+        v = truth + min(theta, 1.0) * (shares - truth)
+        return -float(s @ np.where(v > 0.0, v * np.log(np.where(v > 0.0, v, 1.0)), 0.0).sum(axis=1))
+
+    bound = _price(own, rows, s[:, None] * (truth - shares), value)
+    held = s @ truth
+    null = -float(held @ np.log(np.where(held > 0.0, held, 1.0))) if own.fit_intercept else np.log(held.size)
+    return loss + penalty, bound, float(null)
+
+
+def mixing(given: Array, wanted: Array) -> Array:
+    """A matrix with rows that sum to 1 and ``given @ matrix == wanted``, moving as little as possible.
+
+    It turns shares of classes into shares whose weighted means are those of the labels, as the free
+    intercepts of the classes ask of a dual point.
+    """
+    given = given / given.sum() * wanted.sum()
+    keep = np.minimum(given, wanted)
+    more, less = wanted - keep, given - keep
+    moved = np.outer(less, more / more.sum()) if more.sum() > 0.0 else np.zeros((len(given), len(given)))
+    plan = np.diag(keep) + moved
+    safe = np.where(given > 0.0, given, 1.0)
+    return np.where(given[:, None] > 0.0, plan / safe[:, None], np.eye(len(given)))
+
+
+def weighted_median(y: Array, s: Array) -> float:
+    """A number at which half of the weight is on either side."""
+    order = np.argsort(y, kind="stable")
+    below = np.cumsum(s[order])
+    return float(y[order][np.searchsorted(below, 0.5 * below[-1])])
+
+
+def _entropy(s: Array, v: Array) -> float:
+    v = np.clip(v, 0.0, 1.0)
+    first = np.where(v > 0.0, v * np.log(np.where(v > 0.0, v, 1.0)), 0.0)
+    rest = np.where(v < 1.0, (1.0 - v) * np.log1p(-np.where(v < 1.0, v, 0.0)), 0.0)
+    return -float(s @ (first + rest))
+
+
+def _entropy_of(share: float) -> float:
+    return _entropy(np.ones(1), np.array([share]))

@@ -1,0 +1,316 @@
+"""``SparseLogisticRegression``: two classes or more, l1 and l2, or at most k features, with a certificate."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from cardboost.estimators.validation import class_codes, class_factors, sample_weights, search_seed
+from cardboost.linear.base import (
+    LinearEstimator,
+    LinearPath,
+    SeparableDataWarning,
+    blas_threads,
+    raw_weights,
+)
+from cardboost.linear.certificate import LinearCertificate
+from cardboost.linear.design import Design
+from cardboost.linear.problem import BOX, Fit, LinearProblem
+from cardboost.linear.rows import fitted_rows
+from cardboost.linear.softmax import SoftmaxProblem, solve_softmax
+from cardboost.linear.subset import best_subset
+from cardboost.model.linear import LinearModel, LinearScore, probabilities
+from cardboost.threads import usable_threads
+from cardboost.validation import whole
+
+Array = NDArray[np.float64]
+
+MULTI_CLASS = ("ovr", "multinomial")
+_CERTAIN = 20.0  # a score at which a probability is 0 or 1 to eight digits
+_SEPARABLE = (
+    "The classes can be separated, or nearly so: without l1 or l2 the coefficients grow without end. They "
+    "are those at which the fit was stopped. Give l1 or l2."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _ClassRows:
+    """The rows of a fit: those of positive weight, with the codes of their classes."""
+
+    design: Design
+    codes: NDArray[np.intp]
+    s: Array
+    classes: NDArray[Any]
+    factors: Array | None
+
+    def sign(self, k: int) -> Array:
+        return np.where(self.codes == k, 1.0, -1.0)
+
+    @property
+    def plain_classes(self) -> tuple[Any, ...]:
+        return tuple(label.item() if hasattr(label, "item") else label for label in self.classes)
+
+
+class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
+    """Logistic regression with few coefficients.
+
+    Minimises ``mean log loss + l1 |coef|_1 + l2/2 |coef|_2^2``, the mean weighted by ``sample_weight`` and
+    ``class_weight`` and the intercept free of charge.
+
+    Parameters
+    ----------
+    l1, l2 : prices, at least 0. Compared with scikit-learn's C on m rows: C = 1 / (m l1), or 1 / (m l2).
+    solver : "auto", "newton" (l1 = 0), "prox-newton" or "gradient"; see docs/linear.md, "Solvers".
+    fit_intercept : whether there is an intercept.
+    tol : relative duality gap at which a solver stops.
+    class_weight : "balanced", a factor per class, or None.
+    max_iter : steps after which it stops in any case.
+    max_features : at most so many features, chosen by exact search; dense X only.
+    multi_class : with three classes or more "ovr", each class against the rest, or "multinomial", softmax.
+    warm_start : begin with the coefficients of the fit before.
+    accelerate : with solver="gradient", accelerated steps with restarts, else plain ones.
+    random_state : seed of the search for at most ``max_features`` features.
+    n_jobs : threads; None for all cores.
+    verbose : print a line per fit.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the model; one row per score.
+    classes_ : the labels, in order.
+    certificate_ : objective, lower bound and how to check them; a list with "ovr" and three classes or more.
+    n_iter_, n_features_in_, feature_names_in_ : as in scikit-learn.
+
+    Without l1 and l2 on classes that a plane separates there is no finite optimum: the fit stops at next to
+    no
+    loss, with a :class:`SeparableDataWarning`.
+
+    >>> import numpy as np
+    >>> from cardboost import SparseLogisticRegression
+    >>> X = np.random.default_rng(0).normal(size=(200, 6))
+    >>> model = SparseLogisticRegression(l1=0.05).fit(X, X[:, 0] - X[:, 3] > 0)
+    >>> np.flatnonzero(model.coef_[0]), model.certificate_.relative_gap < 1e-6
+    (array([0, 3]), True)
+    """
+
+    def __init__(
+        self,
+        *,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        solver: str = "auto",
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        class_weight: Any = None,
+        max_iter: int = 10_000,
+        max_features: int | None = None,
+        multi_class: str = "ovr",
+        warm_start: bool = False,
+        accelerate: bool = True,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.l1 = l1
+        self.l2 = l2
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.max_features = max_features
+        self.multi_class = multi_class
+        self.warm_start = warm_start
+        self.accelerate = accelerate
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.max_features is None
+        return tags
+
+    # ------------------------------------------------------------------------------------ fitting
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to rows X with labels y; ``sample_weight`` of 2 is the row twice."""
+        self._check_arguments()
+        if self.multi_class not in MULTI_CLASS:
+            names = ", ".join(map(repr, MULTI_CLASS))
+            raise ValueError(f"multi_class must be one of {names}; got {self.multi_class!r}.")
+        before = (self.coef_, self.intercept_) if self.warm_start and hasattr(self, "coef_") else None
+        rows = self._class_rows(X, y, sample_weight)
+        scores = 1 if len(rows.classes) == 2 else len(rows.classes)
+        if before is not None and before[0].shape != (scores, rows.design.columns):
+            before = None
+        self.classes_ = rows.classes
+        if (
+            self.max_features is not None
+            and whole("max_features", self.max_features, 0) < rows.design.columns
+        ):
+            self._fit_subset(rows, scores)
+            fits, separable = list[Fit](), False
+        elif scores > 1 and self.multi_class == "multinomial":
+            fits, separable = self._fit_softmax(rows, before)
+        else:
+            fits, separable = self._fit_scores(rows, scores, before)
+        if separable:
+            warnings.warn(_SEPARABLE, SeparableDataWarning, stacklevel=2)
+        else:
+            self._warn_of_limits(fits)
+        return self
+
+    def _class_rows(self, X: Any, y: Any, sample_weight: Any) -> _ClassRows:
+        X = self._read(X, reset=True)
+        n_rows = X.shape[0]
+        classes, codes = class_codes(y, n_rows)
+        raw = sample_weights(sample_weight, n_rows)
+        if raw is not None:  # classes that have rows of positive weight
+            held = np.bincount(codes[raw > 0.0], minlength=len(classes)) > 0
+            if np.count_nonzero(held) < 2:
+                raise ValueError(
+                    "Classifier can't train when only one class is present: the others have no positive "
+                    "weight."
+                )
+            raw = np.where(held[codes], raw, 0.0)
+            classes, codes = classes[held], np.maximum((np.cumsum(held) - 1)[codes], 0)
+        factors = None
+        if self.class_weight is not None:
+            some = np.arange(n_rows) if raw is None else np.flatnonzero(raw > 0.0)
+            factors = class_factors(
+                self.class_weight, classes, codes[some], None if raw is None else raw[some]
+            )
+        weight = raw_weights(raw, n_rows)
+        weight = weight if factors is None else weight * (factors / factors.max())[codes]
+        rows = fitted_rows(X, codes, weight, usable_threads(self.n_jobs))
+        return _ClassRows(rows.design, rows.y, rows.s, classes, factors)
+
+    def _prices(self) -> tuple[float, float, bool]:
+        return float(self.l1), float(self.l2), bool(self.fit_intercept)
+
+    def _fit_scores(
+        self, rows: _ClassRows, scores: int, before: tuple[Array, Array] | None
+    ) -> tuple[list[Fit], bool]:
+        """One score for two classes, else one for every class against the rest."""
+        coef, intercept = np.zeros((scores, rows.design.columns)), np.zeros(scores)
+        certificates, fits, separable = [], [], False
+        for k in range(scores):
+            target = 1 if scores == 1 else k
+            problem = LinearProblem(rows.design, rows.sign(target), rows.s, "logistic", *self._prices())
+            start = (None, 0.0) if before is None else (before[0][k], float(before[1][k]))
+            fit = self._solve(problem, *start)
+            coef[k], intercept[k] = fit.coef, fit.intercept
+            fits.append(fit)
+            separable |= self.l1 == 0 == self.l2 and _separable(problem, fit)
+            certificates.append(
+                self._certificate(rows, "logistic", coef[[k]], intercept[[k]], fit, problem.null()[1], target)
+            )
+        self.coef_, self.intercept_ = coef, intercept
+        self.n_iter_ = max(1, *(fit.n_iter for fit in fits))
+        self.certificate_: Any = certificates[0] if scores == 1 else certificates
+        return fits, separable
+
+    def _fit_softmax(self, rows: _ClassRows, before: tuple[Array, Array] | None) -> tuple[list[Fit], bool]:
+        problem = SoftmaxProblem(rows.design, rows.codes, len(rows.classes), rows.s, *self._prices())
+        start = None if before is None else np.column_stack(before)
+        with blas_threads(rows.design):
+            fit = solve_softmax(
+                problem, self._solver(), float(self.tol), int(self.max_iter), start, bool(self.accelerate)
+            )
+        self._finished(fit)
+        self.coef_, self.intercept_ = fit.coef[:, :-1].copy(), fit.coef[:, -1].copy()
+        self.n_iter_ = fit.n_iter
+        self.certificate_ = self._certificate(
+            rows, "softmax", self.coef_, self.intercept_, fit, problem.null()[1], None
+        )
+        return [fit], fit.status == "separable"
+
+    def _certificate(
+        self, rows: _ClassRows, loss: str, coef: Array, b: Array, fit: Fit, null: float, target: int | None
+    ) -> LinearCertificate:
+        return LinearCertificate(
+            loss, *self._prices(), coef.copy(), b.copy(), fit.objective, fit.lower_bound, null, fit.status,
+            classes=rows.plain_classes,
+            class_weight=None if rows.factors is None else tuple(rows.factors.tolist()),
+            target=target, box=BOX if self.l1 == 0 == self.l2 else None,
+        )  # fmt: skip
+
+    def _fit_subset(self, rows: _ClassRows, scores: int) -> None:
+        if rows.design.sparse:
+            raise TypeError(
+                "Sparse data is not supported with max_features: the exact search stores every column."
+            )
+        if scores > 1 and self.multi_class == "multinomial":
+            raise ValueError("max_features is for two classes, or for multi_class='ovr'.")
+        targets = [1] if scores == 1 else range(scores)
+        found = [
+            best_subset(
+                rows.design, rows.sign(k), rows.s, self.max_features, *self._prices(),
+                seed=search_seed(self.random_state), n_jobs=self.n_jobs, classes=rows.plain_classes, target=k,
+                class_weight=None if rows.factors is None else tuple(rows.factors.tolist()),
+            )
+            for k in targets
+        ]  # fmt: skip
+        self.coef_ = np.array([own.coef for own in found])
+        self.intercept_ = np.array([own.intercept for own in found])
+        self.n_iter_ = max(1, *(own.nodes for own in found))
+        self.certificate_ = found[0].certificate if scores == 1 else [own.certificate for own in found]
+
+    def path(
+        self, X: Any, y: Any, l1s: Any = None, n: int = 20, *, sample_weight: Any = None, ratio: float = 0.01
+    ) -> LinearPath:
+        """The optima for falling ``l1``, each from the one before; two classes. The estimator stays as it is.
+
+        ``l1s=None``: n prices from the smallest at which no feature is used down to ``ratio`` times that.
+        """
+        self._check_arguments()
+        own = type(self)(**self.get_params(deep=False))
+        rows = own._class_rows(X, y, sample_weight)
+        if len(rows.classes) != 2:
+            raise ValueError(f"path is for two classes; y has {len(rows.classes)}.")
+        _, l2, intercept = self._prices()
+        problem = LinearProblem(rows.design, rows.sign(1), rows.s, "logistic", 0.0, l2, intercept)
+        return self._path(problem, l1s, n, ratio)
+
+    # ------------------------------------------------------------------------------------ predicting
+
+    def decision_function(self, X: Any) -> Array:
+        """The score: above 0 means ``classes_[1]``. With more than two classes one column per class."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likelier class; a score of exactly 0 is ``classes_[0]``."""
+        score = self.decision_function(X)
+        at = (score > 0).astype(np.intp) if score.ndim == 1 else np.argmax(score, axis=1)
+        return self.classes_[at]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, in the order of ``classes_``."""
+        return probabilities(self.decision_function(X), self._loss())
+
+    def predict_log_proba(self, X: Any) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def _loss(self) -> str:
+        return "softmax" if len(self.classes_) > 2 and self.multi_class == "multinomial" else "logistic"
+
+    @property
+    def model_(self) -> LinearModel:
+        check_is_fitted(self)
+        labels = tuple(label.item() if hasattr(label, "item") else label for label in self.classes_)
+        scores = tuple(LinearScore.of(coef, b) for coef, b in zip(self.coef_, self.intercept_, strict=True))
+        return LinearModel(self._loss(), self.n_features_in_, self._names(), labels, scores)
+
+
+def _separable(problem: LinearProblem, fit: Fit) -> bool:
+    """Whether every row is on its side, which proves it, or some are as far out as if it were so."""
+    margins = problem.y * problem.scores(fit.coef, fit.intercept)
+    return bool((margins > 0.0).all() or np.abs(margins).max() > _CERTAIN)

@@ -1,0 +1,152 @@
+"""``SparseLinearRegression``: squared or absolute loss, l1 and l2, with a certificate."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from cardboost.estimators.validation import real_targets
+from cardboost.linear.absolute import AbsoluteProblem, least_absolute
+from cardboost.linear.base import LinearEstimator, LinearPath, blas_threads, raw_weights
+from cardboost.linear.certificate import LinearCertificate
+from cardboost.linear.problem import BOX, LinearProblem
+from cardboost.linear.rows import FittedRows, fitted_rows
+from cardboost.model.linear import LinearModel, LinearScore
+from cardboost.threads import usable_threads
+
+Array = NDArray[np.float64]
+
+LOSSES = ("squared", "absolute")
+
+
+class SparseLinearRegression(RegressorMixin, LinearEstimator):
+    """Linear regression with few coefficients.
+
+    Minimises ``mean loss + l1 |coef|_1 + l2/2 |coef|_2^2``, the mean weighted by ``sample_weight`` and the
+    intercept free of charge. The loss is half the squared residual, or its absolute value.
+
+    Parameters
+    ----------
+    loss : "squared" or "absolute".
+    l1, l2 : prices, at least 0.
+    solver : "auto", "newton" (l1 = 0), "prox-newton" or "gradient"; for the squared loss. The absolute loss
+        is
+        a linear or quadratic program and has its own solvers: "auto" only.
+    fit_intercept : whether there is an intercept.
+    tol : relative duality gap at which a solver stops.
+    max_iter : steps after which it stops in any case.
+    warm_start : begin with the coefficients of the fit before (squared loss).
+    accelerate : with solver="gradient", accelerated steps with restarts, else plain ones.
+    n_jobs : threads; None for all cores.
+    verbose : print a line per fit.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the model.
+    certificate_ : objective, lower bound and how to check them; :class:`LinearCertificate`.
+    n_iter_, n_features_in_, feature_names_in_ : as in scikit-learn.
+
+    >>> import numpy as np
+    >>> from cardboost import SparseLinearRegression
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+    >>> model = SparseLinearRegression(l1=0.1).fit(X, [1.0, 3.0, 5.0, 7.0])
+    >>> np.round(model.coef_, 3), model.certificate_.relative_gap < 1e-6
+    (array([1.92, 0.  ]), True)
+    """
+
+    def __init__(
+        self,
+        *,
+        loss: str = "squared",
+        l1: float = 0.0,
+        l2: float = 0.0,
+        solver: str = "auto",
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: int = 10_000,
+        warm_start: bool = False,
+        accelerate: bool = True,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.l1 = l1
+        self.l2 = l2
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.accelerate = accelerate
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to rows X and numbers y; ``sample_weight`` of 2 is the row twice."""
+        self._check_arguments()
+        if self.loss not in LOSSES:
+            raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}; got {self.loss!r}.")
+        if self.loss == "absolute" and self.solver != "auto":
+            raise ValueError(f"loss='absolute' has its own solvers: use solver='auto'; got {self.solver!r}.")
+        before = getattr(self, "coef_", None) if self.warm_start else None
+        rows = self._rows(X, y, sample_weight)
+        design = rows.design
+        prices = float(self.l1), float(self.l2), bool(self.fit_intercept)
+        dual = None
+        if self.loss == "absolute":
+            absolute = AbsoluteProblem(design, rows.y, rows.s, *prices)
+            with blas_threads(design):
+                fit, dual = least_absolute(absolute, float(self.tol), int(self.max_iter))
+            fit, null, dual = self._finished(fit), absolute.null(), rows.spread(dual)
+        else:
+            problem = LinearProblem(design, rows.y, rows.s, "squared", *prices)
+            fits = before is not None and len(before) == design.columns
+            fit = self._solve(
+                problem, before if fits else None, float(getattr(self, "intercept_", 0.0)) if fits else 0.0
+            )
+            null = problem.null()[1]
+        self.coef_ = np.array(fit.coef)
+        self.intercept_ = float(fit.intercept)
+        self.n_iter_ = max(1, fit.n_iter)
+        self.certificate_ = LinearCertificate(
+            self.loss, *prices, self.coef_[None, :].copy(), np.array([self.intercept_]),
+            fit.objective, fit.lower_bound, null, fit.status,
+            dual=dual, box=BOX if self.l1 == 0 == self.l2 else None,
+        )  # fmt: skip
+        self._warn_of_limits([fit])
+        return self
+
+    def path(
+        self, X: Any, y: Any, l1s: Any = None, n: int = 20, *, sample_weight: Any = None, ratio: float = 0.01
+    ) -> LinearPath:
+        """The optima for falling ``l1``, each from the one before. The estimator stays as it is.
+
+        ``l1s=None``: n prices from the smallest at which no feature is used down to ``ratio`` times that.
+        """
+        self._check_arguments()
+        if self.loss != "squared":
+            raise ValueError(f"path is for loss='squared'; got {self.loss!r}.")
+        own = type(self)(**self.get_params(deep=False))
+        rows = own._rows(X, y, sample_weight)
+        l2, intercept = float(self.l2), bool(self.fit_intercept)
+        problem = LinearProblem(rows.design, rows.y, rows.s, "squared", 0.0, l2, intercept)
+        return self._path(problem, l1s, n, ratio)
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> FittedRows:
+        X = self._read(X, reset=True)
+        target = real_targets(y, X.shape[0])
+        return fitted_rows(X, target, raw_weights(sample_weight, X.shape[0]), usable_threads(self.n_jobs))
+
+    def predict(self, X: Any) -> Array:
+        """The number that the model expects for every row."""
+        return self._scores(X)[:, 0]
+
+    @property
+    def model_(self) -> LinearModel:
+        check_is_fitted(self)
+        score = LinearScore.of(self.coef_, self.intercept_)
+        return LinearModel(self.loss, self.n_features_in_, self._names(), None, (score,))

@@ -1,0 +1,86 @@
+"""Rows of a fit: those without weight left out, equal ones added up, in an order of their own.
+
+Where an optimum is not unique, or a solver stops short of it, rounding decides. In a small table equal rows
+are
+one row with the sum of their weights, and the order of the rows follows from their content: the same bits for
+any order, and for weight 2 as for the row twice. Larger tables stay as they are, and agree to rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.linear.design import Design
+
+Array = NDArray[np.float64]
+
+_TOO_LARGE = 1e280  # of a sum of squares
+_SMALL = 1_000_000  # entries
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRows:
+    """``weights`` sum to 1. ``given``: the rows of positive weight; ``group``: which row each has become."""
+
+    design: Design
+    y: NDArray[Any]
+    s: Array
+    given: NDArray[np.intp]
+    group: NDArray[np.intp]
+    own: Array  # weights of the given rows, which sum to 1
+
+    def spread(self, u: Array) -> Array:
+        """Numbers per row, divided among the given rows by their weights."""
+        return u[self.group] * (self.own / self.s[self.group])
+
+
+def fitted_rows(X: Any, y: NDArray[Any], weight: Array, threads: int) -> FittedRows:
+    """Rows for the solvers; ``weight`` is raw, of at least 0 and not all 0."""
+    numbers = X.data if hasattr(X, "tocsr") else X.ravel(order="K")
+    with np.errstate(over="ignore"):
+        if not (numbers @ numbers < _TOO_LARGE and (y.dtype.kind != "f" or y @ y < _TOO_LARGE)):
+            raise ValueError("X or y holds numbers too large to be squared and added up: scale them.")
+    weight = weight / weight.max()
+    given = np.flatnonzero(weight > 0.0)
+    sparse = hasattr(X, "tocsr")
+    if len(given) < len(weight):
+        X, y, weight = (X.tocsr() if sparse else X)[given], y[given], weight[given]
+    n = len(weight)
+    own = weight / weight.sum()
+    if n * X.shape[1] > _SMALL:
+        return FittedRows(Design(X, threads), y, own, given, np.arange(n), own)
+    order, first, group = _order(X.tocsr() if sparse else np.ascontiguousarray(X), y, sparse)
+    total = np.bincount(group, weight)
+    rows = order[first]
+    X = (X.tocsr() if sparse else X)[rows]
+    return FittedRows(Design(X, threads), y[rows], total / total.sum(), given, group, own)
+
+
+def _order(
+    X: Any, y: NDArray[Any], sparse: bool
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """An order by content, where in it equal rows begin, and the number of the group of every row."""
+    numbers = np.random.default_rng(0).standard_normal(X.shape[1])
+    if sparse:
+        X = X.copy()
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        keys = np.asarray(X @ numbers)
+    else:
+        keys = np.einsum("ij,j->i", X, numbers)
+    order = np.lexsort((y, keys))
+    after = X[order]
+    if sparse:
+        change = (after[1:] - after[:-1]).tocsr()
+        change.eliminate_zeros()
+        differs = np.diff(change.indptr) > 0
+    else:
+        differs = (after[1:] != after[:-1]).any(axis=1)
+    new = np.append(True, differs | (y[order][1:] != y[order][:-1]))
+    group = np.empty(len(y), dtype=np.intp)
+    group[order] = np.cumsum(new) - 1
+    return order, np.flatnonzero(new), group

@@ -1,0 +1,110 @@
+"""At most k features: logistic regression as a choice among columns, by the exact selector.
+
+Every feature is two columns, x and -x divided by the root mean square, so that weights are not negative; the
+intercept is two more, which neither count nor cost. What the selector proves holds for coefficients in its
+box.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.certificate.certificate import Certificate
+from cardboost.linear.design import Design
+from cardboost.linear.rows import fitted_rows
+from cardboost.solvers import select_columns
+
+Array = NDArray[np.float64]
+
+INTERCEPT_BOX = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class Subset:
+    """The coefficients chosen, and the proof that comes with them."""
+
+    coef: Array
+    intercept: float
+    certificate: Certificate
+    nodes: int
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """The matrix that a certificate is about, made of rows, labels and weights."""
+
+    scale: Array
+    intercept: bool
+    classes: tuple[Any, ...]
+    target: int
+    class_weight: tuple[float, ...] | None
+
+    def __call__(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        known = {label: k for k, label in enumerate(self.classes)}
+        codes = np.array(
+            [known.get(own.item() if hasattr(own, "item") else own, -1) for own in np.asarray(y)]
+        )
+        weight = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = np.where(codes < 0, 0.0, weight / weight.max())
+        if self.class_weight is not None:
+            factors = np.asarray(self.class_weight)
+            weight = weight * (factors / factors.max())[codes]
+        rows = fitted_rows(np.asarray(X, dtype=np.float64), codes, weight, 1)
+        sign = np.where(rows.y == self.target, 1.0, -1.0)
+        return self.matrix(rows.design.matrix, sign), None, rows.s
+
+    def matrix(self, X: Array, sign: Array) -> Array:
+        columns = sign[:, None] * X / self.scale
+        parts = [columns, -columns]
+        if self.intercept:
+            parts = [sign[:, None], -sign[:, None], *parts]
+        return np.hstack(parts)
+
+
+def best_subset(
+    design: Design,
+    sign: Array,
+    s: Array,
+    max_features: int | None,
+    l1: float,
+    l2: float,
+    intercept: bool,
+    *,
+    seed: int,
+    n_jobs: int | None,
+    classes: tuple[Any, ...],
+    target: int,
+    class_weight: tuple[float, ...] | None,
+) -> Subset:
+    """The best coefficients on at most ``max_features`` features, or how far from them the search is."""
+    scale = np.sqrt(design.second_moments(s))
+    scale[scale == 0.0] = 1.0
+    view = _View(scale, intercept, classes, target, class_weight)
+    A = view.matrix(design.matrix, sign)
+    n, free = design.columns, 2 * int(intercept)
+    both = np.tile(scale, 2)
+    found = select_columns(
+        A,
+        max_terms=max_features,
+        l1=np.concatenate([np.zeros(free), l1 / both]),
+        l2=np.concatenate([np.zeros(free), l2 / both**2]),
+        max_weight=None,
+        free=np.arange(free),
+        free_weight=INTERCEPT_BOX,
+        loss="logistic",
+        sample_weight=s,
+        method="auto",
+        seed=seed,
+        n_jobs=n_jobs,
+    )
+    weights = found.x[free:]
+    return Subset(
+        (weights[:n] - weights[n:]) / scale,
+        float(found.x[0] - found.x[1]) if intercept else 0.0,
+        replace(found.certificate, view=view),
+        found.nodes,
+    )

@@ -1,0 +1,155 @@
+"""The kernels of linear models against their twins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import reference
+from cardboost import _kernels
+
+
+def table(seed: int, rows: int, columns: int, kind: str) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, columns)) + 0.5
+    if kind == "sparse":
+        x *= rng.random((rows, columns)) < 0.3
+    if kind == "constant":
+        x[:, ::2] = 1.5
+    if kind == "doubled" and columns > 1:
+        x[:, -1] = x[:, 0]
+    if kind == "large":
+        x *= 10.0 ** rng.integers(-8, 9, columns)
+    return x
+
+
+KINDS = ["plain", "sparse", "constant", "doubled", "large"]
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**31), rows=st.integers(0, 200), scale=st.sampled_from([0.0, 1.0, 30.0, 1e3]))
+def test_logistic_rows(seed, rows, scale):
+    rng = np.random.default_rng(seed)
+    f, s = scale * rng.normal(size=rows), rng.random(rows)
+    y = rng.choice([-1.0, 1.0], rows)
+    pull, curvature = np.empty(rows), np.empty(rows)
+    loss = _kernels.logistic_rows(f, y, s, pull, curvature)
+    wanted = reference.logistic_rows(f, y, s)
+    for found, own in zip((loss, pull, curvature), wanted, strict=True):
+        np.testing.assert_allclose(found, own, rtol=1e-12, atol=1e-300)
+    theta = float(rng.random())
+    found = _kernels.logistic_dual(pull, np.maximum(s, 1e-9), theta)
+    np.testing.assert_allclose(
+        found, reference.logistic_dual(pull, np.maximum(s, 1e-9), theta), rtol=1e-12, atol=1e-14
+    )
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**31), rows=st.integers(0, 150), columns=st.integers(0, 19),
+    kind=st.sampled_from(KINDS), squared=st.booleans(),
+)  # fmt: skip
+def test_rows_pass(seed, rows, columns, kind, squared):
+    x = table(seed, rows, columns, kind)
+    rng = np.random.default_rng(seed + 1)
+    coef, s, y = rng.normal(size=columns), rng.random(rows), rng.choice([-1.0, 1.0], rows)
+    coef /= np.maximum(1.0, np.abs(x).max(axis=0, initial=0.0))
+    out = np.empty((3, rows))
+    loss, sums = _kernels.rows_pass(x, coef, 0.25, squared, y, s, out, 1)
+    wanted = reference.rows_pass(x, coef, 0.25, squared, y, s)
+    size = np.abs(x).max(initial=1.0)
+    for found, own in zip((loss, *out, sums), wanted, strict=True):
+        np.testing.assert_allclose(found, own, rtol=1e-10, atol=1e-12 * size * max(rows, 1))
+
+
+def test_rows_pass_has_the_same_bits_for_any_number_of_threads():
+    x = table(0, 9000, 200, "plain")
+    s, y = np.full(9000, 1 / 9000), np.where(np.arange(9000) % 3, 1.0, -1.0)
+    outs = []
+    for threads in (1, 2, 3, 7):
+        out = np.empty((3, 9000))
+        loss, sums = _kernels.rows_pass(x, np.linspace(-0.1, 0.1, 200), 0.1, False, y, s, out, threads)
+        outs.append((loss, sums.tobytes(), out.tobytes()))
+        which = np.arange(200, dtype=np.int32)
+        outs[-1] += (_kernels.column_sums_dense(np.ascontiguousarray(x.T), which, y, threads).tobytes(),)
+    assert len(set(outs)) == 1
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**31), rows=st.integers(1, 60), columns=st.integers(1, 7),
+    kind=st.sampled_from(KINDS[:4]), l1=st.sampled_from([0.0, 0.02, 0.3]), l2=st.sampled_from([0.0, 0.1]),
+    intercept=st.booleans(), most=st.integers(0, 1),
+)  # fmt: skip
+def test_sweeps(seed, rows, columns, kind, l1, l2, intercept, most):
+    """Dense, compressed and on the matrix X' W X: all three equal the twin."""
+    x = table(seed, rows, columns, kind)
+    rng = np.random.default_rng(seed + 1)
+    which = rng.permutation(columns)[: rng.integers(1, columns + 1)].astype(np.int32)
+    w = rng.random(rows) / rows
+    w[rng.random(rows) < 0.1] = 0.0
+    n = len(which)
+    g, start, g0 = rng.normal(size=n) * 0.2, rng.normal(size=n) * (rng.random(n) < 0.7), float(rng.normal())
+    prices = {"l1": l1, "l2": l2, "intercept": intercept, "g0": g0, "tolerance": 0.0}
+    wanted = reference.sweep_columns(x, which, w, g, l1, l2, intercept, g0, most, start)
+    compressed = sparse.csc_array(x)
+    shift = np.full(rows, np.nan)
+    beta = start.copy()
+    found = _kernels.sweep_dense(
+        np.ascontiguousarray(x.T), which, w, g, beta=beta, shift=shift, most=most, **prices
+    )
+    np.testing.assert_allclose(beta, wanted[0], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(shift, wanted[1], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(found[1], wanted[2], rtol=1e-8, atol=1e-8)
+    other, shift = start.copy(), np.full(rows, np.nan)
+    _kernels.sweep_csc(
+        compressed.data, compressed.indices.astype(np.int32), compressed.indptr.astype(np.int64), which, w, g,
+        beta=other, shift=shift, most=most, **prices,
+    )  # fmt: skip
+    np.testing.assert_allclose(other, wanted[0], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(shift, wanted[1], rtol=1e-8, atol=1e-8)
+    own = x[:, which]
+    third = start.copy()
+    _kernels.sweep_gram(
+        (own.T * w) @ own, own.T @ w, float(w.sum()), beta=third, g=g.copy(), most=most, **prices
+    )
+    np.testing.assert_allclose(third, wanted[0], rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_many_sweeps_end_at_the_optimum(intercept):
+    x = table(3, 80, 6, "plain")
+    rng = np.random.default_rng(0)
+    w, g, which = rng.random(80) / 80, rng.normal(size=6), np.arange(6, dtype=np.int32)
+    beta, shift = np.zeros(6), np.zeros(80)
+    _, b, _ = _kernels.sweep_dense(
+        np.ascontiguousarray(x.T), which, w, g,
+        l1=0.2, l2=0.05, intercept=intercept, g0=0.3, tolerance=1e-13, most=10_000, beta=beta, shift=shift,
+    )  # fmt: skip
+    slope = g + x.T @ (w * (x @ beta + b)) + 0.05 * beta
+    used = beta != 0.0
+    np.testing.assert_allclose(slope[used], -0.2 * np.sign(beta[used]), atol=1e-11)
+    assert (np.abs(slope[~used]) <= 0.2 + 1e-11).all()
+    assert 0 < used.sum() < 6
+    if intercept:
+        assert abs(0.3 + np.sum(w * (x @ beta + b))) < 1e-12
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**31), rows=st.integers(1, 60), columns=st.integers(1, 9))
+def test_products_with_columns(seed, rows, columns):
+    x = table(seed, rows, columns, "sparse")
+    rng = np.random.default_rng(seed)
+    which = rng.permutation(columns)[: rng.integers(0, columns + 1)].astype(np.int32)
+    pull, coef = rng.normal(size=rows), rng.normal(size=len(which))
+    own = sparse.csc_array(x)
+    parts = own.data, own.indices.astype(np.int32), own.indptr.astype(np.int64), which
+    wanted = x[:, which].T @ pull
+    np.testing.assert_allclose(_kernels.column_sums_csc(*parts, pull, 1), wanted, atol=1e-12)
+    np.testing.assert_allclose(
+        _kernels.column_sums_dense(np.ascontiguousarray(x.T), which, pull, 1), wanted, atol=1e-12
+    )
+    np.testing.assert_allclose(_kernels.column_scores_csc(*parts, coef, rows), x[:, which] @ coef, atol=1e-12)

@@ -1,0 +1,375 @@
+"""What users see of the linear estimators: weights, classes, bad input, paths, best subsets."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import itertools
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from tables import table
+
+from cardboost import SparseLinearRegression, SparseLogisticRegression
+from cardboost.linear.base import SeparableDataWarning
+from cardboost.linear.certificate import LinearCertificate
+
+LOGISTIC = [
+    {"l1": 0.01}, {"l2": 0.1}, {"l1": 0.01, "solver": "gradient"}, {"l1": 0.01, "multi_class": "multinomial"},
+    {"l2": 0.01, "multi_class": "multinomial"}, {"l2": 0.01, "max_features": 2},
+]  # fmt: skip
+LINEAR = [
+    {"l1": 0.01}, {"l2": 0.1}, {"loss": "absolute"}, {"loss": "absolute", "l1": 0.01},
+    {"loss": "absolute", "l1": 0.01, "l2": 0.1}, {},
+]  # fmt: skip
+
+# ------------------------------------------------------------------------------------ weights
+
+
+@pytest.mark.parametrize("params", LOGISTIC, ids=str)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_weight_2_is_the_row_twice_and_weight_0_no_row(params, classes):
+    if params.get("max_features") and classes == 3:
+        params = params | {"max_features": 1}
+    X, y, weight = table("dense", columns=5)
+    y = y + (X[:, 3] > 1.0) if classes == 3 else y
+    params = params | {"class_weight": "balanced", "n_jobs": 1, "tol": 1e-10, "max_iter": 10**5}
+    model = SparseLogisticRegression(**params).fit(X, y, weight)
+    repeated = np.repeat(np.arange(len(y)), weight.astype(int))[::-1]
+    other = SparseLogisticRegression(**params).fit(X[repeated], y[repeated])
+    np.testing.assert_allclose(other.coef_, model.coef_, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(other.intercept_, model.intercept_, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("params", LINEAR, ids=str)
+def test_weights_of_a_regression(params):
+    X, _, weight = table("dense", columns=5)
+    y = X[:, 0] + np.random.default_rng(0).normal(size=len(X))
+    model = SparseLinearRegression(**params, n_jobs=1).fit(X, y, weight)
+    repeated = np.repeat(np.arange(len(y)), weight.astype(int))[::-1]
+    other = SparseLinearRegression(**params, n_jobs=1).fit(X[repeated], y[repeated])
+    np.testing.assert_allclose(other.coef_, model.coef_, rtol=1e-7, atol=1e-9)
+
+
+def test_large_tables_agree_to_rounding():
+    """Above the size up to which equal rows are added up."""
+    X, y, weight = table("dense", rows=12_000, columns=90)
+    model = SparseLogisticRegression(l1=0.01, tol=1e-9, n_jobs=1).fit(X, y, weight)
+    repeated = np.repeat(np.arange(len(y)), weight.astype(int))[::-1]
+    other = SparseLogisticRegression(l1=0.01, tol=1e-9, n_jobs=1).fit(X[repeated], y[repeated])
+    np.testing.assert_allclose(other.coef_, model.coef_, atol=1e-7)
+    assert model.certificate_.objective == pytest.approx(other.certificate_.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_only_ratios_of_weights_count(scale):
+    X, y, weight = table("csr")
+    a = SparseLogisticRegression(l1=0.01).fit(X, y, weight)
+    b = SparseLogisticRegression(l1=0.01).fit(X, y, weight * scale)
+    np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-6, atol=1e-9)
+    assert b.certificate_.verify(X, y, weight * scale)
+
+
+def test_class_weights_are_row_weights():
+    X, y, _ = table("dense")
+    a = SparseLogisticRegression(l1=0.01, class_weight={0: 3.0}).fit(X, y)
+    b = SparseLogisticRegression(l1=0.01).fit(X, y, np.where(y == 0, 3.0, 1.0))
+    np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-9)
+    assert a.certificate_.verify(X, y)
+
+
+# ------------------------------------------------------------------------------------ certificates
+
+
+@pytest.mark.parametrize(
+    "params", [{"l1": 0.01}, {"l2": 0.1}, {"l2": 1e-9}, {"l1": 0.01, "fit_intercept": False}]
+)
+@pytest.mark.parametrize("kind", ["logistic", "softmax", "squared", "absolute"])
+def test_a_certificate_holds_and_no_number_of_it_can_be_changed(kind, params):
+    X, y, weight = table("dense", columns=4)
+    if kind in ("logistic", "softmax"):
+        y = y if kind == "logistic" else y + (X[:, 3] > 1.0)
+        model = SparseLogisticRegression(multi_class="multinomial", **params).fit(X, y, weight)
+    else:
+        y = X[:, 0] + y
+        model = SparseLinearRegression(loss=kind, **params).fit(X, y, weight)
+    own = model.certificate_
+    assert own.loss == kind
+    assert own.faults(X, y, weight) == []
+    assert own.faults(X[::-1], y[::-1], weight[::-1]) == [] or kind == "absolute"
+    assert LinearCertificate.from_dict(own.to_dict()).verify(X, y, weight)
+    for name in ("objective", "lower_bound", "null_objective", "l1", "l2"):
+        changed = dataclasses.replace(own, **{name: getattr(own, name) + 1e-3})
+        assert not changed.verify(X, y, weight), name
+    first = np.eye(len(own.coef))[0]  # softmax does not change when all scores do
+    assert not dataclasses.replace(own, coef=own.coef + 0.01 * first[:, None]).verify(X, y, weight)
+    assert not dataclasses.replace(own, intercept=own.intercept + 0.01 * first).verify(X, y, weight)
+    assert not own.verify(X, np.roll(y, 1), weight)
+    assert not own.verify(X + 0.01, y, weight)
+    assert own.faults(X[:, :2], y, weight)
+    assert "objective" in repr(own)
+    assert len(own.lines()) == 3
+
+
+def test_the_bound_holds_for_every_model():
+    """No perturbed model, and no other solver, is below the lower bound."""
+    X, y, _ = table("separable")
+    rng = np.random.default_rng(0)
+    for params in ({"l1": 0.02}, {"l2": 0.02}, {"l1": 0.3}):
+        model = SparseLogisticRegression(tol=1e-2, **params).fit(X, y)
+        own = model.certificate_
+        better = SparseLogisticRegression(tol=1e-10, **params).fit(X, y).certificate_
+        assert own.lower_bound <= better.objective + 1e-12
+        for _ in range(20):
+            coef = model.coef_[0] * rng.normal(1, 0.1, X.shape[1])
+            loss = np.logaddexp(0, -np.where(y == 1, 1, -1) * (X @ coef + model.intercept_)).mean()
+            value = loss + own.l1 * np.abs(coef).sum() + own.l2 / 2 * coef @ coef
+            assert value >= own.lower_bound
+
+
+# ------------------------------------------------------------------------------------ separable data
+
+
+@pytest.mark.parametrize("kind", ["separable", "wide"])
+@pytest.mark.parametrize("solver", ["auto", "prox-newton"])
+def test_separable_data_without_prices(kind, solver):
+    X, y, _ = table(kind)
+    with pytest.warns(SeparableDataWarning, match="Give l1 or l2"):
+        model = SparseLogisticRegression(solver=solver).fit(X, y)
+    assert np.isfinite(model.coef_).all()
+    assert np.abs(model.coef_ * X.std(axis=0)).max() < 1e4
+    assert model.score(X, y) == 1.0
+    assert model.certificate_.status == "separable"
+    assert model.certificate_.verify(X, y)
+
+
+def test_nearly_separable_data():
+    """One feature that is never positive for one of the classes: its coefficient has no end."""
+    X, y, _ = table("dense")
+    X[:, 0] = (y == 1) & (X[:, 0] > 0.8)
+    with pytest.warns(SeparableDataWarning):
+        model = SparseLogisticRegression().fit(X, y)
+    assert np.isfinite(model.coef_).all()
+    assert model.certificate_.verify(X, y)
+
+
+def test_separable_classes_with_softmax():
+    X = np.repeat(np.eye(3), 4, axis=0)
+    with pytest.warns(SeparableDataWarning):
+        model = SparseLogisticRegression(multi_class="multinomial").fit(X, np.repeat([0, 1, 2], 4))
+    assert np.isfinite(model.coef_).all()
+
+
+def test_max_iter_is_a_warning():
+    X, y, _ = table("dense")
+    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
+        model = SparseLogisticRegression(l2=1e-4, solver="gradient", max_iter=2).fit(X, y)
+    assert model.certificate_.status == "iteration limit"
+    assert model.certificate_.verify(X, y)
+
+
+# ------------------------------------------------------------------------------------ bad input
+
+GOOD = table("dense", rows=30)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"l1": -1.0}, "l1 must be"), ({"l1": np.nan}, "l1 must be"), ({"l2": "a"}, "l2 must be"),
+        ({"tol": 0.0}, "tol must be"), ({"max_iter": 0}, "max_iter must be"),
+        ({"solver": "x"}, "solver must be"),
+        ({"solver": "newton", "l1": 0.1}, "has no l1"), ({"fit_intercept": 2}, "fit_intercept must be"),
+        ({"multi_class": "x"}, "multi_class must be"), ({"max_features": -1}, "max_features must be"),
+        ({"class_weight": {7: 1.0}}, "class_weight names 7"), ({"class_weight": "x"}, "class_weight must be"),
+        ({"n_jobs": 0}, "n_jobs must be"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_named(params, message):
+    with pytest.raises(ValueError, match=message):
+        SparseLogisticRegression(**params).fit(*GOOD[:2])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X": np.full((30, 12), np.nan)}, "X contains NaN"),
+        ({"X": np.full((30, 12), np.inf)}, "X contains inf"),
+        ({"y": np.zeros(30)}, "only one class"), ({"y": np.zeros(29)}, "inconsistent numbers"),
+        ({"y": None}, "requires y"), ({"sample_weight": -np.ones(30)}, "sample_weight must not be negative"),
+        ({"sample_weight": np.ones(29)}, "sample_weight must have shape"),
+        ({"sample_weight": np.zeros(30)}, "sample_weight must not be zero"),
+        ({"sample_weight": np.full(30, np.nan)}, "sample_weight contains NaN"),
+        ({"sample_weight": GOOD[1].astype(float)}, "only one class"),
+        ({"y": np.where(np.arange(30) == 3, np.nan, GOOD[1])}, "y contains NaN"),
+    ],
+)  # fmt: skip
+def test_bad_data_are_named(change, message):
+    data = {"X": GOOD[0], "y": GOOD[1], "sample_weight": None} | change
+    with pytest.raises(ValueError, match=message):
+        SparseLogisticRegression(l1=0.1).fit(**data)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"loss": "x"}, "loss must be"),
+        ({"l2": -1}, "l2 must be"),
+        ({"loss": "absolute", "solver": "newton"}, "own"),
+    ],
+)
+def test_bad_arguments_of_a_regression(params, message):
+    with pytest.raises(ValueError, match=message):
+        SparseLinearRegression(**params).fit(*GOOD[:2])
+    with pytest.raises(ValueError, match="y contains NaN"):
+        SparseLinearRegression().fit(GOOD[0], np.full(30, np.nan))
+
+
+def test_the_input_is_never_changed():
+    X, y, weight = table("csr")
+    before = X.copy(), y.copy(), weight.copy()
+    SparseLogisticRegression(l1=0.01).fit(X, y, weight)
+    assert (before[0] != X).nnz == 0
+    np.testing.assert_array_equal(y, before[1])
+    np.testing.assert_array_equal(weight, before[2])
+
+
+def test_numbers_too_large_are_refused():
+    X = np.array([[1e200, 1.0], [-1e200, 0.0], [3e199, 1.0], [1.0, 1.0]])
+    with pytest.raises(ValueError, match="too large"):
+        SparseLinearRegression(l1=0.1).fit(X, [1.0, 2.0, 3.0, 4.0])
+
+
+# ------------------------------------------------------------------------------------ paths, warm starts
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "wide"])
+def test_a_path_is_the_single_optima(kind):
+    X, y, weight = table(kind)
+    model = SparseLogisticRegression(tol=1e-8)
+    path = model.path(X, y, n=8, sample_weight=weight, ratio=0.05)
+    assert not hasattr(model, "coef_")
+    assert len(path.supports[0]) == 0
+    assert (np.diff(path.l1s) < 0).all()
+    for k in (0, 3, 7):
+        own = SparseLogisticRegression(l1=float(path.l1s[k]), tol=1e-8).fit(X, y, weight)
+        assert path.objectives[k] == pytest.approx(own.certificate_.objective, rel=1e-7)
+        assert path.gaps[k] <= 1e-8 * path.objectives[k]
+        np.testing.assert_array_equal(path.supports[k], np.flatnonzero(path.coefs[k]))
+    given = model.path(X, y, [0.01, 0.1], sample_weight=weight)
+    np.testing.assert_array_equal(given.l1s, [0.1, 0.01])
+
+
+def test_a_path_of_a_regression():
+    X, y, _ = table("dense")
+    path = SparseLinearRegression(tol=1e-9).path(X, X[:, 0] + y, n=5)
+    own = SparseLinearRegression(l1=float(path.l1s[-1]), tol=1e-9).fit(X, X[:, 0] + y)
+    np.testing.assert_allclose(path.coefs[-1], own.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("l1s", [[], [-1.0], [np.nan], [np.inf]])
+def test_bad_prices_of_a_path(l1s):
+    with pytest.raises(ValueError, match="l1s must hold"):
+        SparseLogisticRegression().path(*GOOD[:2], l1s)
+
+
+def test_warm_starts_need_fewer_steps():
+    X, y, _ = table("dense")
+    model = SparseLogisticRegression(l1=0.01, solver="gradient", warm_start=True).fit(X, y)
+    first = model.n_iter_
+    assert model.fit(X, y).n_iter_ <= first / 2
+    assert model.fit(X[:, :5], y).coef_.shape == (1, 5)
+
+
+# ------------------------------------------------------------------------------------ best subsets
+
+
+def best_by_enumeration(X, y, k, l2, s):
+    sign, best = np.where(y == 1, 1.0, -1.0), np.inf
+    for own in itertools.combinations(range(X.shape[1]), k):
+        A = np.column_stack([X[:, own], np.ones(len(y))])
+
+        def value(z, A=A):
+            margin = sign * (A @ z)
+            u = s * sign / (1 + np.exp(margin))
+            gradient = np.append(l2 * z[:-1], 0.0) - A.T @ u
+            return s @ np.logaddexp(0, -margin) + l2 / 2 * z[:-1] @ z[:-1], gradient
+
+        best = min(best, minimize(value, np.zeros(k + 1), jac=True, options={"gtol": 1e-9}).fun)
+    return best
+
+
+def test_the_best_subset():
+    X, y, weight = table("dense", columns=6)
+    X = X * np.array([1, 10, 0.1, 1, 1, 5])
+    model = SparseLogisticRegression(l2=0.01, max_features=2).fit(X, y, weight)
+    assert np.count_nonzero(model.coef_) == 2
+    own = model.certificate_
+    best = best_by_enumeration(X, y, 2, 0.01, weight / weight.sum())
+    assert own.lower_bound <= best + 1e-9
+    assert own.objective == pytest.approx(best, rel=1e-6)
+    assert own.status == "optimal"
+    assert own.verify(X, y, weight)
+    assert not own.verify(X, 1 - y, weight)
+    assert pickle.loads(pickle.dumps(model)).certificate_.verify(X, y, weight)
+
+
+def test_best_subsets_of_three_classes_and_class_weights():
+    X, y, _ = table("dense", columns=5)
+    y = np.array(["a", "b", "c"])[y + (X[:, 3] > 1.0)]
+    model = SparseLogisticRegression(l1=0.001, max_features=1, class_weight="balanced").fit(X, y)
+    assert (np.count_nonzero(model.coef_, axis=1) <= 1).all()
+    assert all(own.verify(X, y) for own in model.certificate_)
+    with pytest.raises(ValueError, match="max_features is for"):
+        model.set_params(multi_class="multinomial").fit(X, y)
+    with pytest.raises(TypeError, match="Sparse data is not supported"):
+        SparseLogisticRegression(max_features=1).fit(sparse.csr_array(X), y)
+
+
+# ------------------------------------------------------------------------------------ scikit-learn
+
+
+def test_probabilities_and_labels():
+    X, y, _ = table("dense")
+    names = np.array(["no", "yes", "maybe"])[y + (X[:, 3] > 1.0)]
+    for multi_class in ("ovr", "multinomial"):
+        model = SparseLogisticRegression(l1=0.01, multi_class=multi_class).fit(X, names)
+        chance = model.predict_proba(X)
+        np.testing.assert_allclose(chance.sum(axis=1), 1.0)
+        np.testing.assert_array_equal(model.classes_[chance.argmax(axis=1)], model.predict(X))
+        np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), chance)
+        assert model.coef_.shape == (3, X.shape[1])
+    certificates = SparseLogisticRegression(l1=0.01).fit(X, names).certificate_
+    assert [own.verify(X, names) for own in certificates] == [True] * 3
+
+
+def test_in_a_grid_search_on_a_frame():
+    X, y, _ = table("dense", columns=4)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    search = GridSearchCV(SparseLogisticRegression(), {"l1": [0.001, 0.1]}, cv=2).fit(frame, y)
+    assert list(search.best_estimator_.feature_names_in_) == list("abcd")
+    other = copy.deepcopy(search.best_estimator_)
+    np.testing.assert_array_equal(other.predict(frame), search.predict(frame))
+
+
+def test_sparse_and_dense_are_one_problem():
+    X, y, weight = table("csr")
+    a = SparseLogisticRegression(l1=0.005, tol=1e-9).fit(X, y, weight)
+    b = SparseLogisticRegression(l1=0.005, tol=1e-9).fit(X.toarray(), y, weight)
+    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-7)
+    doubled = sparse.coo_array(
+        (np.tile(X.tocoo().data / 2, 2), np.tile(np.stack(X.tocoo().coords), 2)), X.shape
+    )
+    c = SparseLogisticRegression(l1=0.005, tol=1e-9).fit(doubled.tocsr(), y, weight)
+    np.testing.assert_allclose(a.coef_, c.coef_, atol=1e-7)
+
+
+def test_verbose_prints(capsys):
+    SparseLinearRegression(verbose=1).fit(*GOOD[:2])
+    assert "[cardboost]" in capsys.readouterr().out
