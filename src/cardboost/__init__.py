@@ -9,10 +9,10 @@ __all__ = [
     "CardBoostClassifier",
     "CardBoostRegressor",
     "SoftMarginClassifier",
-    "StagewiseClassifier",
-    "StagewiseRegressor",
     "SparseLinearRegression",
     "SparseLogisticRegression",
+    "StagewiseClassifier",
+    "StagewiseRegressor",
     "__version__",
     "load_model",
 ]

@@ -293,7 +293,7 @@ class StumpDictionary(Dictionary):
         lane, unit = point.risk.edge_rows(point)
         hist = _kernels.histograms(self.matrix.bins, self.features, lane, self.threads)
         edge, _, cut, polarity, missing_left, largest = _kernels.search(
-            self._in_lines(hist, self.features), self.n_bins, self.kind, self.closed,
+            self.in_lines(hist, self.features), self.n_bins, self.kind, self.closed,
             unit, 0.0, 0.0, 0.0, False, False,
         )  # fmt: skip
         order = np.argsort(-edge, kind="stable")[:k]
