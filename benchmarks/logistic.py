@@ -51,7 +51,7 @@ TOLERANCES = {
 }
 CASES = {
     "tall": (OURS, "newton-cholesky", "lbfgs"),
-    "path": (OURS, "celer", "skglm", "liblinear", "adelie"),
+    "path": (OURS, "skglm", "adelie", "celer", "liblinear"),
     "text": (OURS, "celer", "skglm", "liblinear"),
 }
 
