@@ -46,7 +46,7 @@ def fitted(seed, temperature=0.5, **options):
     return model.certificate_.to_dict(), X, y, weight, model
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(k, marks=pytest.mark.long) for k in range(2, 8))])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_the_bound_holds_and_meets_the_optimum(seed, intercept):
     certificate, X, y, weight, model = fitted(seed, 0.4 + 0.2 * seed, fit_intercept=intercept)
@@ -132,7 +132,7 @@ def changed(certificate):
             yield ".".join(map(str, keys)), other, broken
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_every_change_is_refused(seed):
     certificate, X, y, weight, _ = fitted(seed, 1.0, tol=1e-2)
     used = {j for j, _ in certificate["solution"]["weights"]}

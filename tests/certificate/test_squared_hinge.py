@@ -34,7 +34,7 @@ def fitted(seed, **parameters):
         {"max_terms": None, "l1": 0.01, "l2": 0.0},
         {"max_terms": 3, "fit_intercept": False, "criterion": "edge"},
         {"max_terms": 3, "class_weight": "balanced"},
-        {"max_features": 2},
+        pytest.param({"max_features": 2}, marks=pytest.mark.long),
     ],
     ids=str,
 )
