@@ -188,7 +188,7 @@ def sealed(content):
     return content
 
 
-@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+@pytest.mark.parametrize("loss", [pytest.param("exponential", marks=pytest.mark.long), "logistic"])
 def test_the_checker_accepts_curves_and_needs_what_they_rely_on(loss):
     A, found, content, optimum = curved_certificate(loss)
     assert checker.check(content, A) == []

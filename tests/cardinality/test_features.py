@@ -267,6 +267,7 @@ def solve_matrix(seed):
     return found.objective - optimum
 
 
+@pytest.mark.long
 def test_bounds_and_objectives_enclose_the_optimum_of_matrices():
     misses = [solve_matrix(seed) for seed in range(70)]
     assert np.mean([miss <= 1e-6 for miss in misses]) >= 0.95

@@ -326,6 +326,7 @@ def test_of_identical_columns_with_different_prices_the_best_may_be_used():
     assert found.objective == pytest.approx(optimum, abs=1e-6)
 
 
+@pytest.mark.long
 def test_every_change_of_a_selection_certificate_is_refused():
     for seed in (0, 1, 2, 5):
         A, weight, options = random_case(seed)

@@ -739,7 +739,13 @@ TRUE_AFTER_A_CHANGE = re.compile(
 )
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(own, marks=pytest.mark.long) if own in ("sets", "categories", "dictionary") else own
+        for own in CASES
+    ],
+)
 def test_every_change_is_refused_with_the_old_digest(name):
     certificate, X, y, weight = certificate_for(**CASES[name])
     assert checker.verify(certificate, X, y, weight)

@@ -84,6 +84,7 @@ rules = st.sampled_from(
 )
 
 
+@pytest.mark.long
 @given(
     st.integers(0, 2**32), st.sampled_from(sorted(ALL)), rules, st.booleans(),
     st.sampled_from(["none", "counts", "real"]), st.sampled_from(["edge", "gain"]),
