@@ -74,7 +74,12 @@ def test_logistic_agrees_with_scikit_learn(kind):
         for l1, l2 in PRICES:
             price = l1 + l2
             saga = LogisticRegression(
-                C=1 / (total * price), l1_ratio=l1 / price, solver="saga", tol=1e-10, max_iter=20_000
+                C=1 / (total * price),
+                l1_ratio=l1 / price,
+                solver="saga",
+                tol=1e-10,
+                max_iter=20_000,
+                random_state=0,
             ).fit(X, y, weight)
             theirs = logistic_objective(X, y, weight, saga.coef_, saga.intercept_[0], l1, l2)
             ours = SparseLogisticRegression(l1=l1, l2=l2, tol=1e-9).fit(X, y, weight).certificate_.objective
@@ -181,7 +186,12 @@ def test_multinomial_solvers_agree(kind, l1, l2):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         saga = LogisticRegression(
-            C=1 / (weight.sum() * price), l1_ratio=l1 / price, solver="saga", tol=1e-10, max_iter=20_000
+            C=1 / (weight.sum() * price),
+            l1_ratio=l1 / price,
+            solver="saga",
+            tol=1e-10,
+            max_iter=20_000,
+            random_state=0,
         ).fit(X, y, weight)
     f = saga.decision_function(X)
     f -= f.max(axis=1)[:, None]
