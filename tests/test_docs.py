@@ -65,7 +65,7 @@ def test_there_are_pages_with_code():
     assert {"README.md", "docs/certificate.md"} <= set(map(relative, WITH_CODE))
 
 
-SLOW = {"README.md", "docs/estimators.md", "docs/scorecards.md", "docs/certificate.md"}
+SLOW = {"README.md", "docs/estimators.md", "docs/scorecards.md", "docs/certificate.md", "docs/export.md"}
 PAGES_TO_RUN = [
     pytest.param(page, id=relative(page), marks=[pytest.mark.long] if relative(page) in SLOW else [])
     for page in WITH_CODE
@@ -107,6 +107,7 @@ def test_doctests(name):
     assert outcome.failed == 0
 
 
+@pytest.mark.long
 def test_the_first_card(capsys):
     text = (ROOT / "examples" / "first_card.py").read_text(encoding="utf-8")
     exec(compile(text, "examples/first_card.py", "exec"), {"__name__": "__main__"})
@@ -115,6 +116,7 @@ def test_the_first_card(capsys):
     assert shown.endswith("the certificate holds\n")
 
 
+@pytest.mark.long
 def test_thinning_a_forest(capsys):
     text = (ROOT / "examples" / "thin_a_forest.py").read_text(encoding="utf-8")
     exec(compile(text, "examples/thin_a_forest.py", "exec"), {"__name__": "__main__"})

@@ -490,12 +490,14 @@ def test_the_defaults_do_not_depend_on_threads_and_order():
     assert_same(plain, CardBoostClassifier(n_jobs=7).fit(np.asfortranarray(X[order]), y[order]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["few", "convex", "paper"])
 def test_the_scale_of_weights_changes_nothing(name):
     X, y = make(31, rows=120)
     assert_scale_of_weights_does_not_matter(X, y, SETTINGS[name])
 
 
+@pytest.mark.long
 def test_real_values_in_any_order_of_rows():
     rng = np.random.default_rng(32)
     X = rng.normal(size=(200, 5)) * 10.0 ** rng.integers(-3, 4, 5)
@@ -542,6 +544,7 @@ def seen(monkeypatch):
     return taken
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["convex", "exponential"])
 def test_large_tables_threads_order_and_repetition_change_nothing(name, seen):
     X, y = make(33, rows=40_000, features=12, levels=60)

@@ -131,6 +131,7 @@ def test_the_same_card_again_after_pickling_and_from_a_file(tmp_path: Any) -> No
     assert export_model(card, "python") == export_model(saved, "python")
 
 
+@pytest.mark.long
 def test_limits_on_features_and_prices_hold_for_cards_too() -> None:
     X, y = load_breast_cancer(return_X_y=True)
     model = CardBoostClassifier(
@@ -167,6 +168,7 @@ def test_refusals() -> None:
         CardBoostClassifier().scorecard()
 
 
+@pytest.mark.long
 def test_a_budget_of_bytes_takes_the_largest_card_that_fits() -> None:
     X, y = load_breast_cancer(return_X_y=True)
     model = CardBoostClassifier(max_terms=8, hot_start=16, selector="polish").fit(X, y)

@@ -47,6 +47,7 @@ def test_stages_of_several_classes_and_of_a_regressor():
     np.testing.assert_array_equal(list(regressor.staged_predict(X))[-1], regressor.predict(X))
 
 
+@pytest.mark.long
 def test_a_warm_start_adds_rounds(cancer):
     X, y = cancer
     cold = model(max_iter=30, criterion="edge", l1=1e-3, tol=0.0).fit(X, y)

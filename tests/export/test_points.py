@@ -100,6 +100,7 @@ def test_decisions_at_every_combination_of_levels(ensemble):
         assert abs(score - points.value * total) <= points.error
 
 
+@pytest.mark.long
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6))
 def test_cards_of_many_inputs_decide_as_before(seed):
@@ -115,6 +116,7 @@ def test_cards_of_many_inputs_decide_as_before(seed):
         assert (found == (ensemble.decision_function(rows) > 0)).all()
 
 
+@pytest.mark.long
 def test_few_questions_decide_as_the_sum_does(tmp_path):
     """Small models in statements decide without a sum."""
     ensembles = [random_ensemble(seed, terms=1 + seed % 4, features=4) for seed in range(12)]

@@ -108,6 +108,7 @@ def test_reaches_the_optimum_over_all_stumps(seed, loss, rule, intercept, weight
     assert pool.n_columns <= a.shape[1]
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**32), st.sampled_from(sorted(ALL)))
 @settings(max_examples=30)
 def test_several_columns_a_round_reach_the_same_optimum(seed, loss):

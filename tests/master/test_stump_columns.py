@@ -114,6 +114,7 @@ def large_table(seed, rows=20_000):
     return X, (score + rng.logistic(size=rows) > 0).astype(int)
 
 
+@pytest.mark.long
 def test_a_large_table_takes_its_hessian_from_a_sample():
     """The gap is exact all the same, and so are the bits for any threads and any order of the rows."""
     X, y = large_table(0)

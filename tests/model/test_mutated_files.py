@@ -82,6 +82,7 @@ def ending(capsys: Any, *words: str) -> int:
     return code
 
 
+@pytest.mark.long
 def test_verbs_on_damaged_files(work: Path, capsys: Any) -> None:
     rng = random.Random(1)
     files = base_files()
