@@ -39,6 +39,12 @@ CARDBOOST_INLINE void evaluate(const double* F, const double* target, const doub
             out.loss[i] = short_of * short_of;
             out.v[i] = 2.0 * short_of;
             out.h[i] = z < 1.0 ? 2.0 : 0.0;
+        } else if constexpr (K == LossKind::smooth_hinge) {
+            const double short_of = z < 1.0 ? 1.0 - z : 0.0;
+            const double v = short_of < kCorner ? short_of / kCorner : 1.0;
+            out.loss[i] = v * (short_of - 0.5 * kCorner * v);
+            out.v[i] = v;
+            out.h[i] = short_of > 0.0 ? v / short_of : 0.0;
         } else {
             const double e = exp_poly(z < 0.0 ? z : -z);
             const double inverse = 1.0 / (1.0 + e);
@@ -138,6 +144,14 @@ void block_squared_hinge(const double* F, const double* target, const double* D,
                                         sums);
 }
 
+CARDBOOST_CLONES
+void block_smooth_hinge(const double* F, const double* target, const double* D, double step, double smallest,
+                        int64_t n, const int64_t* count, const double* factor, const Scales& scale, Block& block,
+                        double* v, double* h, Sums& sums) {
+    block_pass<LossKind::smooth_hinge>(F, target, D, step, smallest, n, count, factor, scale, block, v, h,
+                                       sums);
+}
+
 struct Extremes {
     double smallest = std::numeric_limits<double>::infinity();
     double largest_d = 0.0;
@@ -201,6 +215,7 @@ Sums sum_blocks(LossKind kind, const double* F, const double* target, const doub
     auto pass = kind == LossKind::logistic        ? block_logistic
                 : kind == LossKind::exponential   ? block_exponential
                 : kind == LossKind::squared_hinge ? block_squared_hinge
+                : kind == LossKind::smooth_hinge  ? block_smooth_hinge
                                                   : block_squared;
     Sums all;
     const int64_t blocks = (rows + kBlock - 1) / kBlock;
@@ -239,6 +254,10 @@ CARDBOOST_INLINE void dual_block(const double* F, double theta, double log_theta
         } else if constexpr (K == LossKind::squared_hinge) {
             const double v = z < 1.0 ? 2.0 * theta * (1.0 - z) : 0.0;
             out[i] = v * (1.0 - 0.25 * v);
+        } else if constexpr (K == LossKind::smooth_hinge) {
+            const double short_of = z < 1.0 ? 1.0 - z : 0.0;
+            const double v = theta * (short_of < kCorner ? short_of / kCorner : 1.0);
+            out[i] = v * (1.0 - 0.5 * kCorner * v);
         } else {
             const double e = exp_poly(z < 0.0 ? z : -z);
             const double soft = log1p_poly(e);  // ln(1 + e^-|z|)
@@ -263,6 +282,11 @@ void dual_exponential(const double* F, double theta, double log_theta, int64_t n
 CARDBOOST_CLONES
 void dual_squared_hinge(const double* F, double theta, double log_theta, int64_t n, double* out) {
     dual_block<LossKind::squared_hinge>(F, theta, log_theta, n, out);
+}
+
+CARDBOOST_CLONES
+void dual_smooth_hinge(const double* F, double theta, double log_theta, int64_t n, double* out) {
+    dual_block<LossKind::smooth_hinge>(F, theta, log_theta, n, out);
 }
 
 // ---- squared loss: residuals have no bound known beforehand, so scales come from the rows
@@ -429,6 +453,9 @@ LossSums loss_pass(LossKind kind, const double* F, const double* target, const d
     } else if (kind == LossKind::logistic) {
         largest_loss = 0.7 + std::max(0.0, -smallest);
         largest_h = 0.25;
+    } else if (kind == LossKind::smooth_hinge) {
+        largest_loss = std::max(1.0, 1.0 - smallest);
+        largest_h = 1.0 / kCorner;
     } else {  // squared hinge
         const double short_of = std::max(0.0, 1.0 - smallest);
         largest_loss = short_of * short_of;
@@ -481,14 +508,17 @@ double dual_pass(LossKind kind, const double* F, const double* target, double th
     } else if (kind == LossKind::squared_hinge) {
         const double half = theta * std::max(0.0, 1.0 - range.smallest);
         largest = std::max(1.0, half * (half + 2.0));
+    } else if (kind == LossKind::smooth_hinge) {
+        largest = 1.0;
     }
     double scale;
     bool quick;
     set_scale(largest, w, scale, quick);
     const double log_theta = theta == 1.0 ? 0.0 : std::log(theta);
-    const auto dual = kind == LossKind::logistic      ? dual_logistic
-                      : kind == LossKind::exponential ? dual_exponential
-                                                      : dual_squared_hinge;
+    const auto dual = kind == LossKind::logistic       ? dual_logistic
+                      : kind == LossKind::exponential  ? dual_exponential
+                      : kind == LossKind::smooth_hinge ? dual_smooth_hinge
+                                                       : dual_squared_hinge;
     int64_t sum = 0;
     const int64_t blocks = (rows + kBlock - 1) / kBlock;
 #pragma omp parallel for schedule(static) num_threads(threads) reduction(+ : sum)

@@ -3,9 +3,14 @@
 
 namespace cardboost {
 
-// exponential, logistic, squared_hinge: of the margin F. squared: of the residual F - target; its derivative has
-// either sign.
-enum class LossKind : int { exponential, logistic, squared, squared_hinge };
+// exponential, logistic, squared_hinge, smooth_hinge: of the margin F. squared: of the residual F - target; its
+// derivative has either sign.
+enum class LossKind : int { exponential, logistic, squared, squared_hinge, smooth_hinge };
+
+// The hinge with its corner at 1 rounded off: (1 - F)^2 / (2 kCorner) from 1 - kCorner to 1. Its slope is the same
+// in all rows further below, where Newton steps would have nothing to go by: as curvature they get that of the
+// parabola that touches the loss at F, has its minimum at 1 and lies nowhere below the loss.
+constexpr double kCorner = 1.0 / 4.0;
 
 // Row weights: the weight of a row is count * factor; either pointer may be null (all 1). Counts multiply
 // after rounding, so a row with count 2 gives the same bits as the row twice.

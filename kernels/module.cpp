@@ -133,7 +133,7 @@ RowWeights row_weights(const Maybe<int64_t, 1>& count, const Maybe<double, 1>& f
 }
 
 LossKind loss_kind(int code) {
-    require(code >= 0 && code <= 3, "unknown loss code");
+    require(code >= 0 && code <= 4, "unknown loss code");
     return static_cast<LossKind>(code);
 }
 

@@ -262,6 +262,11 @@ def loss_rows(loss: str, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
     if loss == "squared_hinge":
         short = np.maximum(0, 1 - z)
         return short * short, 2 * short, np.where(z < 1, np.longdouble(2), np.longdouble(0))
+    if loss == "smooth_hinge":
+        short, corner = np.maximum(0, 1 - z), np.longdouble(1) / 4
+        value = np.where(short < corner, short * short / (2 * corner), short - corner / 2)
+        v = np.minimum(1, short / corner)
+        return value, v, np.where(short > 0, v / np.where(short > 0, short, 1), 0)  # the parabola over it
     e = np.exp(-np.abs(z))
     v = np.where(z < 0, 1, e) / (1 + e)
     return np.log1p(e) + np.maximum(0, -z), v, e / (1 + e) ** 2
@@ -311,6 +316,8 @@ def dual_pass(loss, F, target, theta, count, factor) -> float:
         value = v - v * (np.log(theta) - z)
     elif loss == "squared_hinge":
         value = v - v * v / 4
+    elif loss == "smooth_hinge":
+        value = v - v * v / 8
     else:
         e = np.exp(-np.abs(z))
         rest = (1 - theta) + theta * np.where(z < 0, e, 1) / (1 + e)

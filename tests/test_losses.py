@@ -25,9 +25,11 @@ ALL = [*MARGIN_LOSSES.values(), *RESIDUAL_LOSSES.values()]
 every = pytest.mark.parametrize("loss", ALL, ids=lambda loss: loss.name)
 of_margins = pytest.mark.parametrize("loss", MARGIN_LOSSES.values(), ids=MARGIN_LOSSES.keys())
 smooth = pytest.mark.parametrize("loss", [*LOSSES.values(), SQUARED], ids=lambda loss: loss.name)
-likely = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+likely = pytest.mark.parametrize(
+    "loss", [own for own in LOSSES.values() if own.has_probability], ids=lambda loss: loss.name
+)
 #: where the slope or the curvature jumps
-BENDS = {"hinge": 1.0, "squared_hinge": 1.0, "absolute": 0.0}
+BENDS = {"hinge": 1.0, "squared_hinge": 1.0, "absolute": 0.0, "smooth_hinge": 1.0}
 
 margins = st.floats(-25, 25)
 
@@ -100,7 +102,7 @@ def test_domain_of_the_conjugate(loss):
     assert loss.conjugate(-1e-9) == np.inf
     assert loss.conjugate(0.0) == 0.0
     above = loss.conjugate(1.0 + 1e-9)
-    assert np.isinf(above) == (loss.name in ("logistic", "hinge"))
+    assert np.isinf(above) == (loss.name in ("logistic", "hinge", "smooth_hinge"))
     assert np.isfinite(loss.conjugate(np.linspace(0, 1, 11))).all()
 
 
@@ -128,7 +130,7 @@ def test_the_squared_loss_is_for_numbers():
     assert SQUARED.best_constant(float(s @ t)) == pytest.approx(best.x, abs=1e-7)
     with pytest.raises(ValueError, match="numbers"):
         SQUARED.probability(0.0)
-    with pytest.raises(ValueError, match="'exponential', 'logistic'"):
+    with pytest.raises(ValueError, match="'exponential', 'hinge', 'logistic'"):
         get_loss("squared")
     assert get_loss(SQUARED) is SQUARED
 
@@ -143,7 +145,7 @@ def test_value_is_the_weighted_sum(loss):
 @of_margins
 def test_extreme_margins(loss):
     assert loss.rows(1e4) == pytest.approx(0, abs=1e-300)
-    if loss.name in ("logistic", "hinge"):
+    if loss.name in ("logistic", "hinge", "smooth_hinge"):
         assert loss.rows(-1e4) == pytest.approx(1e4, abs=1)
     assert np.isfinite(loss.derivative(600.0))
     assert np.isfinite(loss.curvature(600.0))
@@ -154,8 +156,8 @@ def test_names(loss):
     assert isinstance(loss, Loss)
     assert get_loss(loss.name) is loss
     assert get_loss(loss) is loss
-    for wrong in ("hinge", 3, None, loss.name.upper()):
-        with pytest.raises(ValueError, match="'exponential', 'logistic'"):
+    for wrong in ("huber", 3, None, loss.name.upper()):
+        with pytest.raises(ValueError, match="'exponential', 'hinge', 'logistic'"):
             get_loss(wrong)
 
 
@@ -180,11 +182,31 @@ def test_the_hinge_has_scores_only():
     hinge = MARGIN_LOSSES["hinge"]
     with pytest.raises(ValueError, match="no probabilities"):
         hinge.probability(0.3)
-    with pytest.raises(ValueError, match=r"curvature.*'exponential', 'logistic'.*StagewiseClassifier"):
-        get_loss("hinge")
     with pytest.raises(ValueError, match="Stagewise estimators only"):
         get_loss(hinge)
     assert [hinge.best_constant(p) for p in (0.2, 0.5, 0.7)] == [-1.0, 0.0, 1.0]
+
+
+@given(z=margins)
+def test_solvers_of_all_weights_round_the_corner_of_the_hinge_off(z):
+    hinge, smooth = MARGIN_LOSSES["hinge"], get_loss("hinge")
+    assert smooth.name == "smooth_hinge"
+    below = hinge.rows(z) - smooth.rows(z)
+    assert -1e-15 <= below <= 1 / 8
+    assert z > 0.75 or below == pytest.approx(1 / 8)
+    assert z < 1.0 or below == 0.0
+    with pytest.raises(ValueError, match="no probabilities"):
+        smooth.probability(0.3)
+
+
+@pytest.mark.parametrize("p", [0.02, 0.3, 0.5, 0.9])
+def test_the_best_constant_of_the_smooth_hinge(p):
+    smooth = LOSSES["smooth_hinge"]
+    best = minimize_scalar(
+        lambda f: p * smooth.rows(f) + (1 - p) * smooth.rows(-f), bounds=(-1, 1), options={"xatol": 1e-9}
+    )
+    own = smooth.best_constant(p)
+    assert p * smooth.rows(own) + (1 - p) * smooth.rows(-own) <= best.fun + 1e-15
 
 
 @likely

@@ -253,7 +253,7 @@ def test_bad_input_of_both(solve):
     refused("^A", SIGNS + 1j)
     refused("^A", None)
     refused("^A", [[1.0, 2.0], [1.0]])
-    refused("loss.*'logistic'", loss="hinge")
+    refused("loss.*'logistic'", loss="huber")
     refused("loss", loss=None)
     for name in ("l1", "l2", "max_weight"):
         for value in (

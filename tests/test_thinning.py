@@ -65,7 +65,7 @@ def test_rows_without_weight_are_no_rows():
         ({"candidates": 0}, "candidates must be a whole number of at least 1"),
         ({"l1": -1.0}, "l1 must be a number of at least 0"),
         ({"max_weight": 0.0}, "max_weight must be a number above 0"),
-        ({"loss": "hinge"}, "loss must be one of"),
+        ({"loss": "huber"}, "loss must be one of"),
         ({"learners": []}, "the list of fitted learners is empty"),
     ],
 )

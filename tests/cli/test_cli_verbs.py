@@ -255,6 +255,15 @@ def test_a_model_without_selection(data, capsys):
     assert run(capsys, "certify", "run/model.json", data[0], "--target", "state")[0] == 0
 
 
+def test_a_card_of_the_hinge_has_scores_and_no_probabilities(data, capsys):
+    code, out, err = run(capsys, "fit", data[0], "--target", "state", *QUICK, "--loss", "hinge")
+    assert (code, err) == (0, "")
+    assert "smooth_hinge loss" in out
+    assert "log loss" not in out
+    assert run(capsys, "certify", "run/model.json", data[0], "--target", "state")[0] == 0
+    assert run(capsys, "predict", "run/model.json", data[0])[1].splitlines()[0] == "score,class"
+
+
 def test_predict_by_names(data, work, capsys):
     path, features, _ = data
     run(capsys, "fit", path, "--target", "state", *QUICK)
@@ -380,7 +389,7 @@ def test_certify_finds_what_was_changed(data, work, capsys):
         ("a,y\n1,0\n2,1\n", ["--target", "y", "--max-bins", "300"], "expected a whole number from 2 to 255"),
         ("a,y\n1,0\n2,1\n", ["--target", "y", "--l1", "nan"], "expected a number of at least 0"),
         ("a,y\n1,0\n2,1\n", ["--target", "y", "--time", "0"], "expected a number above 0"),
-        ("a,y\n1,0\n2,1\n", ["--target", "y", "--loss", "hinge"], "invalid choice: 'hinge'"),
+        ("a,y\n1,0\n2,1\n", ["--target", "y", "--loss", "huber"], "invalid choice: 'huber'"),
         ("a,y\n1,0\n2,1\n", ["--target", "y", "--delimiter", "ab"], "expected one character"),
         (",y\n1,0\n2,1\n", ["--target", "y"], "column 1 has no name"),
         ("a,y\n1,0\n2,1\n", [], "the following arguments are required: --target"),

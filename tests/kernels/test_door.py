@@ -216,7 +216,7 @@ WRONG = [
     ("stump_bits", "signs", np.ones((2, 255), np.int8)),
     ("stump_bits", "bins", BINS[0]),
     ("loss_pass", "loss", 2),  # without a target
-    ("loss_pass", "loss", 4),
+    ("loss_pass", "loss", 5),
     ("loss_pass", "loss", -1),
     ("loss_pass", "target", np.zeros(10)),  # with a loss that has none
     ("loss_pass", "D", np.zeros(9)),
@@ -280,7 +280,7 @@ WRONG = [
         (kernel, name, value)
         for kernel in ("lbfgs_signs", "lbfgs_dense")
         for name, value in (
-            ("loss", 2), ("loss", 4), ("count", np.ones(9, np.int64)), ("factor", np.ones(9)),
+            ("loss", 2), ("loss", 5), ("count", np.ones(9, np.int64)), ("factor", np.ones(9)),
             ("l1", np.zeros((2, 3))), ("l1", np.full((2, 2), -1.0)), ("l1", np.zeros(2)),
             ("l2", np.zeros((2, 2))), ("l2", np.ones((1, 2))), ("l2", np.full((2, 2), np.nan)),
             ("limit", np.ones((3, 2))), ("limit", np.full((2, 2), np.nan)), ("z", np.zeros(3)),

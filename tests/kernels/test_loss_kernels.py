@@ -162,7 +162,8 @@ def test_kernels_agree_with_the_classes(loss):
     shift, value, *_ = run(loss, F, target, None, 0.0, None, None, rows=rows)
     scale, one = np.exp(shift), ALL[loss]
     np.testing.assert_allclose(rows[0] * scale, -one.derivative(F - target), rtol=1e-13)
-    np.testing.assert_allclose(rows[1] * scale, one.curvature(F - target), rtol=1e-13)
+    own = one.curvature(F - target) > 0 if loss == "smooth_hinge" else slice(None)  # see the parabola below
+    np.testing.assert_allclose(rows[1][own] * scale, one.curvature(F - target)[own], rtol=1e-13)
     assert value * scale / len(F) == pytest.approx(one.value(F - target), rel=1e-13)
     dual = run_dual(loss, F, target, 0.8, None, None)
     expected = one.dual(-0.8 * one.derivative(F - target), target).sum()
@@ -252,3 +253,11 @@ def test_weights_of_any_size():
     got = _kernels.loss_pass(1, F, None, None, 0.0, weights.count, weights.factor, weights.totals, None, 1)
     expected = weights.normalised @ LOSSES["logistic"].rows(F)
     assert got[1] / weights.total == pytest.approx(expected, rel=1e-13)
+
+
+@given(z=st.floats(-50, 0.999), other=st.floats(-50, 50))
+def test_the_parabola_over_the_smooth_hinge(z, other):
+    """The curvature that solvers get belongs to a parabola that lies nowhere below the loss."""
+    value, v, h = (float(own[0]) for own in reference.loss_rows("smooth_hinge", np.array([z])))
+    above = value - v * (other - z) + 0.5 * h * (other - z) ** 2
+    assert above >= float(reference.loss_rows("smooth_hinge", np.array([other]))[0][0]) - 1e-12 * (1 + above)

@@ -258,9 +258,10 @@ def test_separable_rows_end_at_a_finite_optimum(loss):
             "exponential": -np.log(l1),
             "logistic": np.log(1 / l1 - 1),
             "squared_hinge": 1 - l1 / 2,
+            "smooth_hinge": 1 - l1 / 4,
         }
         assert solution.weights[2] == pytest.approx(expected[loss], rel=1e-4)
-        # the squared hinge ends at l1 itself, of which a share of 1e-8 is less than the room for rounding
+        # a hinge ends at l1 itself, of which a share of 1e-8 is less than the room for rounding
         assert solution.status == "optimal" or l1 < 1e-9 or solution.gap < 1e-12
         assert np.isfinite(solution.objective)
 

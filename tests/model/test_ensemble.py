@@ -304,8 +304,8 @@ _TERM = Term(0, 0.0, 1, True, 1.0)
 BAD_ENSEMBLES = [
     (
         {"loss": "huber"},
-        "loss: expected 'absolute', 'exponential', 'hinge', 'logistic', 'own', 'squared' or 'squared_hinge', "
-        "found 'huber'",
+        "loss: expected 'absolute', 'exponential', 'hinge', 'logistic', 'own', 'smooth_hinge', 'squared' or "
+        "'squared_hinge', found 'huber'",
     ),
     ({"loss": None}, "loss: "),
     ({"intercept": math.inf}, "intercept: "),

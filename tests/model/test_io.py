@@ -185,8 +185,8 @@ FAULTS = [
     (_set("ensemble", "a key", 1), "ensemble['a key']: unknown key"),
     (_drop("ensemble", "loss"), "ensemble.loss: expected a value, but it is missing"),
     (_set("ensemble", "loss", "huber"),
-     "ensemble.loss: expected 'absolute', 'exponential', 'hinge', 'logistic', 'own', 'squared' or "
-     "'squared_hinge', found 'huber'"),
+     "ensemble.loss: expected 'absolute', 'exponential', 'hinge', 'logistic', 'own', 'smooth_hinge', "
+     "'squared' or 'squared_hinge', found 'huber'"),
     (_set("ensemble", "intercept", True), "ensemble.intercept: expected a finite number, found True"),
     (_set("ensemble", "n_features", 2), "ensemble.terms["),
     (_set("ensemble", "n_features", 4), "ensemble.feature_names: expected n_features = 4 names, found 3"),

@@ -43,7 +43,7 @@ from cardboost.risk import EmpiricalRisk
 Array = NDArray[np.float64]
 
 #: beyond which an intercept means nothing; the free columns need a box for the bound to be finite
-INTERCEPT_BOX = {"logistic": 30.0, "exponential": 15.0, "squared_hinge": 15.0}
+INTERCEPT_BOX = {"logistic": 30.0, "exponential": 15.0, "squared_hinge": 15.0, "smooth_hinge": 15.0}
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ __all__ = ["check", "content_digest", "data_digest", "evaluate_bound", "gather",
 TOLERANCE = 1e-9  # for numbers that are sums over rows
 ARITHMETIC = 1e-14  # for numbers derived from other numbers of the file
 UNSEEN_SLACK = 1e-12  # an unseen column worth no more than this counts as worthless
+CORNER = 1.0 / 4.0  # of the smooth hinge: its last stretch before the margin 1 is a parabola
 MANY = 16  # leaves, from which on the columns of the pool are kept as a matrix
 MOST_ENTRIES = 50_000_000  # of that matrix
 COVER_STEPS = 1_000_000  # cubes looked at before the cover of the search space counts as unproved
@@ -106,7 +107,16 @@ def _mean_loss(loss: str, margins: Floats, data: Evidence) -> float:
         return _log_mean(margins, data.share)
     if loss == "squared_hinge":
         return float(data.share @ np.maximum(0.0, 1.0 - margins) ** 2)
+    if loss == "smooth_hinge":
+        short, steep = _rounded(margins)
+        return float(data.share @ (steep * (short - 0.5 * CORNER * steep)))
     return float(data.share @ (np.logaddexp(0.0, -margins) if loss == "logistic" else np.exp(-margins)))
+
+
+def _rounded(margins: Floats) -> tuple[Floats, Floats]:
+    """By how much margins fall short of 1, and how steep the hinge with the rounded corner is there."""
+    short = np.maximum(0.0, 1.0 - margins)
+    return short, np.minimum(1.0, short / CORNER)
 
 
 def _log_mean(margins: Floats, share: Floats) -> float:
@@ -129,6 +139,9 @@ def _row_weights(loss: str, margins: Floats, data: Evidence, theta: float) -> tu
     if loss == "squared_hinge":
         v = 2.0 * theta * np.maximum(0.0, 1.0 - margins)
         return share * v, float(share @ (v - 0.25 * v * v))
+    if loss == "smooth_hinge":
+        v = theta * _rounded(margins)[1]
+        return share * v, float(share @ (v - 0.5 * CORNER * v * v))
     if loss == SOFT:
         log_mean = _log_mean(margins, share)
         p = share * np.exp(-margins - log_mean)

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 SOFT = "soft margin"  # the loss of weights with a given sum
-UNCURVED = ("squared", "squared_hinge")  # losses for which bounds set no curvature aside
+UNCURVED = ("squared", "squared_hinge", "smooth_hinge")  # losses for which bounds set no curvature aside
 
 # fmt: off
 PRICES = {"l1": "amount", "l2": "amount", "l0": "amount", "max_weight": ("maybe", "amount")}
@@ -38,7 +38,8 @@ _PROBLEM: dict[str, Any] = {
     "intercept_box": ("maybe", "amount"), "class_weight": ("pair", "positive", "positive"),
     "target": ("maybe", {"mean": "number", "scale": "positive"}),
 }
-_RADIUS = {"loss": (*_PROBLEM["loss"], SOFT, "squared_hinge"), "radius": ("maybe", "positive")}
+_RADIUS = {"loss": (*_PROBLEM["loss"], SOFT, "squared_hinge", "smooth_hinge"),
+           "radius": ("maybe", "positive")}
 _CERTIFICATE: dict[str, Any] = {
     "format": ("cardboost-certificate",), "version": (1, 2, 3, 4, 5), "kind": ("stumps", "matrix"),
     "problem": _PROBLEM,

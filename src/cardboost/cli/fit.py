@@ -88,10 +88,10 @@ def add_parser(verbs: Any, **style: Any) -> None:
     )
     model.add_argument(
         "--loss",
-        choices=("logistic", "exponential", "squared_hinge"),
+        choices=("logistic", "exponential", "squared_hinge", "hinge"),
         default="logistic",
         metavar="NAME",
-        help="logistic, exponential or squared_hinge (default: logistic)",
+        help="logistic, exponential, squared_hinge or hinge (default: logistic)",
     )
     model.add_argument(
         "--max-weight", type=positive, metavar="X", help="largest weight of a term (default: automatic)"

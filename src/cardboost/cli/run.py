@@ -277,20 +277,21 @@ def certificate_lines(certificate: Certificate) -> list[str]:
 
 
 def score(ensemble: Ensemble, rows: Rows) -> dict[str, float | None]:
-    """Accuracy, area under the ROC curve (None where one class is absent) and mean log loss."""
+    """Accuracy, area under the ROC curve (None where one class is absent) and mean log loss (None where
+    scores are no probabilities)."""
     from sklearn.metrics import roc_auc_score
 
     points = ensemble.decision_function(rows.table)
-    chance = ensemble.predict_proba(rows.table)
-    own = np.where(rows.positive, chance[:, 1], chance[:, 0])
     two = rows.positive.any() and not rows.positive.all()
     weight = None if rows.weight is None else _near_one(rows.weight)
     auc = float(roc_auc_score(rows.positive, points, sample_weight=weight)) if two else None
-    return {
-        "accuracy": float(np.average((points > 0) == rows.positive, weights=weight)),
-        "auc": auc,
-        "log_loss": float(np.average(-np.log(np.maximum(own, 1e-300)), weights=weight)),
-    }
+    log_loss = None
+    if ensemble.has_probabilities:
+        chance = ensemble.predict_proba(rows.table)
+        own = np.where(rows.positive, chance[:, 1], chance[:, 0])
+        log_loss = float(np.average(-np.log(np.maximum(own, 1e-300)), weights=weight))
+    accuracy = float(np.average((points > 0) == rows.positive, weights=weight))
+    return {"accuracy": accuracy, "auc": auc, "log_loss": log_loss}
 
 
 def _near_one(weight: Array) -> Array:
@@ -307,7 +308,8 @@ def files_lines(run: Run, written: Sequence[str]) -> list[str]:
 def score_line(name: str, scores: dict[str, float | None]) -> str:
     auc = "" if scores["auc"] is None else f"   AUC {scores['auc']:.4f}"
     accuracy = 100 * (scores["accuracy"] or 0.0)
-    return f"{name:<10} accuracy {accuracy:.1f} %{auc}   log loss {scores['log_loss']:.4f}"
+    log_loss = "" if scores["log_loss"] is None else f"   log loss {scores['log_loss']:.4f}"
+    return f"{name:<10} accuracy {accuracy:.1f} %{auc}{log_loss}"
 
 
 def kept_rows(positive: NDArray[np.bool_], fraction: float, seed: int) -> NDArray[np.bool_]:

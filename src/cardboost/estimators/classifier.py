@@ -53,8 +53,9 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
         terms.
     l0, l1, l2 : float
         Price of a term, of a unit of weight, and of half a squared weight, in units of the mean loss.
-    loss : {"logistic", "exponential", "squared_hinge"}
-        "squared_hinge" is without exact search and whole points; see docs/losses.md.
+    loss : {"logistic", "exponential", "squared_hinge", "hinge"}
+        The hinges are without exact search and whole points. The corner of "hinge" is rounded off, and its
+        scores have no probabilities; see docs/losses.md.
     criterion : {"gain", "edge"}
         How the next column is chosen: by the drop of the quadratic model, or by the edge as in AdaBoost.
     selector : {"auto", "exact", "tabu", "polish", "qubo"} or a sampler

@@ -2,15 +2,15 @@
 
 Plain NumPy, one class per loss. The kernels hold their own copies of some of these formulas, known by
 ``code``; the tests hold the two together. ``LOSSES`` are those of a margin that every solver takes;
-``MARGIN_LOSSES`` has the hinge too, which has no curvature. ``RESIDUAL_LOSSES`` are for regression, and
-``EVALUATION_LOSSES`` can be counted but not trained.
+``MARGIN_LOSSES`` has the hinge too, which has no curvature: those solvers take the smooth hinge for it.
+``RESIDUAL_LOSSES`` are for regression, and ``EVALUATION_LOSSES`` can be counted but not trained.
 """
 
 from __future__ import annotations
 
 from cardboost.losses.base import Array, Loss
 from cardboost.losses.evaluation import EvaluationLoss, SignLoss, ZeroOne
-from cardboost.losses.margin import Exponential, Hinge, Logistic, SquaredHinge
+from cardboost.losses.margin import Exponential, Hinge, Logistic, SmoothHinge, SquaredHinge
 from cardboost.losses.residual import AbsoluteLoss, SquaredLoss
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Logistic",
     "Loss",
     "SignLoss",
+    "SmoothHinge",
     "SquaredHinge",
     "SquaredLoss",
     "ZeroOne",
@@ -36,7 +37,9 @@ __all__ = [
     "stagewise_loss",
 ]
 
-LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Exponential(), Logistic(), SquaredHinge())}
+LOSSES: dict[str, Loss] = {
+    loss.name: loss for loss in (Exponential(), Logistic(), SquaredHinge(), SmoothHinge())
+}
 MARGIN_LOSSES: dict[str, Loss] = {**LOSSES, Hinge.name: Hinge()}
 SQUARED, ABSOLUTE = SquaredLoss(), AbsoluteLoss()
 RESIDUAL_LOSSES: dict[str, Loss] = {SQUARED.name: SQUARED, ABSOLUTE.name: ABSOLUTE}
@@ -49,8 +52,11 @@ def in_kernels(loss: Loss) -> bool:
 
 
 def get_loss(name: str | Loss) -> Loss:
-    """The loss of that name for two classes, for solvers that need curvature; a clear error otherwise."""
-    accepted = _listed(LOSSES)
+    """The loss of that name for two classes, for solvers that need curvature; a clear error otherwise.
+
+    For the hinge that is the one with a rounded corner.
+    """
+    accepted = _listed({**LOSSES, Hinge.name: MARGIN_LOSSES[Hinge.name]})
     if isinstance(name, Loss):
         _refuse_evaluation(name.name)
         if not in_kernels(name):
@@ -60,10 +66,7 @@ def get_loss(name: str | Loss) -> Loss:
         return name
     _refuse_evaluation(name)
     if name == Hinge.name:
-        raise ValueError(
-            f"loss='hinge' has no curvature, which solvers of all weights at once need: loss must be one of "
-            f"{accepted}. 'squared_hinge' is its smooth relative; StagewiseClassifier takes 'hinge' itself."
-        )
+        return LOSSES[SmoothHinge.name]
     if not isinstance(name, str) or name not in LOSSES:
         raise ValueError(f"loss must be one of {accepted}; got {name!r}.")
     return LOSSES[name]

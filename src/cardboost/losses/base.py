@@ -65,6 +65,11 @@ class Loss(ABC):
             "decision_function, or wrap the model in sklearn.calibration.CalibratedClassifierCV."
         )
 
+    @property
+    def has_probability(self) -> bool:
+        """Whether scores say how likely a class is."""
+        return type(self).probability is not Loss.probability
+
     def best_constant(self, mean: float) -> float:
         """The score with the least mean loss where the weighted mean of the targets is ``mean``.
 

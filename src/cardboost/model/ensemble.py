@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.data.categories import Categories, Other
-from cardboost.losses import LOSSES, MARGIN_LOSSES, RESIDUAL_LOSSES, Loss
+from cardboost.losses import MARGIN_LOSSES, RESIDUAL_LOSSES, Loss
 from cardboost.model import checks
 from cardboost.model.checks import MAX_FEATURES, fault
 from cardboost.model.columns import UsedColumns, read_columns
@@ -123,7 +123,7 @@ class Ensemble:
     @property
     def has_probabilities(self) -> bool:
         """Whether scores mean probabilities: not those of a number, of the hinge, or of a user's own loss."""
-        return self.classes is not None and self.loss in LOSSES
+        return self.classes is not None and getattr(MARGIN_LOSSES.get(self.loss), "has_probability", False)
 
     @property
     def n_terms(self) -> int:

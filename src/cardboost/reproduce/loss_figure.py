@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cardboost.losses import MARGIN_LOSSES
+from cardboost.losses import MARGIN_LOSSES, SmoothHinge
 from cardboost.report.figures import Chart, Figure, Line
 
 _FROM, _TO, _TOP, _POINTS = -2.0, 2.5, 4.0, 181
@@ -14,7 +14,8 @@ _STEP_STYLE = 4
 def loss_figure() -> str:
     """The figure as SVG."""
     step = Line("errors (zero-one)", (_FROM, 0.0, 0.0, _TO), (1.0, 1.0, 0.0, 0.0), _STEP_STYLE)
-    lines = tuple(_line(name, style) for style, name in enumerate(MARGIN_LOSSES))
+    names = [name for name in MARGIN_LOSSES if name != SmoothHinge.name]
+    lines = tuple(_line(name, style) for style, name in enumerate(names))
     chart = Chart("", "margin y f(x)", "loss, divided by its value at 0", (*lines, step))
     return Figure(
         "Losses of the margin, and the number of errors",

@@ -1,4 +1,4 @@
-"""Certificates of the squared hinge: the bound holds, true files are accepted and changed ones refused."""
+"""Certificates of the hinges: the bound holds, true files are accepted and changed ones refused."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from scipy.optimize import minimize
 from cardboost import CardBoostClassifier, CardBoostRegressor
 from cardboost.certificate import checker
 from cardboost.certificate.checker_format import content_digest
-from cardboost.losses import get_loss
+from cardboost.losses import MARGIN_LOSSES, get_loss
 from cardboost.solvers import minimize_l1, select_columns
 
+both = pytest.mark.parametrize("loss", ["squared_hinge", "smooth_hinge"])
 
-def fitted(seed, **parameters):
+
+def fitted(loss, seed, **parameters):
     rng = np.random.default_rng(seed)
     X = np.round(rng.normal(size=(80, 3)), 1)
     y = X[:, 0] + 0.7 * rng.normal(size=80) > 0.2
     y[:2] = True, False
     X[rng.random(X.shape) < 0.1] = np.nan
     weight = rng.choice([1.0, 2.0, 0.75], 80)
-    model = CardBoostClassifier(loss="squared_hinge", n_jobs=1, **parameters).fit(X, y, weight)
+    model = CardBoostClassifier(loss=loss, n_jobs=1, **parameters).fit(X, y, weight)
     return model, X, y, weight
 
 
+@both
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(
     "parameters",
@@ -38,16 +41,17 @@ def fitted(seed, **parameters):
     ],
     ids=str,
 )
-def test_true_certificates_are_accepted(seed, parameters):
-    model, X, y, weight = fitted(seed, **parameters)
+def test_true_certificates_are_accepted(loss, seed, parameters):
+    model, X, y, weight = fitted(loss, seed, **parameters)
     certificate = model.certificate_
     assert certificate.faults(X, y, weight) == []
     assert certificate.lower_bound <= certificate.objective
     assert certificate.to_dict()["version"] == 5
 
 
-def test_changed_numbers_are_refused():
-    model, X, y, weight = fitted(0, max_terms=4)
+@both
+def test_changed_numbers_are_refused(loss):
+    model, X, y, weight = fitted(loss, 0, max_terms=4)
     content = model.certificate_.to_dict()
 
     def faults(change):
@@ -66,54 +70,72 @@ def test_changed_numbers_are_refused():
     assert faults(lambda own: own["problem"].update(loss="hinge"))
     assert faults(lambda own: own.update(version=4))
     curve = {"intercept": 0.0, "centre": [], "aside": []}
-    assert any("squared_hinge" in fault for fault in faults(lambda own: leaf(own).update(curve=curve)))
+    assert any(loss in fault for fault in faults(lambda own: leaf(own).update(curve=curve)))
     caps = {"intercept": 0.0, "centre": []}
     own_pool = next(k for k, bound in enumerate(content["bounds"]) if bound["scope"] == "pool")
     assert isinstance(faults(lambda own: own["bounds"][own_pool].update(caps=caps)), list)
 
 
+@both
 @pytest.mark.parametrize("l2", [0.0, 0.05])
-def test_the_convex_problem_against_scipy(l2):
+def test_the_convex_problem_against_scipy(loss, l2):
     rng = np.random.default_rng(1)
     A = np.where(rng.random((150, 12)) < 0.6, 1.0, -1.0)
-    loss, l1 = get_loss("squared_hinge"), 0.01
+    own, l1 = get_loss(loss), 0.01
 
     def objective(w):
-        return loss.value(A @ w) + l1 * w.sum() + 0.5 * l2 * w @ w
+        return own.value(A @ w) + l1 * w.sum() + 0.5 * l2 * w @ w
 
     def slope(w):
-        return A.T @ loss.derivative(A @ w) / len(A) + l1 + l2 * w
+        return A.T @ own.derivative(A @ w) / len(A) + l1 + l2 * w
 
     best = minimize(
         objective, np.zeros(12), jac=slope, method="L-BFGS-B", bounds=[(0, None)] * 12,
         options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 5000},
     )  # fmt: skip
-    found = minimize_l1(A, l1, l2=l2, loss="squared_hinge")
+    found = minimize_l1(A, l1, l2=l2, loss=loss)
     assert found.success
     assert found.fun == pytest.approx(best.fun, rel=1e-7)
     assert found.fun - found.gap <= best.fun + 1e-12
     limits = {"max_terms": 3, "max_weight": 1.0, "method": "polish"}
-    chosen = select_columns(A, l1=l1, l2=l2, loss="squared_hinge", **limits)
+    chosen = select_columns(A, l1=l1, l2=l2, loss=loss, **limits)
     assert chosen.lower_bound <= chosen.objective
     assert chosen.objective >= found.fun - 1e-9
 
 
-def test_rows_beyond_the_margin_leave_nothing_to_do():
+@both
+def test_rows_beyond_the_margin_leave_nothing_to_do(loss):
     X, y = np.array([[0.0], [1.0], [2.0], [3.0]] * 5), [0, 0, 1, 1] * 5
-    model = CardBoostClassifier(loss="squared_hinge", l1=0.0, l2=0.0, n_jobs=1).fit(X, y)
+    model = CardBoostClassifier(loss=loss, l1=0.0, l2=0.0, n_jobs=1).fit(X, y)
     assert model.certificate_.objective == 0.0
     assert model.certificate_.verify(X, y)
-    np.testing.assert_array_equal(model.predict_proba(X)[:, 1], y)
+    np.testing.assert_array_equal(model.predict(X), y)
+    if loss == "squared_hinge":
+        np.testing.assert_array_equal(model.predict_proba(X)[:, 1], y)
 
 
-def test_what_the_squared_hinge_does_not_have():
-    model, X, y, _ = fitted(1, max_terms=3)
+@both
+def test_what_the_hinges_do_not_have(loss):
+    model, X, y, _ = fitted(loss, 1, max_terms=3)
     with pytest.raises(ValueError, match="log-odds"):
         model.scorecard()
     for selector in ("exact", "tabu"):
-        with pytest.raises(ValueError, match="squared_hinge"):
-            CardBoostClassifier(loss="squared_hinge", selector=selector, n_jobs=1).fit(X, y)
-    with pytest.raises(ValueError, match="no curvature"):
-        CardBoostClassifier(loss="hinge").fit(X, y)
+        with pytest.raises(ValueError, match=loss):
+            CardBoostClassifier(loss=loss, selector=selector, n_jobs=1).fit(X, y)
     with pytest.raises(ValueError, match="squared"):
-        CardBoostRegressor(loss="squared_hinge").fit(X, y)
+        CardBoostRegressor(loss=loss).fit(X, y)
+
+
+def test_a_card_of_the_hinge():
+    """The bound of its smooth stand-in is one for the hinge itself."""
+    model, X, y, weight = fitted("hinge", 2, max_terms=3)
+    own = model.certificate_
+    assert own.to_dict()["problem"]["loss"] == "smooth_hinge"
+    assert own.verify(X, y, weight)
+    margins = np.where(y, 1.0, -1.0) * model.decision_function(X)
+    exact = float(np.average(MARGIN_LOSSES["hinge"].rows(margins), weights=weight))
+    smooth = float(np.average(MARGIN_LOSSES["smooth_hinge"].rows(margins), weights=weight))
+    assert own.lower_bound <= own.objective <= own.objective + exact - smooth
+    assert 0.0 <= exact - smooth <= 1 / 8
+    with pytest.raises(ValueError, match="no probabilities"):
+        model.predict_proba(X)
