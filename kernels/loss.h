@@ -8,8 +8,8 @@ namespace cardboost {
 enum class LossKind : int { exponential, logistic, squared, squared_hinge, smooth_hinge };
 
 // The hinge with its corner at 1 rounded off: (1 - F)^2 / (2 kCorner) from 1 - kCorner to 1. Its slope is the same
-// in all rows further below, where Newton steps would have nothing to go by: as curvature they get that of the
-// parabola that touches the loss at F, has its minimum at 1 and lies nowhere below the loss.
+// in all rows further below, where Newton steps would have nothing to go by: in place of its curvature stands that
+// of the parabola that touches the loss at F, has its minimum at 1 and lies nowhere below the loss.
 constexpr double kCorner = 1.0 / 4.0;
 
 // Row weights: the weight of a row is count * factor; either pointer may be null (all 1). Counts multiply

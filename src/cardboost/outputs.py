@@ -88,6 +88,10 @@ class FittedLearner:
         flip = self.method == "decision_function" and self._positive_column() == 0
         return np.where((numbers < half) if flip else (numbers > half), 1, -1).astype(np.int8)
 
+    def numbers(self, X: Any) -> NDArray[np.float64]:
+        """:meth:`scores` as float64."""
+        return np.asarray(self.scores(X), dtype=np.float64)
+
     def _as_fitted(self, X: Any) -> Any:
         """The numbers of a frame for a learner that was fitted without names, as trees of a forest are."""
         plain = hasattr(self.learner, "n_features_in_") and not hasattr(self.learner, "feature_names_in_")

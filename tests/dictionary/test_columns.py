@@ -39,7 +39,7 @@ def cases(draw):
 def dual_weights(point):
     s, loss = point.risk.weights.normalised, point.risk.loss
     F = point.F if point.risk.target is None else point.F - point.risk.target
-    return -s * loss.derivative(F), s * loss.curvature(F)
+    return -s * loss.derivative(F), s * loss.bend(F)
 
 
 @given(cases())

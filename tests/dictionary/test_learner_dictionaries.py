@@ -80,7 +80,7 @@ def cases(draw):
 
 def dual_weights(point):
     s, loss = point.risk.weights.normalised, point.risk.loss
-    return -s * loss.derivative(point.F), s * loss.curvature(point.F)
+    return -s * loss.derivative(point.F), s * loss.bend(point.F)
 
 
 def distinct(H):

@@ -127,7 +127,7 @@ def dual_weights(point) -> tuple[np.ndarray, np.ndarray]:
     """u_i and s_i loss''(F_i) from the plain classes."""
     s, loss = point.risk.weights.normalised, point.risk.loss
     F = point.F if point.risk.target is None else point.F - point.risk.target
-    return -s * loss.derivative(F), s * loss.curvature(F)
+    return -s * loss.derivative(F), s * loss.bend(F)
 
 
 @given(cases())

@@ -60,7 +60,7 @@ class ToFit:
 Part = Literal["stumps"] | ToFit | FittedLearners
 
 
-def resolve_dictionary(dictionary: Any) -> tuple[Part, ...]:
+def resolve_dictionary(dictionary: Any, regression: bool = False) -> tuple[Part, ...]:
     """The parts that a user's ``dictionary`` argument stands for; a ValueError names what is wrong.
 
     Accepted are
@@ -72,6 +72,8 @@ def resolve_dictionary(dictionary: Any) -> tuple[Part, ...]:
     * a list (tuple, array) of these and of single learners. In a list, an estimator that has been fitted, and
       an object that has no ``fit``, is taken as it is: ``forest.estimators_`` are the trees of a forest.
       Where the list may be cloned (grid search, cross-validation) wrap it in :class:`FittedLearners`.
+
+    With ``regression`` estimators must be regressors, and ``"stumps"`` stand alone.
 
     ``resolve_dictionary(d) == ("stumps",)`` means that no other learner is involved: call
     :func:`cardboost.boosting.training.train`. Else call :func:`train_learners` with the same ``d``.
@@ -86,13 +88,15 @@ def resolve_dictionary(dictionary: Any) -> tuple[Part, ...]:
             if not isinstance(item, str | FittedLearners) and _is_fitted(item):
                 fitted.append(item)
             else:
-                parts.append(_part(item))
+                parts.append(_part(item, regression))
         if fitted:
             parts.append(FittedLearners(fitted))
         if parts.count("stumps") > 1:
             raise ValueError("dictionary: 'stumps' stands more than once in the list.")
+        if regression and "stumps" in parts and len(parts) > 1:
+            raise ValueError("dictionary: for a number, 'stumps' cannot stand beside other learners.")
         return tuple(parts)
-    return (_part(dictionary),)
+    return (_part(dictionary, regression),)
 
 
 def _flat(items: Any) -> list[Any]:
@@ -103,14 +107,14 @@ def _flat(items: Any) -> list[Any]:
     return out
 
 
-def _part(item: Any) -> Part:
+def _part(item: Any, regression: bool) -> Part:
     if isinstance(item, FittedLearners):
         return item
     if isinstance(item, str):
         if item == "stumps":
             return "stumps"
         raise ValueError(f"dictionary: {item!r} is not known; the only name accepted is 'stumps'.")
-    check_estimator(item)
+    check_estimator(item, regression)
     return ToFit(item)
 
 

@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 
 TRIES = 8  # learners that are tried in a round where the best one does not lower a loss with corners
 _AFRESH = 100  # rounds after which margins are made anew
-_LEAST = 1e-15  # share of the loss that a round must save
+LEAST = 1e-15  # share of the loss that a round must save
 _CHANCE = 1e-12  # an error this close to 1/2 is one half and rounding
 
 
@@ -70,6 +70,7 @@ class Stages(ABC):
     """Finds the next move, and knows the models that moves make."""
 
     risk: EmpiricalRisk
+    held_risk: EmpiricalRisk | None = None  # of the rows that were held out
     start: float = 0.0
 
     @abstractmethod
@@ -87,9 +88,9 @@ class Stages(ABC):
         """Margins from all columns; None where that is not worth it."""
         return None
 
+    @abstractmethod
     def held_change(self, move: Move) -> Array:
         """By how much the margins of the held-out rows change."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +108,8 @@ class Course:
 class Boosting:
     """The loop. ``model`` makes the model of the rounds so far, for callbacks."""
 
-    def __init__(
-        self, stages: Stages, settings: StageSettings, model: Callable[[Course], Any], held: HeldOut | None
-    ) -> None:
-        self.stages, self.settings, self.model, self.held = stages, settings, model, held
+    def __init__(self, stages: Stages, settings: StageSettings, model: Callable[[Course], Any]) -> None:
+        self.stages, self.settings, self.model, self.held = stages, settings, model, stages.held_risk
         self.columns: list[int] = []
         self.weights: list[float] = []
         self.shifts: list[float] = []
@@ -118,9 +117,9 @@ class Boosting:
         self.losses: list[float] = []
         self.start = stages.start
         self._best = 0
-        if held is not None:
-            sign = held.risk.sign
-            self._held_margins = np.full(held.bins.shape[1], self.start) * (1.0 if sign is None else sign)
+        if self.held is not None:
+            rows, sign = self.held.weights.n_rows, self.held.sign
+            self._held_margins = np.full(rows, self.start) * (1.0 if sign is None else sign)
 
     def run(self) -> Course:
         stages, settings = self.stages, self.settings
@@ -184,7 +183,7 @@ class Boosting:
         if self.held is None:
             return False
         self._held_margins = self._held_margins + self.stages.held_change(move)
-        self.losses.append(self.held.risk.evaluate(self._held_margins).value)
+        self.losses.append(self.held.evaluate(self._held_margins).value)
         if self.losses[-1] < self.losses[self._best]:
             self._best = len(self.losses) - 1
         return len(self.losses) - 1 - self._best >= max(PATIENCE, PATIENCE_SHARE * (self._best + 1))
@@ -195,6 +194,7 @@ class StumpStages(Stages):
 
     def __init__(self, dictionary: StumpDictionary, risk: EmpiricalRisk, held: HeldOut | None) -> None:
         self.dictionary, self.risk, self.held = dictionary, risk, held
+        self.held_risk = None if held is None else held.risk
         self.pool = StumpPool(dictionary)
         self._place: dict[tuple[int, int, int, bool], int] = {}
 
@@ -308,7 +308,7 @@ class Along:
             return "stuck"
         weight = learning_rate * step
         margins = point.F + weight * column
-        if risk.loss.piecewise_linear and not risk.evaluate(margins).value < point.value * (1.0 - _LEAST):
+        if risk.loss.piecewise_linear and not risk.evaluate(margins).value < point.value * (1.0 - LEAST):
             return "stuck"
         return Step(weight, margins, self.edge, self.wrong / self.total)
 
@@ -334,10 +334,7 @@ def train_stagewise(task: TrainingTask, settings: StageSettings, fit_intercept: 
 
 def finish(stages: StumpStages, task: TrainingTask, settings: StageSettings) -> StageResult:
     """Run all rounds and make the model of them."""
-    boosting = Boosting(
-        stages, settings, lambda course: stages.path(task.frame, course).ensemble(), task.held_out
-    )
-    course = boosting.run()
+    course = Boosting(stages, settings, lambda course: stages.path(task.frame, course).ensemble()).run()
     if not course.columns and isinstance(stages, MarginStages):
         raise ValueError(refusal(course.trace.status))
     path = stages.path(task.frame, course)

@@ -21,33 +21,49 @@ from cardboost.dictionary.stumps import Stumps
 from cardboost.losses import Loss
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.outputs import FittedLearner, count_rows
-from cardboost.risk import RiskPoint
+from cardboost.risk import EmpiricalRisk, RiskPoint
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
+class HeldRows:
+    """Rows that are not trained on, as the user gave them, and their risk."""
+
+    X: Any
+    risk: EmpiricalRisk
+
+
+@dataclass(frozen=True, eq=False)
 class StageLearners:
-    """``learners`` and ``weights``: of every round, in their order."""
+    """``learners`` and ``weights``: of every round, in their order.
+
+    ``start`` is the intercept before the first round, ``shifts`` what every round added to it. ``held_out``:
+    the loss on held-out rows after every round, if there were any.
+    """
 
     ensemble: LearnerEnsemble
     trace: Trace
     learners: tuple[FittedLearner, ...]
     weights: tuple[float, ...]
+    shifts: tuple[float, ...]
+    start: float
+    held_out: tuple[float, ...] | None = None
 
     def scores(self, X: Any) -> Iterator[Array]:
         """After every round."""
-        score = np.full(count_rows(X), self.ensemble.intercept)
-        for learner, weight in zip(self.learners, self.weights, strict=True):
-            score = score + weight * learner.scores(X)
+        score = np.full(count_rows(X), self.start)
+        for learner, weight, shift in zip(self.learners, self.weights, self.shifts, strict=True):
+            score = score + (shift + weight * learner.scores(X))
             yield score
 
 
 class LearnerStages(Stages):
     """One learner a round. ``pool`` has a column for each of them."""
 
-    def __init__(self, task: LearnerTask, learning_rate: float, start: float) -> None:
+    def __init__(self, task: LearnerTask, learning_rate: float, start: float, held: HeldRows | None) -> None:
         self.task, self.risk, self.learning_rate, self.start = task, task.risk, learning_rate, start
+        self.held, self.held_risk = held, None if held is None else held.risk
         self.pool = RoundPool(task.sign, task.risk.threads)
 
     def first_margins(self) -> Array:
@@ -70,6 +86,12 @@ class LearnerStages(Stages):
             return made
         self.pool.append([candidate])
         return made.of(len(self.pool.candidates) - 1)
+
+    def held_change(self, move: Move) -> Array:
+        assert self.held is not None
+        assert self.held.risk.sign is not None
+        learner = self.task.models.fitted(self.pool.candidates[move.column])
+        return move.weight * (learner.numbers(self.held.X) * self.held.risk.sign)
 
     def ensemble(self, course: Course) -> LearnerEnsemble:
         """A learner that was taken more than once has the sum of its weights."""
@@ -102,14 +124,18 @@ def train_stagewise_learners(
     settings: StageSettings,
     fit_intercept: bool,
     threads: int,
+    held: HeldRows | None = None,
     **data: Any,
 ) -> StageLearners:
     """See :func:`cardboost.boosting.learners.train_learners` for the arguments."""
     task = LearnerTask.make(dictionary, X, sign, loss, False, threads, **data)
     start = loss.best_constant(task.risk.weights.share(sign > 0)) if fit_intercept else 0.0
-    stages = LearnerStages(task, settings.learning_rate, start)
-    course = Boosting(stages, settings, stages.ensemble, None).run()
+    stages = LearnerStages(task, settings.learning_rate, start, held)
+    course = Boosting(stages, settings, stages.ensemble).run()
     if not course.columns:
         raise ValueError(refusal(course.trace.status))
     learners = tuple(task.models.fitted(stages.pool.candidates[j]) for j in course.columns)
-    return StageLearners(stages.ensemble(course), course.trace, learners, course.weights)
+    return StageLearners(
+        stages.ensemble(course), course.trace, learners, course.weights, course.shifts, course.start,
+        course.held_out,
+    )  # fmt: skip

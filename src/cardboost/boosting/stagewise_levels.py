@@ -13,15 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.held_out import HeldOut
-from cardboost.boosting.stagewise import TRIES, Move, StageResult, StageSettings, StumpStages, finish
+from cardboost.boosting.stagewise import LEAST, TRIES, Move, StageResult, StageSettings, StumpStages, finish
 from cardboost.boosting.steps import best_step
 from cardboost.boosting.training import TrainingTask
 from cardboost.dictionary.stumps import StumpPool, Stumps
 from cardboost.risk import RiskPoint
 
 Array = NDArray[np.float64]
-
-_LEAST = 1e-15  # share of the loss that a round must save
 
 
 class LevelStages(StumpStages):
@@ -39,7 +37,7 @@ class LevelStages(StumpStages):
 
     def move(self, point: RiskPoint) -> Move | str:
         found = self.dictionary.best_columns(point, TRIES, self._nothing, "gain")
-        least = point.value * (1.0 - _LEAST)
+        least = point.value * (1.0 - LEAST)
         for k in range(len(found)):
             stump, edge = found.atoms[k : k + 1], float(found.edges[k])
             column = self.column(stump)

@@ -55,7 +55,7 @@ class LearnerDictionary(Dictionary):
         """Every candidate that is not in the pool; None where they cannot be listed."""
 
 
-def check_estimator(estimator: Any) -> None:
+def check_estimator(estimator: Any, regression: bool = False) -> None:
     """Refuse what cannot serve as a weak learner, in a sentence that names it."""
     name = name_of(estimator)
     if isinstance(estimator, type):
@@ -66,21 +66,28 @@ def check_estimator(estimator: Any) -> None:
         raise ValueError(
             f"dictionary: {name} cannot be fitted: an estimator needs fit and get_params, as in scikit-learn."
         )
+    if regression:
+        if _kind(estimator) == "classifier":
+            raise ValueError(f"dictionary: {name} is a classifier; a number needs regressors.")
+        if not callable(getattr(estimator, "predict", None)):
+            raise ValueError(f"dictionary: {name} has no predict: it cannot be asked for a number.")
+        return
     if not has_fit_parameter(estimator, "sample_weight"):
         raise ValueError(
             f"dictionary: the fit of {name} does not accept sample_weight, by which a weak learner is told "
             "which rows matter. Take a learner that does; prepare the table before, not in a pipeline."
         )
-    if _is_regressor(estimator):
+    if _kind(estimator) == "regressor":
         raise ValueError(
             f"dictionary: {name} is a regressor; weak learners that are fitted here must be classifiers."
         )
     method_of(estimator)
 
 
-def _is_regressor(estimator: Any) -> bool:
+def _kind(estimator: Any) -> str | None:
+    """ "classifier", "regressor", or what else it says it is."""
     tags = getattr(estimator, "__sklearn_tags__", None)
-    return tags is not None and tags().estimator_type == "regressor"
+    return None if tags is None else tags().estimator_type
 
 
 class EstimatorDictionary(LearnerDictionary):
@@ -116,7 +123,8 @@ class EstimatorDictionary(LearnerDictionary):
         weight = fit_weights(point)
         if weight is None:
             return Proposals((), np.empty(0), math.inf)
-        learner = self._fit(weight, exclude.n_columns - exclude.n_free)
+        made = exclude.n_columns - exclude.n_free
+        learner = fit_clone(self.estimator, self.rows.X, self.labels, weight, self.seed, made)
         fitted = FittedLearner(learner, LABELS, method_of(learner))
         found = Candidate.make(fitted, fitted.scores(self.rows.X), self.rows.sign)
         if exclude.accepts(found):
@@ -126,23 +134,27 @@ class EstimatorDictionary(LearnerDictionary):
                 return Proposals((found,), edge, math.inf)
         return Proposals((), np.empty(0), math.inf)
 
-    def _fit(self, weight: Array, made: int) -> Any:
-        learner = clone(self.estimator)
-        names = sorted(learner.get_params(deep=True))
-        random = [name for name in names if name == "random_state" or name.endswith("__random_state")]
-        if random:
-            states = np.random.SeedSequence([*self.seed, made]).generate_state(len(random)) % 2**31
-            learner.set_params(**{name: int(state) for name, state in zip(random, states, strict=True)})
-        try:
-            learner.fit(self.rows.X, self.labels, sample_weight=weight)
-        except Exception as error:
-            raise ValueError(
-                f"dictionary: {name_of(learner)} could not be fitted as learner {made + 1}: {error}"
-            ) from error
-        return learner
-
     def remaining(self, pool: LearnerPool) -> None:
         return None
+
+
+def fit_clone(
+    estimator: Any, X: Any, y: NDArray[Any], weight: Array | None, seed: Sequence[int], made: int
+) -> Any:
+    """A clone, fitted. What is random in it follows from the seed and the number of learners made before."""
+    learner = clone(estimator)
+    names = sorted(learner.get_params(deep=True))
+    random = [name for name in names if name == "random_state" or name.endswith("__random_state")]
+    if random:
+        states = np.random.SeedSequence([*seed, made]).generate_state(len(random)) % 2**31
+        learner.set_params(**{name: int(state) for name, state in zip(random, states, strict=True)})
+    try:
+        learner.fit(X, y, **({} if weight is None else {"sample_weight": weight}))
+    except Exception as error:
+        raise ValueError(
+            f"dictionary: {name_of(learner)} could not be fitted as learner {made + 1}: {error}"
+        ) from error
+    return learner
 
 
 def fit_weights(point: RiskPoint) -> Array | None:

@@ -72,9 +72,12 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
 
     def _remember_features(self, table: Table) -> None:
         self._categorical = tuple(table.categorical)
-        self.n_features_in_ = table.n_features
-        if table.names is not None:
-            self.feature_names_in_ = np.array(table.names, dtype=object)
+        self._remember_names(table.n_features, table.names)
+
+    def _remember_names(self, n_features: int, names: tuple[str, ...] | None) -> None:
+        self.n_features_in_ = n_features
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 

@@ -22,7 +22,7 @@ from cardboost.data.weights import RowWeights
 from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.estimators.base import BoostedCards
-from cardboost.estimators.validation import class_codes, class_factors, sample_weights
+from cardboost.estimators.validation import class_codes, class_factors, sample_weights, split_rows
 from cardboost.losses import Loss
 from cardboost.model.ensemble import Ensemble, model_loss
 from cardboost.model.multiclass import MulticlassEnsemble
@@ -117,8 +117,8 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
             self.trace_ = [result.trace for result in results]
         self.n_iter_ = max(result.trace[-1].n_columns for result in results)
 
-    def _learner_rows(self, X: Any, y: Any, sample_weight: Any) -> LearnerRows:
-        """The rows for weak learners that are not, or not only, stumps."""
+    def _learner_rows(self, X: Any, y: Any, sample_weight: Any, held: Any = None) -> LearnerRows:
+        """The rows for weak learners that are not, or not only, stumps; ``held``: a share to hold out."""
         stumps = "stumps" in resolve_dictionary(self.dictionary)
         n_rows, threads = count_rows(X), usable_threads(self.n_jobs)
         table = self._read_for_fit(X) if stumps else Table((), None, n_rows)
@@ -134,28 +134,27 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
                 "Wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
             )
         rows = ClassRows(table, codes, raw, class_factors(self.class_weight, classes, codes, raw))
-        names = getattr(X, "columns", None)
-        text = names is not None and all(isinstance(name, str) for name in names)
+        n_features, names = shape_of(X)
+        others = None
+        if held is not None:
+            kept, aside = split_rows(held, codes, table.n_rows, self.random_state)
+            others = _safe_indexing(X, aside), rows.take(aside)
+            X, rows = _safe_indexing(X, kept), rows.take(kept)
         data = {
-            "n_features": int(X.shape[1]) if len(getattr(X, "shape", ())) == 2 else len(X[0]),
-            "sample_weight": raw,
+            "n_features": n_features,
+            "sample_weight": rows.raw,
             "class_weight": rows.facts(1, True, threads).class_weight,
             "classes": (plain(classes[0]), plain(classes[1])),
-            "feature_names": tuple(names) if text else None,  # type: ignore[arg-type]
-            "matrix": bin_table(table, rows.weights(True), self.max_bins, threads) if stumps else None,
+            "feature_names": names,
+            "matrix": bin_table(rows.table, rows.weights(True), self.max_bins, threads) if stumps else None,
             "seed": int(check_random_state(self.random_state).randint(2**31 - 1)),
         }
-        return LearnerRows(X, table, classes, rows.sign(1), data)
+        return LearnerRows(X, rows.table, classes, rows.sign(1), data, others)
 
     def _remember_learners(self, given: LearnerRows, result: LearnerResult) -> None:
         """The fitted attributes of a model of learners."""
         self.classes_ = given.classes
-        self.n_features_in_ = given.data["n_features"]
-        names = given.data["feature_names"]
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self._remember_names(given.data["n_features"], given.data["feature_names"])
         self._paths = ()
         self.ensemble_ = result.ensemble
         self.certificate_ = result.certificate
@@ -224,6 +223,7 @@ class LearnerRows:
     """Rows as the user gave them, those without weight gone, for learners to be fitted to.
 
     ``table``: the same, where stumps are among the learners. ``data``: further arguments of a training.
+    ``held``: rows that are not trained on.
     """
 
     X: Any
@@ -231,6 +231,7 @@ class LearnerRows:
     classes: NDArray[Any]
     sign: NDArray[np.int8]
     data: dict[str, Any]
+    held: tuple[Any, ClassRows] | None = None
 
 
 class ClassRows:
@@ -281,6 +282,14 @@ def present(classes: NDArray[Any], codes: NDArray[np.intp]) -> tuple[NDArray[Any
             "Classifier can't train when only one class is present: the others have no positive weight."
         )
     return classes[held], (np.cumsum(held) - 1)[codes]
+
+
+def shape_of(X: Any) -> tuple[int, tuple[str, ...] | None]:
+    """The number of features of anything a learner may be given, and their names if it has any."""
+    names = getattr(X, "columns", None)
+    text = names is not None and all(isinstance(name, str) for name in names)
+    n_features = int(X.shape[1]) if len(getattr(X, "shape", ())) == 2 else len(X[0])
+    return n_features, tuple(names) if text else None  # type: ignore[arg-type]
 
 
 def plain(label: Any) -> Any:

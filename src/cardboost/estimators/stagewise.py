@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cardboost.boosting.resolve import resolve_dictionary
 from cardboost.boosting.stagewise import StageResult, StageSettings, train_stagewise
-from cardboost.boosting.stagewise_learners import train_stagewise_learners
+from cardboost.boosting.stagewise_learners import HeldRows, train_stagewise_learners
 from cardboost.data.binning import apply_cuts
 from cardboost.data.table import Table
 from cardboost.estimators.base import Progress
@@ -22,6 +22,7 @@ from cardboost.estimators.validation import split_rows
 from cardboost.losses import Loss, stagewise_loss
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.model.multiclass import MulticlassEnsemble
+from cardboost.risk import risk_of
 from cardboost.threads import usable_threads
 from cardboost.validation import flag, number, whole
 
@@ -178,23 +179,23 @@ class StagewiseClassifier(ClassifierCards):
         callback: Progress | None,
     ) -> StagewiseClassifier:
         """The same with weak learners that are not, or not only, stumps."""
-        for name in ("monotonic_cst", "validation_fraction"):
-            if getattr(self, name) is not None:
-                raise ValueError(f"{name} is for stumps only; with other learners leave it at None.")
-        given = self._learner_rows(X, y, sample_weight)
+        if self.monotonic_cst is not None:
+            raise ValueError("monotonic_cst is for stumps only; with other learners leave it at None.")
+        given = self._learner_rows(X, y, sample_weight, self.validation_fraction)
+        held, threads = None, usable_threads(self.n_jobs)
+        if given.held is not None:
+            other, rows = given.held
+            held = HeldRows(other, risk_of(loss, rows.weights(True), rows.sign(1), threads))
         rounds = Rounds(self, X, y)
         own = replace(settings, callback=self._after_round(rounds, callback, None))
         result = train_stagewise_learners(
-            self.dictionary, given.X, given.sign, loss, own, start, usable_threads(self.n_jobs), **given.data
+            self.dictionary, given.X, given.sign, loss, own, start, threads, held, **given.data
         )
         self.classes_ = given.classes
-        self.n_features_in_ = given.data["n_features"]
-        names = given.data["feature_names"]
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self._remember_names(given.data["n_features"], given.data["feature_names"])
         self._learners = result
+        if result.held_out is not None:
+            self.validation_losses_ = [result.held_out]
         self.ensemble_: Any = result.ensemble
         self.trace_: Any = result.trace
         self.n_iter_ = len(result.weights)

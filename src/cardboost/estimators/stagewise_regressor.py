@@ -10,18 +10,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import has_fit_parameter
 
 from cardboost.boosting.proof import DataFacts
+from cardboost.boosting.resolve import Part, ToFit, resolve_dictionary
+from cardboost.boosting.stagewise import StageSettings
+from cardboost.boosting.stagewise_learners import HeldRows
 from cardboost.boosting.stagewise_levels import train_levels
+from cardboost.boosting.stagewise_regressors import RegressorTask, train_regressors
 from cardboost.boosting.training import TrainingTask
 from cardboost.data.table import Table
 from cardboost.data.weights import RowWeights
 from cardboost.estimators.base import BoostedCards, Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
+from cardboost.estimators.classes import shape_of
 from cardboost.estimators.stagewise import binned, stage_settings
 from cardboost.estimators.validation import real_targets, sample_weights, split_rows
 from cardboost.losses import Loss, stagewise_loss
 from cardboost.model.ensemble import OWN_LOSS, Ensemble, model_loss
+from cardboost.model.learners import LearnerEnsemble
+from cardboost.outputs import count_rows, name_of, take_rows
 from cardboost.risk import risk_of
 from cardboost.threads import usable_threads
 
@@ -37,7 +46,9 @@ class StagewiseRegressor(RegressorMixin, BoostedCards):
     Parameters
     ----------
     loss : {"squared", "absolute"} or a Loss of your own, of the residual
-    dictionary : "stumps"
+    dictionary : "stumps", a scikit-learn regressor, or a list of regressors
+        What rounds choose from. A regressor is fitted anew in every round, to the residuals or their signs;
+        of a list, those that are fitted already are taken as they are.
     max_iter : int
         At most so many rounds.
     learning_rate : float
@@ -112,8 +123,9 @@ class StagewiseRegressor(RegressorMixin, BoostedCards):
         """``callback`` sees every round and ends the fit by returning true; so does ``stopped``."""
         loss = stagewise_loss(self.loss, of_residual=True)
         settings = stage_settings(self, time.perf_counter(), stopped)
-        if not isinstance(self.dictionary, str) or self.dictionary != "stumps":
-            raise ValueError(f"dictionary={self.dictionary!r}: only 'stumps' is available for regression.")
+        parts = resolve_dictionary(self.dictionary, regression=True)
+        if parts != ("stumps",):
+            return self._fit_learners(X, y, sample_weight, loss, settings, parts, callback)
         table = self._read_for_fit(X)
         target = real_targets(y, table.n_rows)
         raw = sample_weights(sample_weight, table.n_rows)
@@ -126,7 +138,7 @@ class StagewiseRegressor(RegressorMixin, BoostedCards):
         result = train_levels(task, replace(settings, callback=self._after_round(rounds, callback, fitted)))
         self._remember_features(table)
         self._stage_paths = (result.path,)
-        self.ensemble_ = result.ensemble
+        self.ensemble_: Any = result.ensemble
         self.trace_ = result.trace
         self.n_iter_ = len(result.path)
         if result.held_out is not None:
@@ -142,9 +154,7 @@ class StagewiseRegressor(RegressorMixin, BoostedCards):
             table, target = table.take(kept), target[kept]
             raw = None if raw is None else raw[kept]
         weights = RowWeights.make(table.n_rows, raw)
-        # a loss of the user's own is in the units of the target
-        own = model_loss(loss) == OWN_LOSS
-        mean, scale = (0.0, 1.0) if own else weights.mean_and_deviation(target)
+        mean, scale = self._units(loss, weights, target)
         standard = (target - mean) / scale
         dictionary = self._dictionary(table, None, weights, threads, standard)
         risk = risk_of(loss, weights, None, threads, standard)
@@ -160,19 +170,94 @@ class StagewiseRegressor(RegressorMixin, BoostedCards):
         frame = self._frame(model_loss(loss), table, dictionary.matrix, None, mean=mean, scale=scale)
         return TrainingTask(dictionary, risk, facts, frame, None, held_out)
 
+    def _fit_learners(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        loss: Loss,
+        settings: StageSettings,
+        parts: tuple[Part, ...],
+        callback: Progress | None,
+    ) -> StagewiseRegressor:
+        """The same with regressors of any kind."""
+        if self.monotonic_cst is not None:
+            raise ValueError("monotonic_cst is for stumps only; with other learners leave it at None.")
+        rounds = Rounds(self, X, y)
+        task = self._learner_task(X, y, sample_weight, loss, parts)
+        own = replace(settings, callback=self._after_round(rounds, callback, None))
+        result = train_regressors(task, own)
+        self._remember_names(task.empty.n_features, task.empty.feature_names)
+        self._learners = result
+        self.ensemble_ = result.ensemble
+        self.trace_ = result.trace
+        self.n_iter_ = len(result.weights)
+        if result.held_out is not None:
+            self.validation_losses_ = [result.held_out]
+        rounds.end()
+        return self
+
+    def _learner_task(
+        self, X: Any, y: Any, sample_weight: Any, loss: Loss, parts: tuple[Part, ...]
+    ) -> RegressorTask:
+        """The rows with a weight to train on, as they were given, and those held out."""
+        target = real_targets(y, count_rows(X))
+        raw = sample_weights(sample_weight, len(target))
+        fitted_to_weights(parts, raw)
+        n_features, names = shape_of(X)
+        kept = np.arange(len(target)) if raw is None else np.flatnonzero(raw > 0)
+        aside = None
+        if self.validation_fraction is not None:
+            inside, outside = split_rows(self.validation_fraction, None, len(kept), self.random_state)
+            kept, aside = kept[inside], kept[outside]
+        threads = usable_threads(self.n_jobs)
+
+        def part(rows: NDArray[np.intp]) -> tuple[Any, Array, Array | None, RowWeights]:
+            own = None if raw is None else raw[rows]
+            return take_rows(X, rows), target[rows], own, RowWeights.make(len(rows), own)
+
+        rows, values, weight, weights = part(kept)
+        mean, scale = self._units(loss, weights, values)
+        held = None
+        if aside is not None:
+            other, wanted, _, own = part(aside)
+            held = HeldRows(other, risk_of(loss, own, None, threads, (wanted - mean) / scale))
+        risk = risk_of(loss, weights, None, threads, (values - mean) / scale)
+        empty = Ensemble(model_loss(loss), 0.0, (), names, n_features, None)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return RegressorTask(parts, rows, risk, weight, empty, mean, scale, seed, held)
+
+    def _units(self, loss: Loss, weights: RowWeights, target: Array) -> tuple[float, float]:
+        """Mean and deviation of the target; a loss of the user's own is in the units of the target."""
+        return (0.0, 1.0) if model_loss(loss) == OWN_LOSS else weights.mean_and_deviation(target)
+
     def _reconstruction(self, table: Table) -> Callable[[Ensemble], dict[str, Any]]:
         names = {} if table.names is None else {"feature_names_in_": np.array(table.names, dtype=object)}
         known = {"n_features_in_": table.n_features, "_categorical": table.categorical}
         return lambda ensemble: {"ensemble_": ensemble, **known, **names}
 
     def predict(self, X: Any) -> Array:
-        """Intercept plus one number per feature, in the units of the target."""
-        table = self._table(X)
-        return self.ensemble_.decision_function(table, usable_threads(self.n_jobs))
+        """Intercept plus one number per feature or learner, in the units of the target."""
+        rows = self._rows(X)
+        return self.ensemble_.decision_function(rows, usable_threads(self.n_jobs))
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """Predictions after every round."""
-        table, threads = self._table(X), usable_threads(self.n_jobs)
-        (path,) = self._stage_paths
-        for k, score in enumerate(path.scores(binned(table, path.frame, threads)), 1):
-            yield self.ensemble_.decision_function(table, threads) if k == len(path) else score
+        rows, threads = self._rows(X), usable_threads(self.n_jobs)
+        if isinstance(self.ensemble_, LearnerEnsemble):
+            scores = self._learners.scores(rows)
+        else:
+            (path,) = self._stage_paths
+            scores = path.scores(binned(rows, path.frame, threads))
+        for k, score in enumerate(scores, 1):
+            yield self.ensemble_.decision_function(rows, threads) if k == self.n_iter_ else score
+
+
+def fitted_to_weights(parts: tuple[Part, ...], raw: Array | None) -> None:
+    """Refuse row weights where a learner that is to be fitted would not see them."""
+    for part in parts if raw is not None else ():
+        if isinstance(part, ToFit) and not has_fit_parameter(part.estimator, "sample_weight"):
+            raise ValueError(
+                f"dictionary: the fit of {name_of(part.estimator)} does not accept sample_weight, and rows "
+                "have weights. Take a learner that does, or leave sample_weight out."
+            )

@@ -49,6 +49,10 @@ class Loss(ABC):
     @abstractmethod
     def curvature(self, F: ArrayLike) -> Array: ...
 
+    def bend(self, F: ArrayLike) -> Array:
+        """The curvature that Newton steps go by: that of the loss, or of a parabola above it."""
+        return self.curvature(F)
+
     @abstractmethod
     def conjugate(self, v: ArrayLike) -> Array:
         """``max over z of -v z - loss(z)``: the conjugate at ``-v``; infinite outside its domain."""

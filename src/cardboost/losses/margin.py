@@ -123,8 +123,7 @@ class SmoothHinge(Loss):
     """The hinge with its corner rounded off over the last quarter before the margin 1.
 
     It is nowhere above the hinge and nowhere more than 1/8 below it, so that a lower bound for it is one for
-    the hinge too. Solvers of all weights at once need curvature, and take it for the hinge. They go by the
-    curvature of a parabola over the loss (kernels/loss.h): that of the loss is 0 in most rows.
+    the hinge too. Solvers of all weights at once need curvature, and take it for the hinge.
     """
 
     name = "smooth_hinge"
@@ -143,6 +142,11 @@ class SmoothHinge(Loss):
     def curvature(self, F: ArrayLike) -> Array:
         short = _short(F)
         return np.where((short > 0.0) & (short < self.corner), 1.0 / self.corner, 0.0)
+
+    def bend(self, F: ArrayLike) -> Array:
+        """Of the parabola that touches the loss at F and has its minimum at 1, nowhere below the loss."""
+        short = _short(F)
+        return np.divide(-self.derivative(F), short, out=np.zeros_like(short), where=short > 0.0)
 
     def conjugate(self, v: ArrayLike) -> Array:
         v = np.asarray(v, dtype=np.float64)

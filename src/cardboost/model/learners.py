@@ -24,8 +24,8 @@ class WeightedLearner:
     weight: float
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.weight < math.inf:
-            raise ValueError(f"weight: expected a positive finite number, found {self.weight!r}")
+        if not math.isfinite(self.weight) or self.weight == 0.0:
+            raise ValueError(f"weight: expected a finite number other than 0, found {self.weight!r}")
 
     @property
     def learner(self) -> Any:
@@ -35,7 +35,7 @@ class WeightedLearner:
 
 @dataclass(frozen=True, eq=False)
 class LearnerEnsemble:
-    """A finished binary classifier: an ensemble of stumps (perhaps none) and weighted learners.
+    """A finished binary classifier or regressor: an ensemble of stumps (perhaps none) and weighted learners.
 
     ``stumps`` holds the intercept, the loss and the classes too. Learners read ``X`` as it is given, so it
     must look as it did at fit; stumps read it as a table. A positive score means ``classes[1]``, any other
@@ -54,8 +54,8 @@ class LearnerEnsemble:
         return self.stumps.intercept
 
     @property
-    def classes(self) -> tuple[Any, Any]:
-        assert self.stumps.classes is not None
+    def classes(self) -> tuple[Any, Any] | None:
+        """Of a number: None."""
         return self.stumps.classes
 
     @property
@@ -86,7 +86,9 @@ class LearnerEnsemble:
         return score_probabilities(self.loss, self.decision_function(X, threads))
 
     def predict(self, X: Any, threads: int = 1) -> NDArray[Any]:
-        """The label of every row."""
+        """The label of every row, or its number."""
+        if self.classes is None:
+            return self.decision_function(X, threads)
         labels = np.asarray(self.classes)
         if labels.tolist() != list(self.classes):  # text that ends in NUL does not survive as a NumPy string
             labels = np.array(self.classes, dtype=object)
