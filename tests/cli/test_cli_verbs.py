@@ -424,18 +424,22 @@ def test_a_bad_model_file(work, capsys):
 
 def test_models_that_only_python_knows_are_refused_in_one_sentence(data, work, capsys):
     from cardboost.model import Ensemble, MulticlassEnsemble, save
+    from cardboost.model.linear import LinearModel, LinearScore
 
     binary = Ensemble("logistic", 0.0, (), None, 1, (False, True))
     regressor = Ensemble("squared", 0.0, (), None, 1, None)
     for model, kind in (
-        (MulticlassEnsemble((1, 2, 3), (binary,) * 3), "multiclass"),
-        (regressor, "regression"),
+        (MulticlassEnsemble((1, 2, 3), (binary,) * 3), "a model of more than two classes"),
+        (regressor, "a model of numbers"),
+        (LinearModel("logistic", 1, None, (0, 1), (LinearScore(0.0, (0,), (1.0,)),)), "a linear model"),
     ):
         save(work / "model.json", model)
         for verb in ("predict", "certify"):
             code, out, err = run(capsys, verb, "model.json", "data.csv")
             assert (code, out) == (2, "")
-            assert f"model.json is a model for {kind}" in err
+            assert f"model.json holds {kind}; the command line takes cards of two classes only" in err
+            assert err.count("\n") == 1
+    assert "only models of stumps" in run(capsys, "export", "model.json", "--format", "c")[2]
 
 
 def test_help_has_examples_and_exit_codes(capsys):

@@ -23,6 +23,7 @@ from drawn_models import as_table, rows_for
 from cardboost.data.categories import OTHER, Categories
 from cardboost.model import Ensemble, MulticlassEnsemble, Term
 from cardboost.model.io import model_bytes, read_model
+from cardboost.model.linear import LinearModel, LinearScore
 from cardboost.model.strict_json import MAX_DEPTH
 
 # ------------------------------------------------------------------------------------ undamaged files
@@ -43,6 +44,7 @@ LABELS = (
     Term(1, None, 1, False, 0.3, one_of=(False, 2)),
     Term(2, 30.5, 1, True, 0.2),
 )
+LINE, FLAT = LinearScore(0.25, (0, 2), (1.5, -1e-3)), LinearScore(-3.0, (), ())
 NAMES = ("age", "größe 身長", 'quote " \\ \n')
 KNOWN = {0: COLOURS, 1: SIZES}
 TRAINING = {"parameters": {"max_terms": 10, "l0": 0.0}, "data": {"target": "y", "rows": 80, "holdout": None}}
@@ -94,6 +96,9 @@ def base_files() -> dict[str, bytes]:
         "regressor": model_bytes(regressor),
         "certificate": certified()[0],
         "unit": model_bytes(whole),
+        "linear": model_bytes(LinearModel("logistic", 3, NAMES, ("no", "yes"), (LINE,)), None, TRAINING),
+        "several lines": model_bytes(LinearModel("softmax", 3, None, (1, 2, 3), (LINE, LINE, FLAT))),
+        "linear regressor": model_bytes(LinearModel("absolute", 3, None, None, (LINE,))),
     }
 
 
@@ -261,7 +266,12 @@ def keeps_the_law(data: bytes) -> bool:
             _leads_somewhere(data, found["path"], message)
         return False
     ensemble = model.ensemble
-    if ensemble.n_features <= 300:
+    if isinstance(ensemble, LinearModel):
+        rows = np.random.default_rng(0).normal(size=(3, min(ensemble.n_features, 300)))
+        if ensemble.n_features <= 300 and _moderate(ensemble):
+            assert np.isfinite(ensemble.decision_function(rows)).all()
+            assert len(ensemble.predict(rows)) == 3
+    elif ensemble.n_features <= 300:
         rows = rows_for(ensemble, np.random.default_rng(0), 3)
         table = as_table(rows, ensemble.categories, ensemble.feature_names)
         scores = ensemble.decision_function(table)
@@ -271,6 +281,11 @@ def keeps_the_law(data: bytes) -> bool:
     again = model_bytes(ensemble, model.certificate, model.training)
     assert read_model(again) == model
     return True
+
+
+def _moderate(model: LinearModel) -> bool:
+    """Whether no score of numbers near 1 overflows; where one does, that is said when rows are scored."""
+    return all(abs(w) < 1e300 for own in model.scores for w in (own.intercept, *own.weights))
 
 
 def _leads_somewhere(data: bytes, path: str, message: str) -> None:

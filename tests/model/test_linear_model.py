@@ -18,6 +18,7 @@ from cardboost import SparseLinearRegression, SparseLogisticRegression, load_mod
 from cardboost.linear.certificate import LinearCertificate
 from cardboost.model import LinearModel, LinearScore, Model
 from cardboost.model.io import from_dict, model_bytes, read_model
+from cardboost.model.linear_card import render_linear
 
 BINARY = LinearModel("logistic", 3, ("a", "b", "c"), ("no", "yes"), (LinearScore(0.5, (0, 2), (1.5, -0.25)),))
 MANY = LinearModel(
@@ -49,8 +50,6 @@ def test_round_trips(model: LinearModel) -> None:
     parts = model.contributions(frame).sum(axis=1)
     offset = np.array([own.intercept for own in model.scores])
     np.testing.assert_allclose(score, parts + (offset if score.ndim == 2 else offset[0]))
-    with pytest.raises(ValueError, match="no card"):
-        again.card()
     with pytest.raises(ValueError, match="scorecard"):
         again.scorecard()
 
@@ -150,3 +149,18 @@ def test_predictions_refuse_what_is_not_finite() -> None:
 
 
 NUMBER_OF_ALL = LinearModel("squared", 2, None, None, (LinearScore(0.0, (0, 1), (1.0, 1.0)),))
+
+
+def test_the_card():
+    names, line = ("a", "", "long " * 30), LinearScore(0.5, (0, 1, 2), (-2.0, 3.0, 1e-9))
+    lines = render_linear(LinearModel("logistic", 3, names, ("no", "yes"), (line,))).splitlines()
+    ends = ("+0.5", "+3", "-2", "+1e-09")
+    places = [next(k for k, text in enumerate(lines) if text.endswith(end)) for end in ends]
+    assert places == sorted(places)  # the intercept, then the heaviest
+    assert 'score above 0 means class "yes", otherwise class "no"' in "\n".join(lines)
+    assert max(map(len, lines)) <= 78
+    number = LinearModel("absolute", 1, None, None, (LinearScore(0.0, (), ()),))
+    assert "the score is the prediction" in render_linear(number)
+    assert "intercept" in render_linear(number)
+    many = LinearModel("softmax", 2, None, (1, 2, 3), (LinearScore(0.0, (1,), (1.0,)),) * 3)
+    assert render_linear(many).count("Class ") == 3

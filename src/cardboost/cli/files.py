@@ -155,8 +155,19 @@ def binary_ensemble(model: Model, path: str) -> Ensemble:
     if isinstance(model.ensemble, Ensemble) and model.kind == "binary":
         return model.ensemble
     raise BadInput(
-        f"{path} is a model for {model.kind}, which the command line does not know yet: use "
-        "cardboost.load_model."
+        f"{path} holds {_described(model)}; the command line takes cards of two classes only. In Python "
+        "cardboost.load_model takes it."
+    )
+
+
+def _described(model: Model) -> str:
+    """What a file holds, in words."""
+    from cardboost.model.linear import LinearModel
+
+    if isinstance(model.ensemble, LinearModel):
+        return "a linear model"
+    return {"regression": "a model of numbers", "multiclass": "a model of more than two classes"}.get(
+        model.kind, f"a model of another kind ({model.kind})"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ class LinearPath:
     statuses: tuple[str, ...]
 
 
-class LinearEstimator(BaseEstimator):
+class LinearEstimator(BaseEstimator, ABC):
     """Base of both estimators. Not for use by itself."""
 
     def __sklearn_tags__(self) -> Any:
@@ -161,10 +162,18 @@ class LinearEstimator(BaseEstimator):
         content = [each.to_dict() for each in own] if isinstance(own, list) else own.to_dict()
         save(path, self.model_, content, {"parameters": params})
 
+    def card(self) -> str:
+        """The model as a card to read and print: its weights, the heaviest on top."""
+        from cardboost.model.linear_card import render_linear
+
+        check_is_fitted(self)
+        own = self.certificate_
+        return render_linear(self.model_, certificate_lines=[] if isinstance(own, list) else own.lines())
+
     @property
+    @abstractmethod
     def model_(self) -> LinearModel:
         """The fitted model without the estimator: what :meth:`save` writes."""
-        raise NotImplementedError
 
 
 def raw_weights(sample_weight: Any, n_rows: int) -> Array:

@@ -26,10 +26,8 @@ class LinearCertificate:
     """Objective and lower bound of a linear model; every optimum lies between them.
 
     ``coef`` has one row per score: one, or one per class for the loss "softmax". ``target``: the class that
-    is
-    told from the others, for the loss "logistic". With l1 = l2 = 0 the bound covers all coefficients of at
-    most
-    ``box`` times (target / root mean square of the column); else ``box`` is None, and it covers all.
+    is told from the others, for the loss "logistic". With l1 = l2 = 0 the bound covers all coefficients of
+    at most ``box`` times (target / root mean square of the column); else ``box`` is None, and it covers all.
     """
 
     loss: str

@@ -114,7 +114,10 @@ class Model:
         from cardboost.model.card import render_card
 
         if isinstance(self.ensemble, LinearModel):
-            raise ValueError("a linear model has no card: it is its coefficients.")
+            from cardboost.model.linear_card import render_linear
+
+            lines = [line for line in certificate_lines if isinstance(line, str)]
+            return render_linear(self.ensemble, title=title, certificate_lines=lines, width=width)
         return render_card(self.ensemble, title=title, certificate_lines=certificate_lines, width=width)
 
     def scorecard(self, certificate: Any = None) -> Scorecard:
