@@ -244,6 +244,13 @@ class ClassRows:
         raw = None if self.raw is None else self.raw[rows]
         return ClassRows(self.table.take(rows), self.codes[rows], raw, self.factors)
 
+    def split(self, fraction: Any, random_state: Any) -> tuple[ClassRows, ClassRows | None]:
+        """Rows to train on and rows to hold out; all of them, and None, where ``fraction`` is None."""
+        if fraction is None:
+            return self, None
+        kept, aside = split_rows(fraction, self.codes, self.table.n_rows, random_state)
+        return self.take(kept), self.take(aside)
+
     def sign(self, target: int) -> NDArray[np.int8]:
         return np.where(self.codes == target, 1, -1).astype(np.int8)
 

@@ -25,7 +25,6 @@ from cardboost.estimators.callbacks import Rounds, with_callbacks
 from cardboost.estimators.classes import ClassifierCards, ClassRows
 from cardboost.estimators.scorecards import choose_scorecard
 from cardboost.estimators.selecting import SelectingCards
-from cardboost.estimators.validation import split_rows
 from cardboost.losses import get_loss
 from cardboost.model.scorecard import Scorecard
 
@@ -190,12 +189,7 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
         table = self._read_for_fit(X)
         settings = self._settings(get_loss(self.loss), table, started, stopped)
         classes, rows = self._class_rows(table, y, sample_weight)
-        held = None
-        if self.validation_fraction is not None:
-            kept, aside = split_rows(
-                self.validation_fraction, rows.codes, rows.table.n_rows, self.random_state
-            )
-            rows, held = rows.take(kept), rows.take(aside)
+        rows, held = rows.split(self.validation_fraction, self.random_state)
         earlier = self._earlier()
         self._check_classes(earlier, classes)
         rounds = Rounds(self, X, y)

@@ -9,25 +9,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
 
-from cardboost.boosting.proof import DataFacts
-from cardboost.boosting.training import TrainingTask, train
+from cardboost.boosting.training import train
 from cardboost.cardinality.exact import Progress as Proving
-from cardboost.data.weights import RowWeights
 from cardboost.estimators.base import Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
+from cardboost.estimators.numbers import RegressorCards
 from cardboost.estimators.selecting import SelectingCards
-from cardboost.estimators.validation import real_targets, sample_weights, split_rows
 from cardboost.losses import SQUARED
-from cardboost.model.ensemble import Ensemble
-from cardboost.risk import EmpiricalRisk
 from cardboost.threads import usable_threads
 
 Array = NDArray[np.float64]
 
 
-class CardBoostRegressor(RegressorMixin, SelectingCards):
+class CardBoostRegressor(SelectingCards, RegressorCards):
     """A small boosted ensemble for a number, with a certificate of how good it can be.
 
     The sum of two-level steps, one feature each, that minimises squared error with at most ``max_terms`` of
@@ -147,51 +142,13 @@ class CardBoostRegressor(RegressorMixin, SelectingCards):
             raise ValueError(f"dictionary={self.dictionary!r}: only 'stumps' is available for regression.")
         table = self._read_for_fit(X)
         settings = self._settings(SQUARED, table, started, stopped)
-        target = real_targets(y, table.n_rows)
-        raw = sample_weights(sample_weight, table.n_rows)
-        if raw is not None and not (raw > 0).all():
-            keep = raw > 0
-            table, target, raw = table.take(keep), target[keep], raw[keep]
-        everything, aside = (table, target, raw), None
-        if self.validation_fraction is not None:
-            kept, aside = split_rows(self.validation_fraction, None, table.n_rows, self.random_state)
-            table, target = table.take(kept), target[kept]
-            raw = None if raw is None else raw[kept]
-        weights = RowWeights.make(table.n_rows, raw)
-        mean, scale = weights.mean_and_deviation(target)
-        standard = (target - mean) / scale
+        rows, earlier = self._number_rows(table, y, sample_weight), self._earlier()
+        task = self._task(rows, SQUARED, None if earlier is None else earlier[0], settings.limits is not None)
+        assert task.risk.target is not None
         # one term that isolates an outlier needs an intercept of half its size
-        box = max(30.0, 10.0 * float(np.abs(standard).max()))
+        box = max(30.0, 10.0 * float(np.abs(task.risk.target).max()))
         settings = replace(settings, intercept_box=box)
-        dictionary = self._dictionary(
-            table, None, weights, settings.threads, standard, settings.limits is not None
-        )
-        risk = EmpiricalRisk(settings.loss, weights, None, settings.threads, target=standard)
-        held_out = None
-        if aside is not None:
-            held = everything[0].take(aside)
-            own = None if everything[2] is None else everything[2][aside]
-            other = EmpiricalRisk(
-                settings.loss, RowWeights.make(held.n_rows, own), None, settings.threads,
-                target=(everything[1][aside] - mean) / scale,
-            )  # fmt: skip
-            held_out = self._held_out(held, dictionary.matrix, other)
-        facts = DataFacts(
-            table.n_rows,
-            table.n_features,
-            lambda: table.digest(None, raw, settings.threads, target=target),
-            target=(mean, scale),
-        )
-        earlier = self._earlier()
-        frame = self._frame("squared", table, dictionary.matrix, None, mean=mean, scale=scale)
-        task = TrainingTask(dictionary, risk, facts, frame, None if earlier is None else earlier[0], held_out)
-        rounds = Rounds(self, X, y)
-        names = {} if table.names is None else {"feature_names_in_": np.array(table.names, dtype=object)}
-
-        def fitted(ensemble: Ensemble) -> dict[str, Any]:
-            known = {"n_features_in_": table.n_features, "_categorical": table.categorical}
-            return {"ensemble_": ensemble, **known, **names}
-
+        rounds, fitted = Rounds(self, X, y), self._reconstruction(rows.table)
         result = train(task, self._reporting(settings, rounds, callback, fitted, proving))
         self._remember_features(table)
         self._paths = (result.path,)
@@ -199,15 +156,10 @@ class CardBoostRegressor(RegressorMixin, SelectingCards):
         self.certificate_ = result.certificate
         self.trace_ = result.trace
         self.n_iter_ = result.trace[-1].n_columns
-        if held_out is not None:
+        if result.held_out is not None:
             self.validation_losses_ = [result.held_out]
         rounds.end()
         return self
-
-    def predict(self, X: Any) -> Array:
-        """Intercept plus one number per feature, in the units of the target."""
-        table = self._table(X)
-        return self.ensemble_.decision_function(table, usable_threads(self.n_jobs))
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """Predictions after every round of generation, and last those of the final model."""

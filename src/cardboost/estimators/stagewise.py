@@ -18,7 +18,6 @@ from cardboost.data.table import Table
 from cardboost.estimators.base import Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
 from cardboost.estimators.classes import ClassifierCards, ClassRows, plain
-from cardboost.estimators.validation import split_rows
 from cardboost.losses import Loss, stagewise_loss
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.model.multiclass import MulticlassEnsemble
@@ -136,12 +135,7 @@ class StagewiseClassifier(ClassifierCards):
             return self._fit_learners(X, y, sample_weight, loss, settings, start, callback)
         table = self._read_for_fit(X)
         classes, rows = self._class_rows(table, y, sample_weight)
-        held = None
-        if self.validation_fraction is not None:
-            kept, aside = split_rows(
-                self.validation_fraction, rows.codes, rows.table.n_rows, self.random_state
-            )
-            rows, held = rows.take(kept), rows.take(aside)
+        rows, held = rows.split(self.validation_fraction, self.random_state)
         rounds = Rounds(self, X, y)
         results = self._train(rows, held, classes, loss, settings, start, rounds, callback)
         self._remember_stages(table, classes, results)

@@ -9,26 +9,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
-from cardboost.boosting.proof import DataFacts
 from cardboost.boosting.resolve import Part, ToFit, resolve_dictionary
 from cardboost.boosting.stagewise import StageSettings
 from cardboost.boosting.stagewise_learners import HeldRows
 from cardboost.boosting.stagewise_levels import train_levels
 from cardboost.boosting.stagewise_regressors import RegressorTask, train_regressors
-from cardboost.boosting.training import TrainingTask
-from cardboost.data.table import Table
 from cardboost.data.weights import RowWeights
-from cardboost.estimators.base import BoostedCards, Progress
+from cardboost.estimators.base import Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
 from cardboost.estimators.classes import shape_of
+from cardboost.estimators.numbers import RegressorCards
 from cardboost.estimators.stagewise import binned, stage_settings
 from cardboost.estimators.validation import real_targets, sample_weights, split_rows
 from cardboost.losses import Loss, stagewise_loss
-from cardboost.model.ensemble import OWN_LOSS, Ensemble, model_loss
+from cardboost.model.ensemble import Ensemble, model_loss
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.outputs import count_rows, name_of, take_rows
 from cardboost.risk import risk_of
@@ -37,7 +34,7 @@ from cardboost.threads import usable_threads
 Array = NDArray[np.float64]
 
 
-class StagewiseRegressor(RegressorMixin, BoostedCards):
+class StagewiseRegressor(RegressorCards):
     """Boosting stage by stage for a number: every round adds a step function of one feature with two levels.
 
     The levels are means of residuals for the squared loss and weighted medians for the absolute one. There is
@@ -127,15 +124,12 @@ class StagewiseRegressor(RegressorMixin, BoostedCards):
         if parts != ("stumps",):
             return self._fit_learners(X, y, sample_weight, loss, settings, parts, callback)
         table = self._read_for_fit(X)
-        target = real_targets(y, table.n_rows)
-        raw = sample_weights(sample_weight, table.n_rows)
-        if raw is not None and not (raw > 0).all():
-            keep = raw > 0
-            table, target, raw = table.take(keep), target[keep], raw[keep]
+        rows = self._number_rows(table, y, sample_weight)
         rounds = Rounds(self, X, y)
-        fitted = self._reconstruction(table)
-        task = self._task(table, target, raw, loss)
-        result = train_levels(task, replace(settings, callback=self._after_round(rounds, callback, fitted)))
+        fitted = self._reconstruction(rows.table)
+        result = train_levels(
+            self._task(rows, loss), replace(settings, callback=self._after_round(rounds, callback, fitted))
+        )
         self._remember_features(table)
         self._stage_paths = (result.path,)
         self.ensemble_: Any = result.ensemble
@@ -145,30 +139,6 @@ class StagewiseRegressor(RegressorMixin, BoostedCards):
             self.validation_losses_ = [result.held_out]
         rounds.end()
         return self
-
-    def _task(self, table: Table, target: Array, raw: Array | None, loss: Loss) -> TrainingTask:
-        """The rows to train on, and those held out."""
-        everything, aside, threads = (table, target, raw), None, usable_threads(self.n_jobs)
-        if self.validation_fraction is not None:
-            kept, aside = split_rows(self.validation_fraction, None, table.n_rows, self.random_state)
-            table, target = table.take(kept), target[kept]
-            raw = None if raw is None else raw[kept]
-        weights = RowWeights.make(table.n_rows, raw)
-        mean, scale = self._units(loss, weights, target)
-        standard = (target - mean) / scale
-        dictionary = self._dictionary(table, None, weights, threads, standard)
-        risk = risk_of(loss, weights, None, threads, standard)
-        held_out = None
-        if aside is not None:
-            held = everything[0].take(aside)
-            other = RowWeights.make(held.n_rows, None if everything[2] is None else everything[2][aside])
-            wanted = (everything[1][aside] - mean) / scale
-            held_out = self._held_out(held, dictionary.matrix, risk_of(loss, other, None, threads, wanted))
-        facts = DataFacts(
-            table.n_rows, table.n_features, lambda: table.digest(None, raw, threads, target=target)
-        )
-        frame = self._frame(model_loss(loss), table, dictionary.matrix, None, mean=mean, scale=scale)
-        return TrainingTask(dictionary, risk, facts, frame, None, held_out)
 
     def _fit_learners(
         self,
@@ -226,20 +196,6 @@ class StagewiseRegressor(RegressorMixin, BoostedCards):
         empty = Ensemble(model_loss(loss), 0.0, (), names, n_features, None)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return RegressorTask(parts, rows, risk, weight, empty, mean, scale, seed, held)
-
-    def _units(self, loss: Loss, weights: RowWeights, target: Array) -> tuple[float, float]:
-        """Mean and deviation of the target; a loss of the user's own is in the units of the target."""
-        return (0.0, 1.0) if model_loss(loss) == OWN_LOSS else weights.mean_and_deviation(target)
-
-    def _reconstruction(self, table: Table) -> Callable[[Ensemble], dict[str, Any]]:
-        names = {} if table.names is None else {"feature_names_in_": np.array(table.names, dtype=object)}
-        known = {"n_features_in_": table.n_features, "_categorical": table.categorical}
-        return lambda ensemble: {"ensemble_": ensemble, **known, **names}
-
-    def predict(self, X: Any) -> Array:
-        """Intercept plus one number per feature or learner, in the units of the target."""
-        rows = self._rows(X)
-        return self.ensemble_.decision_function(rows, usable_threads(self.n_jobs))
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """Predictions after every round."""

@@ -1,0 +1,101 @@
+"""What the regressors share: rows of numbers, and predictions of a fitted ensemble."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+
+from cardboost.boosting.path import BoostingPath
+from cardboost.boosting.proof import DataFacts
+from cardboost.boosting.training import TrainingTask
+from cardboost.data.table import Table
+from cardboost.data.weights import RowWeights
+from cardboost.estimators.base import BoostedCards
+from cardboost.estimators.validation import real_targets, sample_weights, split_rows
+from cardboost.losses import Loss
+from cardboost.model.ensemble import OWN_LOSS, Ensemble, model_loss
+from cardboost.risk import EmpiricalRisk, risk_of
+from cardboost.threads import usable_threads
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NumberRows:
+    """The rows of a fit: table, number of every row, and raw weights."""
+
+    table: Table
+    target: Array
+    raw: Array | None
+
+    def take(self, rows: NDArray[np.intp]) -> NumberRows:
+        return NumberRows(
+            self.table.take(rows), self.target[rows], None if self.raw is None else self.raw[rows]
+        )
+
+    def weights(self) -> RowWeights:
+        return RowWeights.make(self.table.n_rows, self.raw)
+
+    def risk(self, loss: Loss, units: tuple[float, float], threads: int) -> EmpiricalRisk:
+        """Of the target in units of its mean and deviation, or of others."""
+        mean, scale = units
+        return risk_of(loss, self.weights(), None, threads, (self.target - mean) / scale)
+
+
+class RegressorCards(RegressorMixin, BoostedCards):
+    """Base of the regressors. Not for use by itself."""
+
+    def _number_rows(self, table: Table, y: Any, sample_weight: Any) -> NumberRows:
+        """The rows that have a weight."""
+        target = real_targets(y, table.n_rows)
+        raw = sample_weights(sample_weight, table.n_rows)
+        rows = NumberRows(table, target, raw)
+        return rows if raw is None or (raw > 0).all() else rows.take(np.flatnonzero(raw > 0))
+
+    def _task(
+        self,
+        rows: NumberRows,
+        loss: Loss,
+        known: BoostingPath | None = None,
+        by_feature: bool = False,
+    ) -> TrainingTask:
+        """The stumps over the rows to train on, and the rows held out."""
+        threads, held = usable_threads(self.n_jobs), None
+        if self.validation_fraction is not None:
+            kept, aside = split_rows(self.validation_fraction, None, rows.table.n_rows, self.random_state)
+            rows, held = rows.take(kept), rows.take(aside)
+        table, weights = rows.table, rows.weights()
+        units = self._units(loss, weights, rows.target)
+        risk = rows.risk(loss, units, threads)
+        dictionary = self._dictionary(table, None, weights, threads, risk.target, by_feature)
+        held_out = None
+        if held is not None:
+            held_out = self._held_out(held.table, dictionary.matrix, held.risk(loss, units, threads))
+        facts = DataFacts(
+            table.n_rows,
+            table.n_features,
+            lambda: table.digest(None, rows.raw, threads, target=rows.target),
+            target=units,
+        )
+        frame = self._frame(model_loss(loss), table, dictionary.matrix, None, mean=units[0], scale=units[1])
+        return TrainingTask(dictionary, risk, facts, frame, known, held_out)
+
+    def _units(self, loss: Loss, weights: RowWeights, target: Array) -> tuple[float, float]:
+        """Mean and deviation of the target; a loss of the user's own is in the units of the target."""
+        return (0.0, 1.0) if model_loss(loss) == OWN_LOSS else weights.mean_and_deviation(target)
+
+    def _reconstruction(self, table: Table) -> Callable[[Ensemble], dict[str, Any]]:
+        """What a scoring callback needs to predict in the middle of a fit."""
+        names = {} if table.names is None else {"feature_names_in_": np.array(table.names, dtype=object)}
+        known = {"n_features_in_": table.n_features, "_categorical": table.categorical}
+        return lambda ensemble: {"ensemble_": ensemble, **known, **names}
+
+    def predict(self, X: Any) -> Array:
+        """Intercept plus one number per feature or learner, in the units of the target."""
+        rows = self._rows(X)
+        return self.ensemble_.decision_function(rows, usable_threads(self.n_jobs))
