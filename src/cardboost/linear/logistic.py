@@ -87,8 +87,7 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
     n_iter_, n_features_in_, feature_names_in_ : as in scikit-learn.
 
     Without l1 and l2 on classes that a plane separates there is no finite optimum: the fit stops at next to
-    no
-    loss, with a :class:`SeparableDataWarning`.
+    no loss, with a :class:`SeparableDataWarning`.
 
     >>> import numpy as np
     >>> from cardboost import SparseLogisticRegression
@@ -150,13 +149,14 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         if before is not None and before[0].shape != (scores, rows.design.columns):
             before = None
         self.classes_ = rows.classes
+        self._softmax = scores > 1 and self.multi_class == "multinomial"
         if (
             self.max_features is not None
             and whole("max_features", self.max_features, 0) < rows.design.columns
         ):
             self._fit_subset(rows, scores)
             fits, separable = list[Fit](), False
-        elif scores > 1 and self.multi_class == "multinomial":
+        elif self._softmax:
             fits, separable = self._fit_softmax(rows, before)
         else:
             fits, separable = self._fit_scores(rows, scores, before)
@@ -246,7 +246,7 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
             raise TypeError(
                 "Sparse data is not supported with max_features: the exact search stores every column."
             )
-        if scores > 1 and self.multi_class == "multinomial":
+        if self._softmax:
             raise ValueError("max_features is for two classes, or for multi_class='ovr'.")
         targets = [1] if scores == 1 else range(scores)
         found = [
@@ -300,7 +300,7 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
             return np.log(self.predict_proba(X))
 
     def _loss(self) -> str:
-        return "softmax" if len(self.classes_) > 2 and self.multi_class == "multinomial" else "logistic"
+        return "softmax" if self._softmax else "logistic"
 
     @property
     def model_(self) -> LinearModel:
