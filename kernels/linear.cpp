@@ -261,6 +261,11 @@ void add_line(const double* line, double d, int64_t n, double* g) {
     for (int64_t i = 0; i < n; ++i) g[i] += d * line[i];
 }
 
+CARDBOOST_CLONES
+void add_line(const float* line, double d, int64_t n, double* g) {
+    for (int64_t i = 0; i < n; ++i) g[i] += d * static_cast<double>(line[i]);
+}
+
 }  // namespace
 
 double logistic_rows(const double* f, const double* y, const double* s, int64_t rows, double* pull,
@@ -336,7 +341,8 @@ SweepResult sweep_columns(const LinearColumns& x, const int32_t* which, int n, c
     return sweep(Dense{x}, x.rows, which, n, w, g, prices, beta, shift, weighted, scratch);
 }
 
-SweepResult sweep_gram(const double* q, int64_t stride, const double* a, double total, int n,
+template <typename Number>
+SweepResult sweep_gram(const Number* q, int64_t stride, const double* a, double total, int n,
                        const SweepPrices& prices, double* beta, double* g) {
     const bool intercept = prices.intercept && total > 0.0;
     double moved = 0.0;
@@ -363,5 +369,8 @@ SweepResult sweep_gram(const double* q, int64_t stride, const double* a, double 
     out.intercept_change = intercept ? -(prices.g0 + moved) / total : 0.0;
     return out;
 }
+
+template SweepResult sweep_gram(const double*, int64_t, const double*, double, int, const SweepPrices&, double*, double*);
+template SweepResult sweep_gram(const float*, int64_t, const double*, double, int, const SweepPrices&, double*, double*);
 
 }  // namespace cardboost

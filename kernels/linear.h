@@ -47,8 +47,10 @@ struct SweepResult {
 // In and out: beta. Out: shift = X d, without the intercept. Scratch: 3 numbers per column, `rows` numbers.
 SweepResult sweep_columns(const LinearColumns& x, const int32_t* which, int n, const double* w, const double* g,
                           const SweepPrices& prices, double* beta, double* shift, double* weighted, double* scratch);
-// The same on the matrix q = X' W X and a = X' w of total weight `total`. In and out: beta, g.
-SweepResult sweep_gram(const double* q, int64_t stride, const double* a, double total, int n,
+// The same on the matrix q = X' W X, in double or single precision, and a = X' w of total weight `total`.
+// In and out: beta, g.
+template <typename Number>
+SweepResult sweep_gram(const Number* q, int64_t stride, const double* a, double total, int n,
                        const SweepPrices& prices, double* beta, double* g);
 
 }  // namespace cardboost

@@ -903,7 +903,8 @@ auto py_column_scores_csc(In<double, 1> values, In<int32_t, 1> index, In<int64_t
     return out;
 }
 
-auto py_sweep_gram(In<double, 2> q, In<double, 1> a, double total, double l1, double l2, bool intercept, double g0,
+template <typename Number>
+auto py_sweep_gram(In<Number, 2> q, In<double, 1> a, double total, double l1, double l2, bool intercept, double g0,
                    double tolerance, int most, InOut<double, 1> beta, InOut<double, 1> g) {
     const size_t n = q.shape(0);
     require(q.shape(1) == n && a.shape(0) == n && beta.shape(0) == n && g.shape(0) == n,
@@ -990,8 +991,10 @@ NB_MODULE(_kernels, m) {
           "tolerance"_a, "most"_a, "beta"_a.noconvert(), "shift"_a.noconvert());
     m.def("sweep_csc", &py_sweep_csc, "values"_a, "index"_a, "starts"_a, "which"_a, "w"_a, "g"_a, "l1"_a, "l2"_a,
           "intercept"_a, "g0"_a, "tolerance"_a, "most"_a, "beta"_a.noconvert(), "shift"_a.noconvert());
-    m.def("sweep_gram", &py_sweep_gram, "q"_a, "a"_a, "total"_a, "l1"_a, "l2"_a, "intercept"_a, "g0"_a, "tolerance"_a,
-          "most"_a, "beta"_a.noconvert(), "g"_a.noconvert());
+    m.def("sweep_gram", &py_sweep_gram<double>, "q"_a, "a"_a, "total"_a, "l1"_a, "l2"_a, "intercept"_a, "g0"_a,
+          "tolerance"_a, "most"_a, "beta"_a.noconvert(), "g"_a.noconvert());
+    m.def("sweep_gram", &py_sweep_gram<float>, "q"_a, "a"_a, "total"_a, "l1"_a, "l2"_a, "intercept"_a, "g0"_a,
+          "tolerance"_a, "most"_a, "beta"_a.noconvert(), "g"_a.noconvert());
     m.def("find_infinite", &py_find_infinite, "columns"_a, "threads"_a);
     m.def("simplest_decimal", [](double x, double y) { return simplest_decimal(x, y); }, "x"_a, "y"_a);
     m.def("max_threads", &max_threads);

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
+F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 U8 = NDArray[np.uint8]
@@ -249,7 +250,7 @@ def sweep_csc(
     shift: F64,
 ) -> tuple[int, float, float]: ...
 def sweep_gram(
-    q: F64,
+    q: F64 | F32,
     a: F64,
     total: float,
     l1: float,

@@ -117,6 +117,13 @@ def test_sweeps(seed, rows, columns, kind, l1, l2, intercept, most):
         (own.T * w) @ own, own.T @ w, float(w.sum()), beta=third, g=g.copy(), most=most, **prices
     )
     np.testing.assert_allclose(third, wanted[0], rtol=1e-8, atol=1e-8)
+    single = ((own.T * w) @ own).astype(np.float32)  # numbers of a float32, in either precision
+    outcomes = []
+    for q in (single, single.astype(np.float64)):
+        beta, slope = np.zeros(len(third)), g.copy()
+        found = _kernels.sweep_gram(q, own.T @ w, float(w.sum()), beta=beta, g=slope, most=most, **prices)
+        outcomes.append((found, beta.tolist(), slope.tolist()))
+    assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.parametrize("intercept", [False, True])

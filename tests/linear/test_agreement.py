@@ -208,3 +208,21 @@ def test_plain_and_accelerated_gradient_steps_agree():
     a, b = (model.fit(X, y, weight).certificate_.objective for model in (plain, fast))
     assert abs(a - b) <= AGREE * a
     assert fast.n_iter_ < plain.n_iter_
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_path_ends_where_single_fits_do(intercept):
+    """Uneven steps, a price twice, and a table large enough for a model in single precision."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(450, 2400))
+    X[:, 1200:] = X[:, :1200] + 1e-3 * rng.normal(size=(450, 1200))  # nearly the same columns again
+    y = X[:, :6] @ np.array([1.0, -2.0, 0.5, 1.0, 1.0, -1.0]) + rng.normal(size=450) > 0.3
+    model = SparseLogisticRegression(tol=1e-9, fit_intercept=intercept, n_jobs=1)
+    top = model.path(X, y, n=1).l1s[0]
+    l1s = top * np.array([1.1, 0.9, 0.9, 0.85, 0.5, 0.45, 0.1])
+    found = model.path(X, y, l1s)
+    assert found.statuses == ("optimal",) * len(l1s)
+    for l1, objective, gap in zip(l1s, found.objectives, found.gaps, strict=True):
+        own = model.set_params(l1=l1).fit(X, y).certificate_
+        assert abs(own.objective - objective) <= AGREE * own.objective
+        assert gap <= 2e-9 * objective

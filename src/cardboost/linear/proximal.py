@@ -15,6 +15,7 @@ Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 _FIRST = 100  # columns of the first working set
+_SINGLE = 1e-6  # of the price: what the conditions may fail by where single precision will do
 _STEPS = 50  # prox-Newton steps between two looks at all columns
 
 
@@ -35,6 +36,17 @@ class _Look:
     whole: bool  # whether it was all columns
 
 
+@dataclass(frozen=True, eq=False)
+class _Optimum:
+    """A point on the path: price, products with all columns, coefficients, scores, intercept."""
+
+    l1: float
+    sums: Array
+    coef: Array
+    f: Array
+    b: float
+
+
 class ProximalSolver:
     """One matrix, any number of prices one after the other: each solution is the start of the next."""
 
@@ -48,6 +60,8 @@ class ProximalSolver:
             self.set = working_set(problem.design, 0)
         self.sums: Array | None = None  # of all columns at the present point
         self.l1: float | None = None  # the price before
+        self._before: _Optimum | None = None  # that of the price before that
+        self._lead: Array | None = None  # by which the sums are expected to change on the way to this price
 
     def solve(self, l1: float, tol: float, max_iter: int) -> Fit:
         """The optimum for this price, to a relative gap of ``tol``."""
@@ -72,12 +86,16 @@ class ProximalSolver:
                 break
             if rounds >= 2:
                 self._screen(problem, look, alive)
+            if rounds == 0:
+                self._go_on(problem, look)
             used = np.flatnonzero(state.coef)
             wanted = max(wanted, 2 * len(used), min(_FIRST, len(alive)))
-            which = self._choose(look.sums, l1, used, wanted, alive)
+            which = self._choose(look.sums, l1, used, wanted, alive, rounds == 0)
             self.set.choose(which.astype(np.int32), state.at)
             if rounds > 0:
                 target *= min(0.3, max(0.01, 0.3 * tol * look.objective / gap))
+            if stuck or target < _SINGLE * l1:
+                self.set.be_precise()
             steps += descend(problem, self.set, state, target, min(_STEPS, max_iter - steps))
             state.f, state.b, state.at = problem.balance(state.f, state.b)
             self.sums = None
@@ -99,12 +117,41 @@ class ProximalSolver:
             self.sums = problem.design.sums(pull)
         return _Look(self.sums, objective, problem.dual(pull, self.sums), True)
 
-    def _choose(self, sums: Array, l1: float, used: Places, wanted: int, alive: NDArray[np.bool_]) -> Places:
+    def _go_on(self, problem: LinearProblem, look: _Look) -> None:
+        """Begin where a straight line through the last two optima leads, if that is better than the last."""
+        state, line = self.state, self._line(problem.l1)
+        now = None if self.l1 is None else _Optimum(self.l1, look.sums, state.coef.copy(), state.f, state.b)
+        self._lead = None
+        if now is not None and line is not None:
+            before, further = line
+            coef = now.coef + further * (now.coef - before.coef)
+            f, b, at = problem.balance(
+                now.f + further * (now.f - before.f), now.b + further * (now.b - before.b)
+            )
+            if at.loss + problem.penalty(coef) < state.at.loss + problem.penalty(now.coef):
+                state.coef, state.f, state.b, state.at = coef, f, b, at
+            self._lead = further * (now.sums - before.sums)
+        self._before = now
+
+    def _line(self, l1: float) -> tuple[_Optimum, float] | None:
+        """The optimum before the last, and how far the next price lies, in steps from there to the last."""
+        before = self._before
+        if before is None or self.l1 is None or not before.l1 > self.l1 > l1:
+            return None
+        return before, min(1.0, (self.l1 - l1) / (before.l1 - self.l1))
+
+    def _choose(
+        self, sums: Array, l1: float, used: Places, wanted: int, alive: NDArray[np.bool_], first: bool
+    ) -> Places:
         """Columns in use, and of the others those nearest to being used; on a path all that may be needed."""
+        if first and self._lead is not None:
+            sums = sums + self._lead
         size = np.where(alive, np.abs(sums), -1.0)
         size[used] = np.inf
-        if self.l1 is not None and self.l1 > l1:  # as a rule products move by less than the price
-            likely = np.flatnonzero(size >= l1 - 0.5 * (self.l1 - l1))
+        if self.l1 is not None and self.l1 > l1:
+            # products move by less than the price as a rule, and mostly on as they went before
+            room = 0.0 if not first else 0.5 if self._lead is None else 0.1
+            likely = np.flatnonzero(size >= l1 - room * (self.l1 - l1))
             if len(likely) <= 4 * wanted:
                 return likely
         wanted = min(wanted, int(np.count_nonzero(size >= 0.0)))

@@ -3,11 +3,12 @@
 The loss is replaced by its quadratic model at the present scores, the model with its prices is minimised by
 coordinate descent, and a line search goes as far as the true objective allows. Dense columns keep the matrix
 X' W X of the working set, with weights W from an earlier point while these are close enough: a step then
-reads
-the working set twice. Sparse columns are swept as they are.
+reads the working set twice. Sparse columns are swept as they are.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ Columns = NDArray[np.int32]
 LARGEST_GRAM = 3000  # columns of a working set whose X' W X is kept
 _BLOCK = 128
 _STALE = 0.3  # share of the curvature that may have changed since X' W X was made
+_MANY = 1_000_000  # entries of a table for which X' W X is kept in single precision at first
 _LEAST_DECREASE = 1e-4  # of what the model promises
 
 
@@ -51,6 +53,9 @@ class SparseSet:
     def choose(self, which: Columns, at: Rows) -> None:
         self.which = which
 
+    def be_precise(self) -> None:
+        pass
+
     def sums(self, pull: Array) -> Array:
         return self.design.sums_of(self.which, pull)
 
@@ -73,7 +78,9 @@ class DenseSet:
         self.design = design
         self.which: Columns = np.empty(0, dtype=np.int32)
         self._room = np.empty((0, design.rows))  # the columns, one after the other, and room for more
-        self.q = np.empty((0, 0))
+        # single precision is enough for the model of a step: gradient and objective are exact
+        self.single = design.rows * design.columns > _MANY
+        self.q: NDArray[Any] = np.empty((0, 0))
         self.a = np.empty(0)
         self.w: Array | None = None  # the weights of q
         self.total = 0.0
@@ -108,8 +115,8 @@ class DenseSet:
         if self.w is None:
             return
         columns = self._room[before:after]
-        side = (columns * self.w) @ self.held.T
-        q = np.empty((after, after))
+        side = self._rounded(columns * self.w) @ self._rounded(self.held).T
+        q = np.empty((after, after), dtype=self.q.dtype)
         q[:before, :before] = self.q
         q[before:], q[:before, before:] = side, side[:, :before].T
         self.q, self.a = q, np.concatenate([self.a, columns @ self.w])
@@ -127,13 +134,22 @@ class DenseSet:
         if not self._stale(w):
             return
         self.w, self.total = w, float(w.sum())
-        self.q = blas.dsyrk(1.0, (self.held * np.sqrt(w)).T, trans=1, lower=1).T
+        product = blas.ssyrk if self.single else blas.dsyrk
+        self.q = product(1.0, self._rounded(self.held * np.sqrt(w)).T, trans=1, lower=1).T
         for end in range(_BLOCK, len(self.q) + _BLOCK, _BLOCK):  # the other half, block by block
             begin = end - _BLOCK
             block = self.q[begin:end, begin:end]
             block[:] = np.triu(block) + np.triu(block, 1).T
             self.q[end:, begin:end] = self.q[begin:end, end:].T
         self.a = self.held @ w
+
+    def be_precise(self) -> None:
+        """From now on X' W X is in double precision."""
+        if self.single:
+            self.single, self.w = False, None
+
+    def _rounded(self, values: Array) -> NDArray[Any]:
+        return values.astype(np.float32) if self.single else values
 
     def step(
         self, problem: LinearProblem, at: Rows, g: Array, beta: Array, tolerance: float, most: int
