@@ -245,6 +245,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--give-up", type=float, default=120.0, help="seconds after which a peer is left alone"
     )
+    parser.add_argument("--without", nargs="+", default=[], metavar="PEER", help="leave these peers out")
     parser.add_argument("--cases", nargs="+", choices=tuple(CASES), default=list(CASES))
     parser.add_argument("--adelie-python", metavar="PYTHON", help="an interpreter that has adelie")
     parser.add_argument("--quick", action="store_true", help="small problems: shows that the script runs")
@@ -256,6 +257,8 @@ def contenders(case: str, options: argparse.Namespace) -> dict[str, str]:
     """The contenders that can be run, with their interpreters."""
     out = {}
     for name in CASES[case]:
+        if name in options.without:
+            continue
         if name == "adelie":
             if options.adelie_python is None:
                 print("adelie is left out: no --adelie-python", file=sys.stderr)
