@@ -41,6 +41,11 @@ SETTINGS = {
 }
 
 
+def slow(names, *some):
+    """The same names, some of them for the long tests."""
+    return [pytest.param(name, marks=pytest.mark.long) if name in some else name for name in names]
+
+
 def model(**parameters):
     return CardBoostClassifier(**{"n_jobs": 1, **parameters})
 
@@ -100,7 +105,7 @@ def assert_sound(fitted, X, y, weight=None):
 # ---------------------------------------------------------------- what is fitted
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", slow(SETTINGS, "default"))
 def test_fit_and_certificate(name):
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     fitted = model(**SETTINGS[name]).fit(X, y)
@@ -476,7 +481,7 @@ def assert_close(a, b):
     assert a.certificate_.objective == pytest.approx(b.certificate_.objective, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["both", "convex", "paper", "balanced"])
+@pytest.mark.parametrize("name", slow(["both", "convex", "paper", "balanced"], "paper"))
 def test_threads_order_and_repetition_change_nothing(name):
     X, y = make(30, rows=150)
     assert_nothing_irrelevant_matters(X, y, SETTINGS[name])
@@ -796,7 +801,7 @@ AWKWARD = {
 }
 
 
-@pytest.mark.parametrize("name", AWKWARD)
+@pytest.mark.parametrize("name", slow(AWKWARD, "free", "free edge"))
 class TestAwkward:
     def fit(self, name, X, y, weight=None):
         fitted = small(**AWKWARD[name]).fit(X, y, weight)

@@ -53,7 +53,7 @@ def fitted_models():
     few = {"hot_start": 15, "n_jobs": 1}
     labelled = CardBoostClassifier(max_terms=8, categorical_features=["label", "code"], **few)
     return {
-        "fitted": CardBoostClassifier(max_terms=10, n_jobs=1).fit(data.data, data.target).ensemble_,
+        "fitted": CardBoostClassifier(max_terms=10, **few).fit(data.data, data.target).ensemble_,
         "fitted labels": labelled.fit(frame, target).ensemble_,
         "fitted numbers": CardBoostRegressor(max_terms=6, **few)
         .fit(frame[["number", "noise"]], height)
