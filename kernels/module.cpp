@@ -18,6 +18,7 @@
 #include "linear.h"
 #include "loss.h"
 #include "margins.h"
+#include "nets.h"
 #include "nodes.h"
 #include "predict.h"
 #include "quadratic.h"
@@ -777,6 +778,61 @@ int64_t py_find_infinite(const nb::list& list, int threads) {
     return find_infinite(columns, rows, threads);
 }
 
+// ---- networks with one hidden layer
+
+NetShape net_shape(In<double, 3>& z, size_t hidden, In<double, 3>& t, In<double, 3>& q) {
+    const size_t rows = static_cast<size_t>(kNetRows);
+    require(z.shape(2) == rows && t.shape(2) == rows && q.shape(2) == rows, "nets: blocks hold 64 rows");
+    require(t.shape(0) == z.shape(0) && q.shape(0) == z.shape(0) && q.shape(1) == t.shape(1),
+            "nets: inputs, targets and weights differ in shape");
+    require(z.shape(1) >= 1 && hidden >= 1 && t.shape(1) >= 1, "nets: inputs, units and outputs are needed");
+    require(hidden <= 100000 && z.shape(1) * hidden <= 100000000 && t.shape(1) * hidden <= 10000000,
+            "nets: too many units");
+    return {static_cast<int64_t>(z.shape(0)), static_cast<int64_t>(z.shape(1)), static_cast<int64_t>(hidden),
+            static_cast<int64_t>(t.shape(1))};
+}
+
+Activation net_activation(int code) {
+    require(code >= 0 && code <= 2, "nets: unknown activation");
+    return static_cast<Activation>(code);
+}
+
+auto py_net_hidden(In<double, 3> z, In<double, 2> w, int activation, In<double, 3> t, In<double, 3> q, bool shared,
+                   InOut<double, 3> a, int threads) {
+    const NetShape shape = net_shape(z, w.shape(1), t, q);
+    const size_t width = w.shape(1) + 1;
+    require(w.shape(0) == z.shape(1), "net_hidden: one row of w per input is needed");
+    require(a.shape(0) == z.shape(0) && a.shape(1) == width && a.shape(2) == z.shape(2),
+            "net_hidden: a must have room for every unit and a column of ones");
+    const Activation kind = net_activation(activation);
+    auto gram = make<double>({shared ? size_t{1} : t.shape(1), width, width});
+    auto right = make<double>({width, t.shape(1)});
+    {
+        nb::gil_scoped_release release;
+        net_hidden(shape, z.data(), w.data(), kind, t.data(), q.data(), shared, threads, a.data(), gram.data(),
+                   right.data());
+    }
+    return std::make_tuple(gram, right);
+}
+
+auto py_net_errors(In<double, 3> z, In<double, 3> a, int activation, In<double, 3> t, In<double, 3> q,
+                   In<double, 2> v, int threads) {
+    require(a.shape(1) >= 1, "net_errors: a must have a column of ones");
+    const NetShape shape = net_shape(z, a.shape(1) - 1, t, q);
+    require(a.shape(0) == z.shape(0) && a.shape(2) == z.shape(2), "net_errors: inputs and activations differ");
+    require(v.shape(0) == a.shape(1) && v.shape(1) == t.shape(1), "net_errors: v does not fit");
+    const Activation kind = net_activation(activation);
+    auto gradient = make<double>({z.shape(1), a.shape(1) - 1});
+    auto last = make<double>({a.shape(1), t.shape(1)});
+    double loss;
+    {
+        nb::gil_scoped_release release;
+        loss = net_errors(shape, z.data(), a.data(), kind, t.data(), q.data(), v.data(), threads, gradient.data(),
+                          last.data());
+    }
+    return std::make_tuple(loss, gradient, last);
+}
+
 // ---- linear models
 
 auto py_logistic_rows(In<double, 1> f, In<double, 1> y, In<double, 1> s, InOut<double, 1> pull,
@@ -995,6 +1051,9 @@ NB_MODULE(_kernels, m) {
           "tolerance"_a, "most"_a, "beta"_a.noconvert(), "g"_a.noconvert());
     m.def("sweep_gram", &py_sweep_gram<float>, "q"_a, "a"_a, "total"_a, "l1"_a, "l2"_a, "intercept"_a, "g0"_a,
           "tolerance"_a, "most"_a, "beta"_a.noconvert(), "g"_a.noconvert());
+    m.def("net_hidden", &py_net_hidden, "z"_a, "w"_a, "activation"_a, "t"_a, "q"_a, "shared"_a, "a"_a.noconvert(),
+          "threads"_a);
+    m.def("net_errors", &py_net_errors, "z"_a, "a"_a, "activation"_a, "t"_a, "q"_a, "v"_a, "threads"_a);
     m.def("find_infinite", &py_find_infinite, "columns"_a, "threads"_a);
     m.def("simplest_decimal", [](double x, double y) { return simplest_decimal(x, y); }, "x"_a, "y"_a);
     m.def("max_threads", &max_threads);
