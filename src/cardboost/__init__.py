@@ -8,6 +8,8 @@ __version__ = "0.1.0"
 __all__ = [
     "CardBoostClassifier",
     "CardBoostRegressor",
+    "NeuralBoostClassifier",
+    "NeuralBoostRegressor",
     "SoftMarginClassifier",
     "SparseLinearRegression",
     "SparseLogisticRegression",
@@ -19,6 +21,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from cardboost.estimators.classifier import CardBoostClassifier
+    from cardboost.estimators.neural import NeuralBoostClassifier, NeuralBoostRegressor
     from cardboost.estimators.regressor import CardBoostRegressor
     from cardboost.estimators.soft_margin import SoftMarginClassifier
     from cardboost.estimators.stagewise import StagewiseClassifier
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 _HOME = {
     "CardBoostClassifier": "cardboost.estimators.classifier",
     "CardBoostRegressor": "cardboost.estimators.regressor",
+    "NeuralBoostClassifier": "cardboost.estimators.neural",
+    "NeuralBoostRegressor": "cardboost.estimators.neural",
     "SoftMarginClassifier": "cardboost.estimators.soft_margin",
     "StagewiseClassifier": "cardboost.estimators.stagewise",
     "StagewiseRegressor": "cardboost.estimators.stagewise_regressor",

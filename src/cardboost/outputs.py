@@ -1,4 +1,7 @@
-"""What a fitted learner says of every row: +1 or -1 where it names classes, a number where it does not."""
+"""What a fitted learner says of every row: +1 or -1 where it names classes, a number where it does not.
+
+And what the units of a network say.
+"""
 
 from __future__ import annotations
 
@@ -122,3 +125,13 @@ def method_of(learner: Any) -> str:
         f"dictionary: {name_of(learner)} has none of predict, decision_function and predict_proba: it cannot "
         "be asked anything."
     )
+
+
+ACTIVATIONS = ("tanh", "relu", "logistic")  # of the units of networks; the kernels know them by their place
+
+
+def activated(A: NDArray[np.float64], activation: str) -> NDArray[np.float64]:
+    """What units say whose inputs add up to ``A``."""
+    if activation == "tanh":
+        return np.tanh(A)
+    return np.maximum(A, 0.0) if activation == "relu" else 0.5 * (np.tanh(0.5 * A) + 1.0)

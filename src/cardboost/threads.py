@@ -1,9 +1,13 @@
-"""How many threads the kernels may use."""
+"""How many threads the kernels and NumPy's products may use."""
 
 from __future__ import annotations
 
 import numbers
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 from cardboost import _kernels
 
@@ -16,3 +20,17 @@ def usable_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         return max(1, min(cores, _kernels.max_threads()))
     return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+@contextmanager
+def blas_threads(most: int) -> Iterator[None]:
+    """At most so many threads in NumPy's products. With one, results do not depend on the machine's cores."""
+    with _controller().limit(limits=most, user_api="blas"):
+        yield

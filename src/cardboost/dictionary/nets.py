@@ -7,8 +7,8 @@ A net computes ``act(z W + b) V + c`` of standardised inputs z. :func:`fit_net` 
 q the weights of rows and outputs. For a given first layer the last one is a linear problem, so it is solved
 exactly wherever the objective is looked at, and what is left is a function of the first layer alone
 (variable projection). Its steps are L-BFGS steps, shaped by a Gauss-Newton matrix: slopes come from all rows,
-that matrix from a sample which is large enough for the number of weights. A step costs about one pass over the
-rows (kernels/nets.cpp).
+that matrix from a sample which is large enough for the number of weights. A step costs about one pass over
+the rows (kernels/nets.cpp).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from cardboost import _kernels
+from cardboost.outputs import ACTIVATIONS, activated
 
 Array = NDArray[np.float64]
 
-ACTIVATIONS = ("tanh", "relu", "logistic")  # the kernels know them by their place
 BLOCK = 64  # rows that stand side by side in a block of the kernels
 _MOST_SHAPED = 600  # weights of the first layer up to which a Gauss-Newton matrix is worth its cost
 _SAMPLE = 2  # sampled rows per weight for that matrix
@@ -74,12 +74,6 @@ class FittedNet:
 
 class DivergedError(ArithmeticError):
     """Numbers in a net are no longer finite."""
-
-
-def activated(A: Array, activation: str) -> Array:
-    if activation == "tanh":
-        return np.tanh(A)
-    return np.maximum(A, 0.0) if activation == "relu" else 0.5 * (np.tanh(0.5 * A) + 1.0)
 
 
 def _slope(A: Array, activation: str) -> Array:
@@ -155,7 +149,9 @@ class _Problem:
             own = own + np.diag(self._ridge + _TINY * (own.trace() / len(own)) + 1e-300)
             part = slice(None) if self.shared else slice(k, k + 1)
             try:
-                V[:, part] = cho_solve(cho_factor(own, check_finite=False), right[:, part], check_finite=False)
+                V[:, part] = cho_solve(
+                    cho_factor(own, check_finite=False), right[:, part], check_finite=False
+                )
             except (LinAlgError, ValueError):
                 return np.inf, V
         value = 0.5 * (self.squares - float(np.vdot(right, V))) + self._decay(W)
@@ -213,9 +209,7 @@ def _best_start(problem: _Problem, rng: np.random.Generator) -> Array:
     return best
 
 
-def _descend(
-    problem: _Problem, W: Array, rng: np.random.Generator
-) -> tuple[Array, Array, float, int, str]:
+def _descend(problem: _Problem, W: Array, rng: np.random.Generator) -> tuple[Array, Array, float, int, str]:
     """L-BFGS steps from ``W``: both layers, the objective, looks at it, and why the steps ended."""
     settings = problem.settings
     _, V = problem.look(W)

@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from cardboost.linear.proximal import ProximalSolver, largest_price
 from cardboost.linear.proximal import path as solve_path
 from cardboost.model.io import save
 from cardboost.model.linear import LinearModel
+from cardboost.threads import blas_threads
 from cardboost.validation import flag, number, whole
 
 Array = NDArray[np.float64]
@@ -98,7 +98,7 @@ class LinearEstimator(BaseEstimator, ABC):
 
     def _solve(self, problem: LinearProblem, coef: Array | None, b: float) -> Fit:
         solver, tol, most = self._solver(), float(self.tol), int(self.max_iter)
-        with blas_threads(problem.design):
+        with worthwhile_threads(problem.design):
             if solver == "newton":
                 fit = newton(problem, tol, most, coef, b)
             elif solver == "gradient":
@@ -125,7 +125,7 @@ class LinearEstimator(BaseEstimator, ABC):
                 warnings.warn(f"{reached}, above tol={self.tol:g}.", ConvergenceWarning, stacklevel=3)
 
     def _path(self, problem: LinearProblem, l1s: Any, n: int, ratio: float) -> LinearPath:
-        with blas_threads(problem.design):
+        with worthwhile_threads(problem.design):
             if l1s is None:
                 n, ratio = whole("n", n, 1), number("ratio", ratio, 0.0, strict=True)
                 top = largest_price(problem) or 1.0
@@ -182,16 +182,9 @@ def raw_weights(sample_weight: Any, n_rows: int) -> Array:
     return np.ones(n_rows) if raw is None else raw / raw.max()
 
 
-@cache
-def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
 @contextmanager
-def blas_threads(design: Design) -> Iterator[None]:
+def worthwhile_threads(design: Design) -> Iterator[None]:
     """As many threads in NumPy's products as they are worth, and no more than the kernels have."""
     work = float(design.rows) * min(design.columns, 3000) ** 2
-    with _controller().limit(limits=design.threads if work > _WORTH_THREADS else 1, user_api="blas"):
+    with blas_threads(design.threads if work > _WORTH_THREADS else 1):
         yield

@@ -16,8 +16,8 @@ from cardboost.linear.base import (
     LinearEstimator,
     LinearPath,
     SeparableDataWarning,
-    blas_threads,
     raw_weights,
+    worthwhile_threads,
 )
 from cardboost.linear.certificate import LinearCertificate
 from cardboost.linear.design import Design
@@ -219,7 +219,7 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
     def _fit_softmax(self, rows: _ClassRows, before: tuple[Array, Array] | None) -> tuple[list[Fit], bool]:
         problem = SoftmaxProblem(rows.design, rows.codes, len(rows.classes), rows.s, *self._prices())
         start = None if before is None else np.column_stack(before)
-        with blas_threads(rows.design):
+        with worthwhile_threads(rows.design):
             fit = solve_softmax(
                 problem, self._solver(), float(self.tol), int(self.max_iter), start, bool(self.accelerate)
             )

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cardboost.estimators.validation import real_targets
 from cardboost.linear.absolute import AbsoluteProblem, least_absolute
-from cardboost.linear.base import LinearEstimator, LinearPath, blas_threads, raw_weights
+from cardboost.linear.base import LinearEstimator, LinearPath, raw_weights, worthwhile_threads
 from cardboost.linear.certificate import LinearCertificate
 from cardboost.linear.problem import BOX, LinearProblem
 from cardboost.linear.rows import FittedRows, fitted_rows
@@ -99,7 +99,7 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
         dual = None
         if self.loss == "absolute":
             absolute = AbsoluteProblem(design, rows.y, rows.s, *prices)
-            with blas_threads(design):
+            with worthwhile_threads(design):
                 fit, dual = least_absolute(absolute, float(self.tol), int(self.max_iter))
             fit, null, dual = self._finished(fit), absolute.null(), rows.spread(dual)
         else:

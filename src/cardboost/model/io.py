@@ -18,6 +18,9 @@ The ensemble of a linear model is {"loss", "n_features", "feature_names", "class
 {"intercept", "features", "weights"}, with the features that are used, ascending. There is one score, or one
 per class; ``certificate`` is then a list, except for the loss "softmax".
 
+That of a sum of networks is {"loss", "n_features", "feature_names", "classes", "activation", "mean", "scale",
+"intercept", "nets"}; a net is {"gamma", "hidden", "bias", "out", "offset"}, lists of numbers (model/nets.py).
+
 Numbers round-trip exactly: floats are written with the shortest decimals that give the same bits back. NaN
 and infinity do not occur (a cut at infinity is null). What a certificate claims is left to its checker: here
 it is an object or null. Every fault is reported with its JSON path.
@@ -43,6 +46,7 @@ from cardboost.model import checks
 from cardboost.model.ensemble import Ensemble, Kind
 from cardboost.model.linear import LinearModel, LinearScore
 from cardboost.model.multiclass import MulticlassEnsemble
+from cardboost.model.nets import Net, NetEnsemble
 from cardboost.model.strict_json import fields, kind, parse, under
 from cardboost.model.terms import Term
 
@@ -50,8 +54,8 @@ if TYPE_CHECKING:
     from cardboost.model.scorecard import Scorecard
 
 FORMAT = "cardboost-model"
-VERSION = 4  # version 1 has no terms with "one_of", version 2 no "unit", version 3 no linear models
-_BEFORE_LINEAR = 3
+VERSION = 5  # version 1 has no terms with "one_of", 2 no "unit", 3 no linear models, 4 no networks
+_WITHOUT_NETS, _WITHOUT_LINEAR = 4, 3
 MAX_BYTES = 50_000_000
 _TERM_KEYS = ("feature", "cut", "polarity", "missing_left", "weight")
 _CATEGORY_TERM_KEYS = ("feature", "category", "polarity", "missing_left", "weight")
@@ -61,10 +65,22 @@ _ENSEMBLE_KEYS = ("loss", "intercept", "n_features", "feature_names", "classes",
 _MULTICLASS_KEYS = ("classes", "ensembles")
 _LINEAR_KEYS = ("loss", "n_features", "feature_names", "classes", "scores")
 _SCORE_KEYS = ("intercept", "features", "weights")
+_NETS_KEYS = (
+    "loss",
+    "n_features",
+    "feature_names",
+    "classes",
+    "activation",
+    "mean",
+    "scale",
+    "intercept",
+    "nets",
+)
+_NET_KEYS = ("gamma", "hidden", "bias", "out", "offset")
 _MODEL_KEYS = ("format", "version", "ensemble", "certificate", "training")
 
 
-AnyModel = Ensemble | MulticlassEnsemble | LinearModel
+AnyModel = Ensemble | MulticlassEnsemble | LinearModel | NetEnsemble
 
 
 @dataclass(frozen=True)
@@ -113,6 +129,8 @@ class Model:
     ) -> str:
         from cardboost.model.card import render_card
 
+        if isinstance(self.ensemble, NetEnsemble):
+            raise ValueError("a card is for terms that a person can add up; networks have none.")
         if isinstance(self.ensemble, LinearModel):
             from cardboost.model.linear_card import render_linear
 
@@ -156,6 +174,8 @@ def from_dict(document: Any) -> AnyModel:
     """The way back from ``to_dict`` of an ensemble; a ValueError starts with the path of the first fault."""
     if isinstance(document, dict) and "scores" in document:
         return _linear(document)
+    if isinstance(document, dict) and "nets" in document:
+        return _nets(document)
     if not isinstance(document, dict) or "ensembles" not in document:
         return _ensemble(document)
     given = fields(document, _MULTICLASS_KEYS, "")
@@ -176,6 +196,15 @@ def _linear(document: Any) -> LinearModel:
                 LinearScore(own["intercept"], tuple(_list(own, "features")), tuple(_list(own, "weights")))
             )
     return LinearModel(**(given | {"scores": tuple(scores)}))
+
+
+def _nets(document: Any) -> NetEnsemble:
+    given = fields(document, _NETS_KEYS, "")
+    nets = []
+    for k, entry in enumerate(_list(given, "nets")):
+        with under(f"nets[{k}]"):
+            nets.append(Net(**fields(entry, _NET_KEYS, "")))
+    return NetEnsemble(**(given | {"nets": tuple(nets)}))
 
 
 def _ensemble(document: Any) -> Ensemble:
@@ -301,14 +330,14 @@ def model_bytes(
         proof = dict(certificate) if isinstance(certificate, Mapping) else [dict(own) for own in certificate]
     document = {
         "format": FORMAT,
-        "version": VERSION if isinstance(ensemble, LinearModel) else _BEFORE_LINEAR,
+        "version": _version(ensemble),
         "ensemble": ensemble.to_dict(),
         "certificate": proof,
         "training": None if training is None else dict(training),
     }
     # where there are several ensembles and certificates, those are further inside
     deeper = 2 if isinstance(ensemble, MulticlassEnsemble) else 0
-    deeper = 1 if isinstance(ensemble, LinearModel) else deeper
+    deeper = 1 if isinstance(ensemble, LinearModel | NetEnsemble) else deeper
     spread = {"ensemble": 2 + deeper, "certificate": 2 + deeper // 2, "training": 2}
     try:
         entries = [f"  {_compact(key)}: {_layout(v, 1, spread.get(key, 0))}" for key, v in document.items()]
@@ -320,6 +349,13 @@ def model_bytes(
     data = text.encode("utf-8", "backslashreplace")  # a lone surrogate becomes its JSON escape
     read_model(data, "the model cannot be saved")  # what is written can be read
     return data
+
+
+def _version(ensemble: AnyModel) -> int:
+    """The oldest that can hold the model, so that older readers take what they can."""
+    if isinstance(ensemble, NetEnsemble):
+        return VERSION
+    return _WITHOUT_NETS if isinstance(ensemble, LinearModel) else _WITHOUT_LINEAR
 
 
 def _layout(value: Any, depth: int, spread: int) -> str:

@@ -1,0 +1,165 @@
+"""Few of many networks: which to keep, by the selector, with a certificate.
+
+Every net is two columns, its outputs and their opposite, so that weights are not negative; the constants
+are two more per output, which neither count nor cost. Two classes with one output are chosen by the
+logistic loss, all else by least squares: of the target itself for the squared loss, else of the quadratic
+model of the loss at the whole ensemble. Columns are divided by their root mean square.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.boosting.gammas import AllGammas
+from cardboost.cardinality.problem import CardinalityProblem
+from cardboost.cardinality.select import SearchOptions, select
+from cardboost.certificate.certificate import Certificate
+from cardboost.certificate.checker import data_digest
+from cardboost.certificate.writer import CertifiedProblem, ProvenScope, write_certificate
+from cardboost.data.weights import RowWeights
+from cardboost.dictionary.columns import ColumnStore, MatrixPool
+from cardboost.losses import SQUARED, get_loss
+from cardboost.losses.vector import LogisticOutputs, VectorLoss
+from cardboost.master.problem import Prices
+from cardboost.risk import risk_of
+
+Array = NDArray[np.float64]
+
+_L2 = 1e-4  # on weights of columns of unit size: what makes nets that say the same share no more than needed
+
+
+@dataclass(frozen=True, eq=False)
+class Pruned:
+    """The nets that are kept, the constants and their gammas, and the proof of the choice."""
+
+    kept: NDArray[np.intp]
+    constant: Array
+    gammas: Array
+    certificate: Certificate
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """The matrix of the choice, from outputs of all nets (k, rows, m), targets and weights of rows."""
+
+    loss: VectorLoss
+    size: Array
+    constant: Array
+    gammas: Array
+
+    @property
+    def logistic(self) -> bool:
+        return isinstance(self.loss, LogisticOutputs) and len(self.constant) == 1
+
+    def matrix(self, outputs: Array, y: Array, s: Array) -> tuple[Array, Array | None, Array]:
+        """A, the target of least squares, and the weight of every row of A."""
+        k, rows, m = outputs.shape
+        nets = (outputs / self.size[:, None, None]).reshape(k, rows * m).T
+        ones = np.tile(np.eye(m), (rows, 1))
+        A = np.hstack([ones, -ones, nets, -nets])
+        if self.logistic:
+            return A * y.reshape(-1, 1), None, s
+        F = self.constant + np.tensordot(self.gammas, outputs, axes=1)
+        if self.loss.quadratic:
+            return A, y.ravel(), np.repeat(s, m)
+        bend = self.loss.bend_times(y, F, np.ones((1, rows, m)) if m == 1 else _units(rows, m))
+        bend = bend[0] if m == 1 else np.stack([bend[o, :, o] for o in range(m)], axis=1)
+        bend = np.maximum(bend, 1e-6 * max(float(bend.max()), 1e-300))
+        target = F - self.loss.gradient(y, F) / bend
+        return A, target.ravel(), (s[:, None] * bend).ravel()
+
+
+def _units(rows: int, m: int) -> Array:
+    """(m, rows, m): the o-th has ones at output o."""
+    out = np.zeros((m, rows, m))
+    out[np.arange(m), :, np.arange(m)] = 1.0
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """The matrix that a certificate is about, made of a user's rows again."""
+
+    columns: _Columns
+    read: Callable[[Any, Any, Any], tuple[Array, Array, Array]]
+
+    def __call__(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        return self.columns.matrix(*self.read(X, y, sample_weight))
+
+
+def prune_networks(
+    loss: VectorLoss,
+    outputs: Array,
+    y: Array,
+    s: Array,
+    constant: Array,
+    gammas: Array,
+    max_terms: int,
+    read: Callable[[Any, Any, Any], tuple[Array, Array, Array]],
+    *,
+    seed: int = 0,
+    threads: int = 1,
+) -> Pruned:
+    """At most ``max_terms`` of the nets. ``read`` makes outputs, targets and weights of rows to verify
+    with."""
+    k, m = len(outputs), y.shape[1]
+    size = np.sqrt(np.einsum("kio,kio,i->k", outputs, outputs, s))
+    size[size == 0.0] = 1.0
+    columns = _Columns(loss, size, constant, gammas)
+    A, target, weight = columns.matrix(outputs, y, s)
+    free, n = 2 * m, A.shape[1]
+    charged = np.arange(n) >= free
+    box = 10.0 * (1.0 + float(np.abs(constant).max(initial=0.0)))
+    prices = Prices(
+        np.zeros(n), np.where(charged, _L2, 0.0), np.zeros(n), np.where(charged, np.inf, box), charged
+    )
+    kind = get_loss("logistic") if columns.logistic else SQUARED
+    risk = risk_of(kind, RowWeights.make(len(A), weight), None, threads, target)
+    pool = MatrixPool(ColumnStore(np.ascontiguousarray(A.T), threads), np.arange(n, dtype=np.int32))
+    task = CardinalityProblem(pool, risk, prices, max_terms)
+    found = select(task, None, SearchOptions("auto", 2000, seed=seed), boxed=False)
+    weights = found.incumbent.weights
+    certificate = _certificate(found, A, target, weight)
+    chosen = weights[free : free + k] - weights[free + k :]
+    kept = np.flatnonzero(chosen)
+    constant = weights[:m] - weights[m:free]
+    gammas = chosen[kept] / size[kept]
+    if not (columns.logistic or loss.quadratic):
+        constant, gammas = _refit(loss, outputs[kept], y, s, constant, gammas)
+    return Pruned(kept, constant, gammas, Certificate(certificate, view=_View(columns, read)))
+
+
+def _refit(
+    loss: VectorLoss, outputs: Array, y: Array, s: Array, constant: Array, gammas: Array
+) -> tuple[Array, Array]:
+    """The weights for the loss itself."""
+    together = AllGammas(loss, y, s, len(outputs))
+    for own in outputs:
+        together.add(own)
+    weights = together.solve(np.concatenate([constant, gammas]))
+    return weights[: len(constant)], weights[len(constant) :]
+
+
+def _certificate(found: Any, A: Array, target: Array | None, weight: Array) -> dict[str, Any]:
+    task = found.problem
+    null = task.risk.evaluate(np.zeros(len(A))).value
+    problem = CertifiedProblem(
+        kind="matrix",
+        loss=task.risk.loss.name,
+        max_terms=task.max_terms,
+        columns={"feature": list(range(A.shape[1]))},
+        prices=task.prices,
+        rows=int(np.count_nonzero(weight)),
+        features=A.shape[1],
+        digest=data_digest(A, None, weight, target=target),
+        target=None if target is None else (0.0, 1.0),
+    )
+    own = found.incumbent.weights
+    objective = task.objective(task.risk.evaluate(task.pool.margins(own)).value, own)
+    bounds = [ProvenScope("pool", A.shape[1], found.leaves, found.centre)]
+    return write_certificate(problem, own, objective, (0.0, null), bounds)
