@@ -1,4 +1,8 @@
-"""Laws for what users add: :func:`check_loss` says whether a loss of one's own can be trained on."""
+"""Laws for what users add: whether a loss of one's own can be trained on.
+
+:func:`check_loss` is for losses of a margin or a residual, :func:`check_vector_loss` for those of several
+outputs.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ import numpy as np
 
 from cardboost.losses import Array, Loss
 from cardboost.losses.evaluation import EvaluationLoss
+from cardboost.losses.vector import VectorLoss
 
-__all__ = ["check_loss"]
+__all__ = ["check_loss", "check_vector_loss"]
 
 _POINTS = np.linspace(-6.0, 6.0, 241) + 0.0123  # 0 and 1, where losses like to bend, are not among them
 _STEP = 1e-6
@@ -143,3 +148,52 @@ def _first(loss: Loss, z: Array, holds: np.ndarray, fault: str) -> None:
 def _hold(fact: bool, message: str) -> None:
     if not fact:
         raise AssertionError(message)
+
+
+def check_vector_loss(loss: VectorLoss, outputs: int = 3) -> None:
+    """The same for a loss of several outputs.
+
+    * ``rows``, ``gradient`` and ``hessian`` have the shapes (rows,), (rows, m) and (rows, m, m), and
+    are finite. * The gradient is that of finite differences of ``rows``; away from kinks the Hessian is
+    that of ``gradient``. * The loss is convex, and no Hessian has an eigenvalue below 0.
+
+    Targets are columns of 0 and 1 with one 1 in every row for ``cross_entropy``, signs for ``logistic`` and
+    numbers for all others.
+    """
+    if not isinstance(loss, VectorLoss):
+        raise AssertionError(
+            f"a loss must be an instance of cardboost.losses.vector.VectorLoss; found {loss!r}."
+        )
+    _hold(isinstance(getattr(loss, "name", None), str), "a loss needs a name: a text that is not empty.")
+    rng = np.random.default_rng(0)
+    rows = 50
+    f = rng.normal(size=(rows, outputs))
+    y = rng.normal(size=(rows, outputs))
+    if loss.name == "cross_entropy":
+        y = np.eye(outputs)[rng.integers(0, outputs, rows)]
+    elif loss.name == "logistic":
+        y = np.where(y > 0, 1.0, -1.0)
+    for name, shape in (("rows", f.shape[:1]), ("gradient", f.shape), ("hessian", (*f.shape, outputs))):
+        found = np.asarray(getattr(loss, name)(y, f))
+        _hold(found.shape == shape, f"{loss.name}: {name} has shape {found.shape} in place of {shape}.")
+        _hold(bool(np.isfinite(found).all()), f"{loss.name}: {name} is not finite.")
+    other = f + rng.normal(size=f.shape)
+    chord = 0.5 * (loss.rows(y, f) + loss.rows(y, other))
+    above = loss.rows(y, 0.5 * (f + other)) - chord
+    _hold(bool((above <= _SLACK * (1.0 + np.abs(chord))).all()), f"{loss.name}: rows is not convex.")
+    for o in range(outputs):
+        step = np.zeros(outputs)
+        step[o] = _STEP
+        slope = (loss.rows(y, f + step) - loss.rows(y, f - step)) / (2 * _STEP)
+        own = loss.gradient(y, f)[:, o]
+        off = np.abs(own - slope) > 1e-5 * (1.0 + np.abs(slope))
+        _hold(not off.any(), f"{loss.name}: gradient differs from finite differences of rows (output {o}).")
+        bend = (loss.gradient(y, f + step) - loss.gradient(y, f - step)) / (2 * _STEP)
+        calm = np.abs(bend) < 1e3  # where the slope jumps, differences mean nothing
+        found = loss.hessian(y, f)[:, :, o]
+        off = (np.abs(found - bend) > 1e-4 * (1.0 + np.abs(bend))) & calm
+        _hold(
+            not off.any(), f"{loss.name}: hessian differs from finite differences of gradient (output {o})."
+        )
+    least = np.linalg.eigvalsh(loss.hessian(y, f)).min()
+    _hold(bool(least >= -_SLACK), f"{loss.name}: hessian has an eigenvalue of {least:g}: it is not convex.")

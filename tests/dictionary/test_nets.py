@@ -45,9 +45,7 @@ def test_the_objective_is_that_of_its_weights(activation, m):
 
 def test_a_smooth_function_is_learnt():
     Z, T, _ = made(800)
-    fitted = fit_net(
-        NetInputs.of(Z), T, np.ones((800, 1)), NetSettings(l2=1e-8), np.random.default_rng(0)
-    )
+    fitted = fit_net(NetInputs.of(Z), T, np.ones((800, 1)), NetSettings(l2=1e-8), np.random.default_rng(0))
     assert fitted.objective < 2e-3
     assert fitted.n_iter <= 200
 

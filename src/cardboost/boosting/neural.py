@@ -23,6 +23,7 @@ from cardboost.losses.vector import VectorLoss
 
 Array = NDArray[np.float64]
 
+_STEPS = 4  # for all weights together in a round: where classes can be told apart, they would grow for ever
 _TRIES = 3  # seeds for a learner whose numbers are not finite, or that does not lower the loss
 
 
@@ -123,7 +124,7 @@ def boost_networks(
             before = np.concatenate([constant, gammas])
             full = before.copy()
             full[-1] = gamma
-            weights = before + settings.learning_rate * (together.solve(full) - before)
+            weights = before + settings.learning_rate * (together.solve(full, _STEPS) - before)
             after = together.scores(weights)
             if loss.value(y, after, s) > loss.value(y, together.scores(before), s):
                 weights, after = before, together.scores(before)

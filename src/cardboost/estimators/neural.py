@@ -516,9 +516,12 @@ class NeuralBoostRegressor(RegressorMixin, NeuralBoost):
         unit = np.ones(target.shape[1])
         if not own:
             unit = np.sqrt(s @ (target - middle) ** 2)
-            unit[unit <= 1e-12 * np.maximum(np.abs(middle), 1e-300)] = 1.0
+            flat = (target == target[0]).all(axis=0) | (unit <= 1e-12 * np.abs(middle))
+            unit[flat], middle[flat] = 1.0, target[0, flat]
         self._units = unit, middle
         wanted = (target - middle) / unit
+        if not own:
+            wanted[:, flat] = 0.0
         if not np.isfinite(wanted).all():
             raise ValueError("y holds numbers that are too large: divide them by some power of ten.")
         squared = SquaredOutputs()

@@ -48,7 +48,9 @@ def export_onnx_nets(ensemble: NetEnsemble) -> bytes:
         nodes += more
         kind, labels = class_tensor(ensemble.classes, TensorProto)
         tensors.append(helper.make_tensor("labels", kind, [len(labels)], labels))
-        tensors += [helper.make_tensor(name, TensorProto.INT64, [1], [k]) for name, k in (("flat", -1), ("along", 1))]
+        tensors += [
+            helper.make_tensor(name, TensorProto.INT64, [1], [k]) for name, k in (("flat", -1), ("along", 1))
+        ]
         constants |= {"zero": np.zeros(1), "one": np.ones(1), "signs": np.array([[-1.0, 1.0]])}
         outputs.append(value("label", kind, [None]))
         if chances:
