@@ -24,6 +24,7 @@ from cardboost.data.categories import OTHER, Categories
 from cardboost.model import Ensemble, MulticlassEnsemble, Term
 from cardboost.model.io import model_bytes, read_model
 from cardboost.model.linear import LinearModel, LinearScore
+from cardboost.model.nets import Net, NetEnsemble
 from cardboost.model.strict_json import MAX_DEPTH
 
 # ------------------------------------------------------------------------------------ undamaged files
@@ -99,7 +100,21 @@ def base_files() -> dict[str, bytes]:
         "linear": model_bytes(LinearModel("logistic", 3, NAMES, ("no", "yes"), (LINE,)), None, TRAINING),
         "several lines": model_bytes(LinearModel("softmax", 3, None, (1, 2, 3), (LINE, LINE, FLAT))),
         "linear regressor": model_bytes(LinearModel("absolute", 3, None, None, (LINE,))),
+        "nets": model_bytes(_nets("logistic", ("no", "yes"), 1), None, TRAINING),
+        "nets of several classes": model_bytes(_nets("cross_entropy", (1, 2, 3), 3)),
+        "nets of numbers": model_bytes(_nets("huber", None, 2)),
     }
+
+
+def _nets(loss: str, classes: Any, outputs: int) -> NetEnsemble:
+    rng = np.random.default_rng(0)
+    nets = tuple(
+        Net(
+            0.5, rng.normal(size=(3, 2)), rng.normal(size=2), rng.normal(size=(2, outputs)), np.zeros(outputs)
+        )
+        for _ in range(2)
+    )
+    return NetEnsemble(loss, 3, NAMES, classes, "tanh", np.zeros(3), np.ones(3), np.zeros(outputs), nets)
 
 
 # ------------------------------------------------------------------------------------ damage to bytes
@@ -271,6 +286,15 @@ def keeps_the_law(data: bytes) -> bool:
         if ensemble.n_features <= 300 and _moderate(ensemble):
             assert np.isfinite(ensemble.decision_function(rows)).all()
             assert len(ensemble.predict(rows)) == 3
+    elif isinstance(ensemble, NetEnsemble):
+        rows = np.random.default_rng(0).normal(size=(3, ensemble.n_features))
+        try:
+            assert len(ensemble.predict(rows)) == 3
+        except ValueError as error:  # numbers that add up to more than there is room for
+            assert "too large" in str(error)  # noqa: PT017
+        again = model_bytes(ensemble, model.certificate, model.training)
+        assert model_bytes(read_model(again).ensemble, model.certificate, model.training) == again
+        return True
     elif ensemble.n_features <= 300:
         rows = rows_for(ensemble, np.random.default_rng(0), 3)
         table = as_table(rows, ensemble.categories, ensemble.feature_names)

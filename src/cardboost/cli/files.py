@@ -163,9 +163,12 @@ def binary_ensemble(model: Model, path: str) -> Ensemble:
 def _described(model: Model) -> str:
     """What a file holds, in words."""
     from cardboost.model.linear import LinearModel
+    from cardboost.model.nets import NetEnsemble
 
     if isinstance(model.ensemble, LinearModel):
         return "a linear model"
+    if isinstance(model.ensemble, NetEnsemble):
+        return "a model of networks"
     return {"regression": "a model of numbers", "multiclass": "a model of more than two classes"}.get(
         model.kind, f"a model of another kind ({model.kind})"
     )

@@ -106,7 +106,12 @@ def _decision(ensemble: NetEnsemble, node: Any) -> tuple[list[Any], bool]:
         nodes.append(node("Mul", ["score", "signs"], ["odds"]))
         return [*nodes, node("Sigmoid", ["odds"], ["probabilities"])], True
     if ensemble.loss == "logistic":
-        nodes.append(node("Sigmoid", ["score"], ["share"]))
+        nodes += [  # not Sigmoid: shares of all classes can be tiny, and runtimes round those of their own
+            node("Neg", ["score"], ["against"]),
+            node("Exp", ["against"], ["odds"]),
+            node("Add", ["odds", "one"], ["whole"]),
+            node("Div", ["one", "whole"], ["share"]),
+        ]
     else:
         nodes += [node("Max", ["score", "zero"], ["above"]), node("Min", ["above", "one"], ["share"])]
     nodes += _normalised(ensemble, node)

@@ -115,7 +115,8 @@ class Plan:
         """The plan of a model of stumps; anything else is refused."""
         if not isinstance(ensemble, Ensemble | MulticlassEnsemble):
             raise ValueError(
-                f"ensemble: only models of stumps can be exported; got {type(ensemble).__name__}."
+                "ensemble: only models of stumps can be exported in this format; got "
+                f"{type(ensemble).__name__}."
             )
         members = ensemble.ensembles if isinstance(ensemble, MulticlassEnsemble) else (ensemble,)
         by_feature: dict[int, list[tuple[int, StepFunction]]] = {j: [] for j in ensemble.features_used}

@@ -251,7 +251,8 @@ def probabilities(scores: Array, loss: str) -> Array:
 
 
 def _logistic(f: Array) -> Array:
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * f)))
+    e = np.exp(-np.abs(f))
+    return np.where(f >= 0.0, 1.0 / (1.0 + e), e / (1.0 + e))
 
 
 def _numbers(field: str, value: Any, dimensions: int) -> Array:
