@@ -40,7 +40,7 @@ class NetLearner:
 
 
 class RegressorLearner:
-    """Clones of a regressor, on rows as they were given."""
+    """Clones of a regressor, on rows as they were given. Their sizes are left to the gammas."""
 
     def __init__(self, estimator: Any, X: Any, outputs: int, held: Any = None) -> None:
         self._estimator, self._X, self._outputs, self._held = estimator, X, outputs, held
@@ -49,6 +49,11 @@ class RegressorLearner:
         self._warned = False
 
     def fit(self, target: Array, weight: Array, seed: int) -> Any:
+        """On targets of unit size, as regressors like them: their tolerances and prices mean the same in
+        every round."""
+        share = np.broadcast_to(weight, target.shape)
+        size = float(np.sqrt(np.sum(share * target * target) / np.sum(share)))
+        target = target / size
         own = clone(self._estimator)
         seeds = {name: seed % (2**31) for name in own.get_params() if name.endswith("random_state")}
         if seeds:

@@ -14,11 +14,10 @@ the rows (kernels/nets.cpp).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dposv, dpotrf, dpotrs
 
 from cardboost import _kernels
 from cardboost.outputs import ACTIVATIONS, activated
@@ -28,11 +27,11 @@ Array = NDArray[np.float64]
 BLOCK = 64  # rows that stand side by side in a block of the kernels
 _MOST_SHAPED = 600  # weights of the first layer up to which a Gauss-Newton matrix is worth its cost
 _SAMPLE = 2  # sampled rows per weight for that matrix
-_RESHAPED = (0, 8, 24, 60, 120)  # steps after which it is made anew
-_DAMPING = 3.0  # of that matrix, in means of its diagonal
-_MEMORY = 12  # pairs that the steps remember
+_RESHAPED = (0, 8, 24, 72)  # steps after which it is made anew
+_DAMPING = 5.0  # of that matrix, in means of its diagonal
+_MEMORY = 8  # pairs that the steps remember
 _STARTS = 6  # first layers that are tried before one is trained
-_PATIENCE = 5  # steps of little gain after which a net is done
+_PATIENCE = 3  # steps of little gain after which a net is done
 _TINY = 1e-12
 
 
@@ -58,7 +57,7 @@ class NetSettings:
     activation: str = "tanh"
     l2: float = 1e-4
     max_iter: int = 200
-    tol: float = 1e-3
+    tol: float = 5e-4
     threads: int = 1
 
 
@@ -137,6 +136,7 @@ class _Problem:
         self._a = np.empty((len(self._t), self.h + 1, BLOCK))
         self._ridge = np.full(self.h + 1, settings.l2)
         self._ridge[-1] = 0.0
+        self._diagonal = np.diag_indices(self.h + 1)
         self.squares = float(np.sum(Q * T * T))
 
     def look(self, W: Array) -> tuple[float, Array]:
@@ -146,13 +146,10 @@ class _Problem:
         )
         V = np.empty_like(right)
         for k, own in enumerate(gram):
-            own = own + np.diag(self._ridge + _TINY * (own.trace() / len(own)) + 1e-300)
+            own[self._diagonal] += self._ridge + (_TINY * (own.trace() / len(own)) + 1e-300)
             part = slice(None) if self.shared else slice(k, k + 1)
-            try:
-                V[:, part] = cho_solve(
-                    cho_factor(own, check_finite=False), right[:, part], check_finite=False
-                )
-            except (LinAlgError, ValueError):
+            _, V[:, part], failed = dposv(own, right[:, part], lower=1)
+            if failed:
                 return np.inf, V
         value = 0.5 * (self.squares - float(np.vdot(right, V))) + self._decay(W)
         return (value if np.isfinite(value) else np.inf), V
@@ -169,7 +166,7 @@ class _Problem:
     def _decay(self, W: Array) -> float:
         return 0.5 * self.settings.l2 * float(np.vdot(W[: self.n], W[: self.n]))
 
-    def shape(self, W: Array, V: Array, rng: np.random.Generator) -> Any:
+    def shape(self, W: Array, V: Array, rng: np.random.Generator) -> Array | None:
         """The factor of a Gauss-Newton matrix of the first layer, what the last one can do taken out."""
         rows, size = len(self.T), W.size
         wanted = max(4 * BLOCK, _SAMPLE * size // self.m)
@@ -188,10 +185,11 @@ class _Problem:
             J = (Z1[:, :, None] * (D * V[:-1, o] * root)[:, None, :]).reshape(len(Z1), size)
             gram = left.T @ left
             gram[np.diag_indices_from(gram)] += _TINY * gram.trace() + 1e-300
-            J -= left @ np.linalg.solve(gram, left.T @ J)
+            J -= left @ dposv(gram, left.T @ J, lower=1)[1]
             total += J.T @ J
         total[np.diag_indices_from(total)] += _DAMPING * total.trace() / size + self.settings.l2 + 1e-300
-        return cho_factor(total, overwrite_a=True, check_finite=False)
+        factor, failed = dpotrf(total, lower=1, overwrite_a=1)
+        return None if failed else factor
 
 
 def _best_start(problem: _Problem, rng: np.random.Generator) -> Array:
@@ -221,10 +219,7 @@ def _descend(problem: _Problem, W: Array, rng: np.random.Generator) -> tuple[Arr
     while looks < settings.max_iter:
         if to_shape and steps >= to_shape[0]:
             del to_shape[0]
-            try:
-                pairs.shape = problem.shape(W, V, rng)
-            except (LinAlgError, ValueError):
-                pairs.shape = None
+            pairs.shape = problem.shape(W, V, rng)
         direction = -pairs.times(slope)
         along = float(np.vdot(slope, direction))
         if not along < 0.0:
@@ -261,7 +256,7 @@ class _Pairs:
     """The inverse Hessian that steps and changes of slope speak of, and a shape to begin with."""
 
     def __init__(self) -> None:
-        self.shape: Any = None
+        self.shape: Array | None = None
         self._pairs: list[tuple[Array, Array, float]] = []
 
     def add(self, step: Array, change: Array) -> None:
@@ -291,10 +286,10 @@ class _Pairs:
 
     def _begin(self, q: Array) -> Array:
         if self.shape is not None:
-            shaped = cho_solve(self.shape, q, check_finite=False)
+            shaped = dpotrs(self.shape, q, lower=1)[0]
             if self._pairs:
                 _, y, curve = self._pairs[-1]
-                shaped *= curve / float(y @ cho_solve(self.shape, y, check_finite=False))
+                shaped *= curve / float(y @ dpotrs(self.shape, y, lower=1)[0])
             return np.asarray(shaped)
         if self._pairs:
             _, y, curve = self._pairs[-1]
