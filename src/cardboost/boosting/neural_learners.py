@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -72,6 +73,8 @@ class RegressorLearner:
                 self._warn()
         if self._single:
             given = given.astype(np.float32)
+            if "torch" in sys.modules:  # from where nets of skorch get their first weights
+                sys.modules["torch"].manual_seed(seed)
         try:
             return own.fit(_cast(self._X, self._single), given, **more)
         except FloatingPointError as error:
