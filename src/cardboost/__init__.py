@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CardBoostClassifier",
     "CardBoostRegressor",
+    "ParetoFront",
     "SoftMarginClassifier",
     "SparseLinearRegression",
     "SparseLogisticRegression",
@@ -15,6 +16,7 @@ __all__ = [
     "StagewiseRegressor",
     "__version__",
     "load_model",
+    "pareto_front",
 ]
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from cardboost.linear.logistic import SparseLogisticRegression
     from cardboost.linear.regression import SparseLinearRegression
     from cardboost.model.io import load_model
+    from cardboost.pareto.compute import pareto_front
+    from cardboost.pareto.front import ParetoFront
 
 _HOME = {
     "CardBoostClassifier": "cardboost.estimators.classifier",
@@ -36,6 +40,8 @@ _HOME = {
     "SparseLinearRegression": "cardboost.linear.regression",
     "SparseLogisticRegression": "cardboost.linear.logistic",
     "load_model": "cardboost.model.io",
+    "pareto_front": "cardboost.pareto.compute",
+    "ParetoFront": "cardboost.pareto.front",
 }
 
 
