@@ -1,4 +1,4 @@
-"""Columns for a training: the loop with its pace and its stop rule, round by round, and TotalQBoost's after it."""
+"""Columns for a training: the loop with its pace and stop rule, round by round, and TotalQBoost after it."""
 
 from __future__ import annotations
 
@@ -120,7 +120,8 @@ def grow(task: TrainingTask, settings: TrainingSettings) -> Grown:
         pace = replace(pace, columns=lambda n: 20 + 2 * n, newton_steps=1)
         find = lambda own, w, k: scout.propose(own, w, k, settings.criterion)  # noqa: E731
     found, trace, stop = start, Trace((), "column limit"), stop_rule(settings, known)
-    stages, losses = rounds.stages, ()
+    stages = rounds.stages
+    losses: tuple[float, ...] = ()
     if stop.max_columns > 0 or not settings.reselects:
         _, solution, trace = generate(
             dictionary, master, stop,
@@ -196,5 +197,3 @@ def constant_weights(pool: ColumnPool, risk: EmpiricalRisk, rule: PriceRule) -> 
         return np.zeros(pool.n_columns)
     best = risk.loss.best_constant(risk.weights.share(risk.sign > 0))
     return np.minimum(np.array([max(best, 0.0), max(-best, 0.0)]), rule.intercept_box)
-
-

@@ -61,21 +61,18 @@ class SizedTraining:
         columns: where its proof has found a better choice than local search has for this size, that is taken.
         """
         own = self.choices[k]
-        found = own.found
-        if before is not None and before.candidates is not None and own.grown is self.choices[k - 1].grown:
-            if before.certificate.objective < found.objective:
-                weights = before.candidates.weights
-                support = np.flatnonzero(weights[own.grown.pool.n_free :]) + own.grown.pool.n_free
-                found = Incumbent(support, weights, before.certificate.objective)
+        found, free = own.found, own.grown.pool.n_free
         settings = replace(settings, max_terms=own.size)
+        earlier = before.candidates if before is not None else None
+        if before is None or earlier is None or own.grown is not self.choices[k - 1].grown:
+            return finish(self.task, settings, own.grown, found)
+        if before.certificate.objective < found.objective:
+            support = np.flatnonzero(earlier.weights[free:]) + free
+            found = Incumbent(support, earlier.weights, before.certificate.objective)
         result = finish(self.task, settings, own.grown, found)
-        if before is None or before.candidates is None or result.candidates is None:
-            return result
-        if own.grown is not self.choices[k - 1].grown:
-            return result
+        assert result.candidates is not None
         # the distinct rows are the same for all sizes: held in memory once
-        shared = before.candidates.problem
-        problem = replace(result.candidates.problem, pool=shared.pool, risk=shared.risk)
+        problem = replace(result.candidates.problem, pool=earlier.problem.pool, risk=earlier.problem.risk)
         return replace(result, candidates=replace(result.candidates, problem=problem))
 
 

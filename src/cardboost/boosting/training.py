@@ -41,6 +41,7 @@ from cardboost.risk import EmpiricalRisk
 
 Array = NDArray[np.float64]
 
+
 @dataclass(frozen=True)
 class TrainingSettings:
     """What the user asked for, resolved."""

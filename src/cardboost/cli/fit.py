@@ -217,7 +217,9 @@ def _points(arguments: argparse.Namespace) -> dict[str, Any] | None:
     return asked
 
 
-def read_rows(arguments: argparse.Namespace, verb: str = "fit") -> tuple[Rows, tuple[Any, Any], dict[str, Any]]:
+def read_rows(
+    arguments: argparse.Namespace, verb: str = "fit"
+) -> tuple[Rows, tuple[Any, Any], dict[str, Any]]:
     """Features, labels and weights from the file, and what is to be said about them."""
     from cardboost.cli.run import Rows
     from cardboost.cli.tables import open_table

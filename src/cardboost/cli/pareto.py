@@ -66,7 +66,7 @@ def add_parser(verbs: Any, **style: Any) -> None:
     parser = verbs.add_parser(
         "pareto",
         help="score against number of terms, by cross-validation",
-        description="Score against number of terms by cross-validation, with a certified model for every size.",
+        description="Score against number of terms by cross-validation, with a model for every size.",
         epilog=EXAMPLE,
         **style,
     )

@@ -22,8 +22,9 @@ from cardboost.estimators.selecting import PreparedFit
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.multiclass import MulticlassEnsemble
 
-#: of the exact search for one size with the selector "auto": nodes times the entries that each of them reads
-PROOF_WORK = 1e8
+#: of the exact search for one size with the selector "auto": nodes, and these times the entries that each of
+#: them reads. A file holds the proofs of all sizes.
+PROOF_NODES, PROOF_WORK = 300, 1e8
 
 
 @dataclass(frozen=True)
@@ -118,5 +119,8 @@ def fit_sizes(
 
 
 def _within(settings: TrainingSettings, allowance: Allowance) -> TrainingSettings:
-    search = replace(settings.search, auto_work=PROOF_WORK)
+    search = settings.search
+    if search.method == "auto":
+        nodes = min(PROOF_NODES, search.max_nodes or PROOF_NODES)
+        search = replace(search, max_nodes=nodes, auto_work=PROOF_WORK)
     return replace(settings, started=allowance.started, time_limit=allowance.seconds, search=search)

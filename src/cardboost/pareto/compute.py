@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -148,8 +149,10 @@ class FrontWork:
         return cls(X, target, weight, known, model, scorer, folds, effective_n_jobs(n_jobs))
 
     def run(self, time_for_all: Allowance, say: Saying) -> ParetoFront:
-        """All rows, folds, proofs. ``stopped`` of the time is a wish to finish early; ``say`` is told of every
-        stage, in a few words and with a detail."""
+        """All rows, folds, proofs. ``stopped`` of the time is a wish to finish early.
+
+        ``say`` is told of every stage, in a few words and with a detail.
+        """
         stopped, status = time_for_all.stopped, "complete"
 
         def until(share: float) -> Allowance:
@@ -186,7 +189,7 @@ class FrontWork:
         done.sort(key=lambda own: own.number)
         return ParetoFront(self._points(models, done), self.scorer.name, len(self.folds), status)
 
-    def _folds(self, allowance: Allowance, done: list[FoldResult]) -> Iterator[FoldResult]:
+    def _folds(self, allowance: Allowance, done: list[FoldResult]) -> Generator[FoldResult]:
         """The folds as they become ready; one at least."""
         waves = -(-len(self.folds) // self.n_jobs)
         deadline = math.inf
@@ -265,7 +268,7 @@ def check_sizes(sizes: Any) -> tuple[int, ...]:
     if isinstance(sizes, str) or not given:
         raise ValueError(f"sizes must be ascending whole numbers of at least 1; got {sizes!r}.")
     found = [whole("sizes", own, 1) for own in given]
-    for before, own in zip(found, found[1:], strict=False):
+    for before, own in pairwise(found):
         if own <= before:
             raise ValueError(f"sizes must ascend; got {own} after {before}.")
     return tuple(found)
@@ -275,7 +278,7 @@ def check_estimator(estimator: Any) -> Any:
     if not isinstance(estimator, CardBoostClassifier | CardBoostRegressor):
         what = estimator.__name__ if isinstance(estimator, type) else type(estimator).__name__
         raise TypeError(
-            "estimator must be a CardBoostClassifier(...) or a CardBoostRegressor(...), not fitted or fitted; "
+            "estimator must be a CardBoostClassifier(...) or a CardBoostRegressor(...); "
             f"got {'the class ' if isinstance(estimator, type) else ''}{what}."
         )
     return estimator

@@ -267,7 +267,9 @@ def _check_beside(points: list[SizePoint], folds: int) -> None:
 
 def _list(field: str, value: Any, least: int) -> list[Any]:
     if not isinstance(value, list) or len(value) < least:
-        raise ValueError(f"{field}: expected a list{' that is not empty' if least else ''}, found {kind(value)}")
+        raise ValueError(
+            f"{field}: expected a list{' that is not empty' if least else ''}, found {kind(value)}"
+        )
     return value
 
 

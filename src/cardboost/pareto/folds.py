@@ -46,7 +46,9 @@ def take(X: Any, rows: Rows) -> Any:
 # ------------------------------------------------------------------------------------------------ splits
 
 
-def splits(cv: Any, y: NDArray[Any], weight: Any, classifier: bool, random_state: Any) -> list[tuple[Rows, Rows]]:
+def splits(
+    cv: Any, y: NDArray[Any], weight: Any, classifier: bool, random_state: Any
+) -> list[tuple[Rows, Rows]]:
     """Training and held-out rows of every fold, those without weight left out."""
     from sklearn.model_selection import KFold, StratifiedKFold, check_cv  # many modules
 

@@ -140,9 +140,7 @@ class ParetoFront(Sequence[SizePoint]):
             In place of the score: the share of the positive rows (``classes_[1]``) that is found while at
             most this share of the others is a false alarm. For two classes.
         """
-        return self.picked(
-            rule, max_terms=max_terms, min_score=min_score, recall_at_fpr=recall_at_fpr
-        ).model
+        return self.picked(rule, max_terms=max_terms, min_score=min_score, recall_at_fpr=recall_at_fpr).model
 
     def picked(
         self,
@@ -173,8 +171,8 @@ class ParetoFront(Sequence[SizePoint]):
         if found is None:
             best = known.best()
             raise ValueError(
-                f"min_score={min_score!r}: no size reaches it; the best mean is {known.means[best]:.6g}, with "
-                f"{known.sizes[best]} terms."
+                f"min_score={min_score!r}: no size reaches it; the best mean is {known.means[best]:.6g}, "
+                f"with {known.sizes[best]} terms."
             )
         return self.points[found]
 

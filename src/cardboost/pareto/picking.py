@@ -13,9 +13,7 @@ Array = NDArray[np.float64]
 
 RULES = ("1se", "knee", "best")
 #: shares of false alarms for which the recall of every model is known
-RATES = tuple(
-    round(k / 1000, 3) for k in (*range(0, 20), *range(20, 100, 5), *range(100, 1000, 10), 1000)
-)
+RATES = tuple(round(k / 1000, 3) for k in (*range(0, 20), *range(20, 100, 5), *range(100, 1000, 10), 1000))
 
 
 @dataclass(frozen=True, eq=False)

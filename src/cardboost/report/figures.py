@@ -107,8 +107,8 @@ class Chart:
             ]
             for (x, _), y, own in zip(points, line.y, line.spread or (0.0,) * len(points), strict=True):
                 if own:
-                    ends = [area.y + area.height * (1 - up.place(end)) for end in (y - own, y + own)]
-                    parts.extend(bar(x, *ends, style))
+                    low, high = (area.y + area.height * (1 - up.place(end)) for end in (y - own, y + own))
+                    parts.extend(bar(x, low, high, style))
             parts.append(polyline(points, style))
             if marked:
                 parts.extend(mark(x, y, style, line.size) for x, y in points)
