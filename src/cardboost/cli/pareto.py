@@ -227,7 +227,9 @@ def _contents(front: ParetoFront, point: SizePoint, facts: dict[str, Any]) -> di
         for key, value in model.get_params(deep=False).items()
     }
     training = {"parameters": parameters, "data": facts}
-    said = {"File": facts["file"], "rows": f"{facts['rows']:,}", "target": facts["target"]}
+    target = f"{facts['target']} = {model.classes_[1]}"
+    said = f"{facts['file']}: {counted(facts['rows'], 'row')}, {counted(facts['features'], 'feature')}."
+    said += f" High scores mean {target}."
     try:
         contents = {
             FRONT: front_bytes(front),

@@ -24,7 +24,7 @@ from cardboost.model.multiclass import MulticlassEnsemble
 
 #: of the exact search for one size with the selector "auto": nodes, and these times the entries that each of
 #: them reads. A file holds the proofs of all sizes.
-PROOF_NODES, PROOF_WORK = 300, 1e8
+PROOF_NODES, PROOF_WORK = 120, 1e8
 
 
 @dataclass(frozen=True)

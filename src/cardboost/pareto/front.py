@@ -61,10 +61,16 @@ class SizePoint:
         own = self.model.certificate_
         return own if isinstance(own, list) else [own]
 
-    @property
-    def guarantee(self) -> float:
-        """The least of the certificates'."""
-        return min(own.guarantee for own in self.certificates)
+    def guarantee(self, scope: str | None = None) -> float | None:
+        """The least of the certificates', over the candidate terms ("pool") or all stumps ("dictionary").
+
+        Default: that of the certificates' first bound. None where there is no such bound.
+        """
+        found = [
+            [bound.guarantee for bound in own.bounds if scope in (None, bound.scope)][:1]
+            for own in self.certificates
+        ]
+        return min(own[0] for own in found) if all(found) else None
 
     @property
     def status(self) -> str:
@@ -205,9 +211,10 @@ class ParetoFront(Sequence[SizePoint]):
 
         ``terms``: allowed; ``used``: by the model of all rows (of all classes together); ``features``: so
         many distinct ones; ``mean``, ``standard_error``: of the score on held-out rows; ``objective``,
-        ``lower_bound``, ``guarantee``, ``status``: of the certificate, where there are several the sum of
-        the first two and the least of the others; ``stability``: mean share of the folds that have a term;
-        ``picked``: the rules that pick this size.
+        ``lower_bound``, ``guarantee``, ``status``: of the certificate, over the candidate terms; where there
+        are several the sum of the first two and the least of the others; ``guarantee_all_stumps``: over all
+        stumps; ``stability``: mean share of the folds that have a term; ``picked``: the rules that pick this
+        size. What is not known is None.
         """
         marks = self.marks()
         return [
@@ -219,7 +226,8 @@ class ParetoFront(Sequence[SizePoint]):
                 "standard_error": point.standard_error,
                 "objective": sum(own.objective for own in point.certificates),
                 "lower_bound": sum(own.lower_bound for own in point.certificates),
-                "guarantee": point.guarantee,
+                "guarantee": point.guarantee(),
+                "guarantee_all_stumps": point.guarantee("dictionary"),
                 "status": point.status,
                 "stability": point.stability,
                 "picked": marks.get(point.size, ""),

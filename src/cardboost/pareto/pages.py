@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cardboost.pareto.stability import term_rows
 from cardboost.report import html
@@ -113,10 +113,12 @@ def fragment(front: ParetoFront) -> str:
     )
 
 
-def page(front: ParetoFront, point: SizePoint, facts: dict[str, Any]) -> str:
-    """One offline page: the table, the figure, and the model of one size with its stability and its card."""
-    said = [f"{label}: {value}." for label, value in facts.items()]
-    blocks = [html.paragraph(" ".join([f"{headline(front)}.", *said]))]
+def page(front: ParetoFront, point: SizePoint, data: str) -> str:
+    """One offline page: the table, the figure, and the model of one size with its stability and its card.
+
+    ``data``: a sentence on what was learned from.
+    """
+    blocks = [html.paragraph(data)]
     if front.status != "complete":
         blocks.append(html.paragraph(f"Not complete: {front.message}."))
     blocks += [
@@ -124,8 +126,8 @@ def page(front: ParetoFront, point: SizePoint, facts: dict[str, Any]) -> str:
         html.table(HEADER, rows_of_text(front), left=(7,)),
         html.paragraph(
             "Used and features: of the model fitted to all rows. Guarantee: at least this share of the "
-            "improvement over the empty model that any model of so many terms could make on these rows. "
-            "Stability: in how many folds, on average over the terms, a term is chosen again."
+            "improvement over the empty model that any choice of so many candidate terms could make on these "
+            "rows. Stability: in what share of the folds a term is chosen again, the mean of the terms."
         ),
         html.heading(f"The model with at most {point.size} terms"),
         html.table(
@@ -133,7 +135,7 @@ def page(front: ParetoFront, point: SizePoint, facts: dict[str, Any]) -> str:
             [
                 [
                     (f"{row['class']}: " if "class" in row else "") + row["term"],
-                    f"{row['weight']:+.4g}",
+                    f"{row['weight']:+.4f}",
                     _percent(row["frequency"], 0),
                 ]
                 for row in term_rows(point)
@@ -144,4 +146,4 @@ def page(front: ParetoFront, point: SizePoint, facts: dict[str, Any]) -> str:
         html.heading("Its card"),
         html.preformatted(point.model.card()),
     ]
-    return html.page("Score against number of terms", blocks)
+    return html.page("How small can the model be?", blocks)
