@@ -157,7 +157,8 @@ def _front(document: Any) -> ParetoFront:
     points: list[SizePoint] = []
     for k, entry in enumerate(_list("sizes", given["sizes"], 1)):
         with under(f"sizes[{k}]"):
-            points.append(_point(entry, name, parameters, categorical, with_rates))
+            least = points[-1].size + 1 if points else 1
+            points.append(_point(entry, name, parameters, categorical, with_rates, least))
             _check_beside(points, folds)
     return ParetoFront(tuple(points), given["scoring"], folds, given["status"])
 
@@ -182,10 +183,17 @@ def _estimator(document: Any) -> tuple[str, dict[str, Any], tuple[int, ...]]:
 
 
 def _point(
-    entry: Any, name: str, parameters: dict[str, Any], categorical: tuple[int, ...], with_rates: bool
+    entry: Any,
+    name: str,
+    parameters: dict[str, Any],
+    categorical: tuple[int, ...],
+    with_rates: bool,
+    least: int,
 ) -> SizePoint:
     given = fields(entry, _SIZE_KEYS, "")
     size = checks.integer("size", given["size"], "a number of terms")
+    if size < least:
+        raise checks.fault("size", f"sizes that ascend, at least {least}", size)
     scores = _numbers("scores", given["scores"], 1)
     recalls = None
     if (given["recalls"] is not None) is not with_rates:
@@ -240,8 +248,11 @@ def _model(
     if not isinstance(proofs, list) or len(proofs) != len(parts_of(ensemble)):
         raise ValueError(f"certificate: expected a list, one per class, found {kind(proof)}")
     for k, own in enumerate(proofs):
+        place = f"certificate[{k}]" if several else "certificate"
+        if not isinstance(own, dict):
+            raise ValueError(f"{place}: expected an object, found {kind(own)}")
         for fault in structure_faults(own):
-            raise ValueError(f"certificate{f'[{k}]' if several else ''}.{fault}")
+            raise ValueError(f"{place}.{fault}")
     certificates = []
     for own, part in zip(proofs, parts_of(ensemble), strict=True):
         certificates.append(Certificate(own, None if part.classes is None else part.classes[1]))
@@ -255,8 +266,6 @@ def _model(
 def _check_beside(points: list[SizePoint], folds: int) -> None:
     """The last of these sizes goes with those before it."""
     own = points[-1]
-    if own.size <= (points[-2].size if len(points) > 1 else 0):
-        raise checks.fault("size", "sizes of at least 1, ascending", own.size)
     if len(own.scores) > folds or len(own.scores) != len(points[0].scores):
         raise ValueError(f"scores: expected at most {folds} numbers, as many for every size")
     first, mine = points[0].model.ensemble_, own.model.ensemble_

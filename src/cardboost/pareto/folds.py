@@ -54,7 +54,7 @@ def splits(
 
     present = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
     y = y[present]
-    if not hasattr(cv, "split") and not isinstance(cv, list | tuple):
+    if isinstance(cv, str) or not (hasattr(cv, "split") or hasattr(cv, "__iter__")):
         folds = whole("cv", cv, 2)
         seed = search_seed(random_state)
         if classifier:
