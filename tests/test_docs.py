@@ -97,6 +97,7 @@ def test_the_make_targets_of_the_readme_exist():
         "cardboost.estimators.classifier",
         "cardboost.estimators.stagewise",
         "cardboost.estimators.stagewise_regressor",
+        "cardboost.pareto.compute",
         "cardboost.solvers",
         "cardboost.thinning",
     ],
