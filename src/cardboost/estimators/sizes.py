@@ -54,6 +54,11 @@ class SizedFits:
     trainings: tuple[SizedTraining, ...]  # one for two classes or a number, else one per class
     done: tuple[Any, ...] = ()
 
+    @property
+    def cut_short(self) -> bool:
+        """Whether time was up before all columns were generated."""
+        return any(own.choices[0].grown.trace.status == "time limit" for own in self.trainings)
+
     def models(self) -> list[Any]:
         """Fitted estimators without certificates."""
         if self.given is None:

@@ -34,7 +34,7 @@ SIZES = tuple(range(1, 21))
 #: more different whole numbers than this are amounts, not classes
 MOST_CLASSES = 20
 #: when the models of all rows, and when the folds, are to be done: shares of the time
-_ALL_ROWS, _FOLDS = 0.2, 0.75
+_ALL_ROWS, _FOLDS = 0.3, 0.75
 
 
 def pareto_front(
@@ -76,7 +76,7 @@ def pareto_front(
         the threads that the estimator may use. Results do not depend on it.
     random_state : decides which rows are in which fold.
     time_limit : float or None
-        Seconds for all. Searches and proofs end early, and folds that were not begun are left out.
+        Seconds for all. Searches and proofs end early, and folds that are not done are left out, but for one.
     verbose : 0, or 1 to print a line for every step.
 
     Returns
@@ -173,7 +173,7 @@ class FrontWork:
             if not done:
                 raise
             asked = True
-        late = len(done) < len(self.folds) or any(result.late for result in done)
+        late = fits.cut_short or len(done) < len(self.folds) or any(result.late for result in done)
         models = []
         try:
             for model in self._proofs(fits, until(0.95), lambda: asked or stopped(), say):
@@ -190,15 +190,18 @@ class FrontWork:
         return ParetoFront(self._points(models, done), self.scorer.name, len(self.folds), status)
 
     def _folds(self, allowance: Allowance, done: list[FoldResult]) -> Generator[FoldResult]:
-        """The folds as they become ready; one at least."""
-        waves = -(-len(self.folds) // self.n_jobs)
+        """The folds as they become ready; one at least.
+
+        A fold whose searches were ended early would say less of a size than none: it is left out, except
+        where there is no other.
+        """
         deadline = math.inf
         if math.isfinite(allowance.seconds):
             deadline = time.time() + allowance.seconds
         tasks = [
             FoldTask(
                 k, self.estimator, self.X, self.y, self.weight, kept, held, self.sizes, self.scorer,
-                deadline, waves - k // self.n_jobs, k == 0,
+                deadline, k == 0,
             )
             for k, (kept, held) in enumerate(self.folds)
         ]  # fmt: skip
@@ -207,8 +210,7 @@ class FrontWork:
                 if allowance.stopped() and done:
                     return
                 result = task.run(allowance.stopped)
-                # a search that was ended by a wish says less than none, except where there is no other
-                if result is not None and not (done and allowance.stopped()):
+                if result is not None and not (done and result.late):
                     yield result
             return
         from joblib import Parallel, delayed
@@ -216,7 +218,7 @@ class FrontWork:
         parallel = Parallel(n_jobs=self.n_jobs, return_as="generator_unordered")
         with contextlib.closing(parallel(delayed(run_elsewhere)(task) for task in tasks)) as results:
             for result in results:
-                if result is not None:
+                if result is not None and not (done and result.late):
                     yield result
                 if allowance.stopped() and done:
                     return

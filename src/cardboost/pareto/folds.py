@@ -178,7 +178,6 @@ class FoldTask:
     sizes: tuple[int, ...]
     scorer: Scorer
     deadline: float = math.inf
-    parts: int = 1  # among which the time that is left is shared
     must: bool = True  # also when there is no time left
 
     def run(self, stopped: Callable[[], bool] = lambda: False) -> FoldResult | None:
@@ -186,12 +185,13 @@ class FoldTask:
         left = self.deadline - time.time()
         if left <= 0 and not self.must:
             return None
-        allowance = Allowance(time.perf_counter(), max(1e-3, left / self.parts), stopped)
+        allowance = Allowance(time.perf_counter(), max(1e-3, left), stopped)
         weight = None if self.weight is None else self.weight[self.kept]
         fits = fit_sizes(
             self.estimator, take(self.X, self.kept), self.y[self.kept], weight, self.sizes, allowance
         )
-        late = stopped() or (math.isfinite(left) and allowance.left < 0.1 * allowance.seconds)
+        late = stopped() or fits.cut_short
+        late = late or (math.isfinite(left) and allowance.left < 0.1 * allowance.seconds)
         models = fits.models()
         X, y = take(self.X, self.held), self.y[self.held]
         weight = None if self.weight is None else self.weight[self.held]
