@@ -194,7 +194,15 @@ def _compute(rows: Rows, arguments: argparse.Namespace, interrupt: Interrupt) ->
             rows.table, rows.positive.astype(int), arguments.sizes, arguments.folds, arguments.scoring,
             CardBoostClassifier(**options), rows.weight, arguments.jobs, arguments.seed,
         )  # fmt: skip
-        return work.run(allowance, lambda stage, detail="": progress.begin(stage))
+
+        def say(stage: str, model: Any = None) -> None:
+            if model is None:
+                progress.begin(stage)
+            else:
+                own = model.certificate_
+                progress.proved(stage, model.max_terms, own.objective, own.lower_bound, own.guarantee)
+
+        return work.run(allowance, say)
     except (ValueError, TypeError) as error:
         raise BadInput(str(error)) from None
     finally:

@@ -92,14 +92,17 @@ def pareto_front(
     >>> from sklearn.datasets import load_breast_cancer
     >>> from cardboost import pareto_front
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> front = pareto_front(X, y, sizes=[1, 2, 4, 8], cv=3, random_state=0)
+    >>> front = pareto_front(X, y, sizes=[2, 4], cv=2, random_state=0)
     >>> model = front.pick(max_terms=4)
     >>> model.ensemble_.n_terms
     4
     """
 
-    def say(stage: str, detail: str = "") -> None:
+    def say(stage: str, model: Any = None) -> None:
         if verbose:
+            detail = (
+                "" if model is None else f", {model.max_terms} terms, {100 * least_guarantee(model):.1f} %"
+            )
             print(f"[cardboost] {time.perf_counter() - started:7.2f} s  {stage}{detail}", flush=True)
 
     started = time.perf_counter()
@@ -151,7 +154,7 @@ class FrontWork:
     def run(self, time_for_all: Allowance, say: Saying) -> ParetoFront:
         """All rows, folds, proofs. ``stopped`` of the time is a wish to finish early.
 
-        ``say`` is told of every stage, in a few words and with a detail.
+        ``say`` is told of every stage, in a few words and with the model that was proved.
         """
         stopped, status = time_for_all.stopped, "complete"
 
@@ -236,9 +239,7 @@ class FrontWork:
         for k in range(first, len(self.sizes)):
             share = Allowance(allowance.started, allowance.seconds, stopped).part(len(self.sizes) - k)
             model, before = fits.prove(k, share, before)
-            own = model.certificate_
-            least = min(one.guarantee for one in (own if isinstance(own, list) else [own]))
-            say(f"proofs: {k + 1} of {len(self.sizes)}", f", {self.sizes[k]} terms, {100 * least:.1f} %")
+            say(f"proofs: {k + 1} of {len(self.sizes)}", model)
             yield model
 
     def _points(self, models: list[Any], done: list[FoldResult]) -> tuple[SizePoint, ...]:
@@ -259,6 +260,11 @@ class FrontWork:
                 )
             )
         return tuple(points)
+
+
+def least_guarantee(model: Any) -> float:
+    own = model.certificate_
+    return min(one.guarantee for one in (own if isinstance(own, list) else [own]))
 
 
 def check_sizes(sizes: Any) -> tuple[int, ...]:
