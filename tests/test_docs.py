@@ -65,7 +65,10 @@ def test_there_are_pages_with_code():
     assert {"README.md", "docs/certificate.md"} <= set(map(relative, WITH_CODE))
 
 
-SLOW = {"README.md", "docs/estimators.md", "docs/scorecards.md", "docs/certificate.md", "docs/export.md"}
+SLOW = {
+    "README.md",
+    *(f"docs/{name}.md" for name in ("estimators", "scorecards", "certificate", "export", "pareto")),
+}
 PAGES_TO_RUN = [
     pytest.param(page, id=relative(page), marks=[pytest.mark.long] if relative(page) in SLOW else [])
     for page in WITH_CODE
@@ -97,6 +100,7 @@ def test_the_make_targets_of_the_readme_exist():
         "cardboost.estimators.classifier",
         "cardboost.estimators.stagewise",
         "cardboost.estimators.stagewise_regressor",
+        "cardboost.pareto.compute",
         "cardboost.solvers",
         "cardboost.thinning",
     ],

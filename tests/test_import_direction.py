@@ -72,18 +72,20 @@ MAY_IMPORT = {
     "datasets": set(),
     "export": {"model"},
     "report": {"model", *RESULTS},
+    "pareto": {"certificate", "data.categories", "estimators", "model", "outputs", "report", "validation"},
     "reproduce": {"datasets", "losses", "report", "solvers"},
     "cli": {
         "model",
         "estimators",
         "datasets",
         "export",
+        "pareto",
         "report",
         "reproduce",
         "certificate.checker",
         *RESULTS,
     },
-    "": {"estimators", "linear", "model", "solvers"},
+    "": {"estimators", "linear", "model", "pareto", "solvers"},
 }
 
 

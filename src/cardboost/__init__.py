@@ -10,6 +10,7 @@ __all__ = [
     "CardBoostRegressor",
     "NeuralBoostClassifier",
     "NeuralBoostRegressor",
+    "ParetoFront",
     "SoftMarginClassifier",
     "SparseLinearRegression",
     "SparseLogisticRegression",
@@ -17,6 +18,7 @@ __all__ = [
     "StagewiseRegressor",
     "__version__",
     "load_model",
+    "pareto_front",
 ]
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from cardboost.linear.logistic import SparseLogisticRegression
     from cardboost.linear.regression import SparseLinearRegression
     from cardboost.model.io import load_model
+    from cardboost.pareto.compute import pareto_front
+    from cardboost.pareto.front import ParetoFront
 
 _HOME = {
     "CardBoostClassifier": "cardboost.estimators.classifier",
@@ -41,6 +45,8 @@ _HOME = {
     "SparseLinearRegression": "cardboost.linear.regression",
     "SparseLogisticRegression": "cardboost.linear.logistic",
     "load_model": "cardboost.model.io",
+    "pareto_front": "cardboost.pareto.compute",
+    "ParetoFront": "cardboost.pareto.front",
 }
 
 

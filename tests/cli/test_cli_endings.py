@@ -37,7 +37,7 @@ def interruptible():
 FIT = ["fit", "data.csv", "--target", "y", "--max-terms", "3", "--hot-start", "10", "--threads", "1"]
 PHASES = {
     "binning": "cardboost.estimators.base.bin_table",
-    "candidates": "cardboost.boosting.training.Master",
+    "candidates": "cardboost.boosting.growing.Master",
     "selection": "cardboost.boosting.training.polish",
     "proof": "cardboost.boosting.training.dictionary_relaxation",
     "scores": "cardboost.cli.run.score",

@@ -167,3 +167,19 @@ def test_a_page_is_well_formed():
     )
     assert 'class="fails">FAILS<' in text
     assert "http" not in text
+
+
+def test_bars_go_as_far_as_the_spread_and_the_axis_holds_them():
+    line = Line("score", (1.0, 2.0), (10.0, 20.0), spread=(5.0, 0.0))
+    drawn = ET.fromstring(Figure("t", "c", (Chart("", "x", "y", (line,)),)).svg())
+    low, high = (float(own.get("cy")) for own in drawn.iter(f"{SVG}circle"))
+    parts = [own for own in drawn.iter(f"{SVG}line") if own.get("stroke") == COLOURS[0]]
+    assert len(parts) == 3  # a bar with two ends; none where the spread is 0
+    ends = sorted(float(parts[0].get(key)) for key in ("y1", "y2"))
+    half = (low - high) / 2  # pixels for the 5 of the spread
+    assert ends == pytest.approx([low - half, low + half], abs=0.02)
+    assert line.ends() == (5.0, 20.0, 15.0, 20.0)
+    with pytest.raises(ValueError, match="needs a spread of at least 0 for every point"):
+        Line("score", (1.0, 2.0), (10.0, 20.0), spread=(5.0,))
+    with pytest.raises(ValueError, match="needs a spread of at least 0 for every point"):
+        Line("score", (1.0,), (10.0,), spread=(-1.0,))

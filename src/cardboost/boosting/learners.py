@@ -13,17 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.column_generation import Pace, Trace, TraceRecord, generate
+from cardboost.boosting.growing import constant_weights, go_on, pace_for, price_rule, stop_rule
 from cardboost.boosting.path import ModelFrame
 from cardboost.boosting.resolve import bind_dictionary, resolve_dictionary
-from cardboost.boosting.training import (
-    TrainingSettings,
-    choose,
-    constant_weights,
-    go_on,
-    pace_for,
-    price_rule,
-    stop_rule,
-)
+from cardboost.boosting.training import TrainingSettings, choose
 from cardboost.cardinality.relaxation import dictionary_relaxation
 from cardboost.cardinality.select import SearchOptions
 from cardboost.certificate.bounds import Leaf, dual_bound, guarantee

@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.column_generation import Trace, TraceRecord
+from cardboost.boosting.growing import constant_weights
 from cardboost.boosting.path import BoostingPath
 from cardboost.boosting.proof import netted, null_model, stump_problem, whole_dictionary_fits
-from cardboost.boosting.training import TrainingResult, TrainingTask, constant_weights
+from cardboost.boosting.training import TrainingResult, TrainingTask
 from cardboost.certificate.bounds import ROUNDING, Leaf
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import ProvenScope, write_certificate

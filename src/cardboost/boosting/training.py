@@ -17,22 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.candidates import Candidates
-from cardboost.boosting.column_generation import Pace, StopRule, Trace, TraceRecord, generate
-from cardboost.boosting.held_out import EarlyStop, HeldOut
+from cardboost.boosting.column_generation import Trace, TraceRecord
+from cardboost.boosting.growing import Grown, grow, price_rule, regrow
+from cardboost.boosting.held_out import HeldOut
 from cardboost.boosting.path import BoostingPath, ModelFrame
 from cardboost.boosting.proof import DataFacts, netted, null_model, stump_problem, whole_dictionary_fits
-from cardboost.boosting.scouting import Scout
-from cardboost.boosting.totalqboost import ReselectRule, reselect
 from cardboost.cardinality.deepening import deepen
 from cardboost.cardinality.merge import merge_rows
-from cardboost.cardinality.polish import polish
+from cardboost.cardinality.polish import Incumbent, polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.relaxation import dictionary_relaxation
 from cardboost.cardinality.select import SearchOptions, Selection, select
 from cardboost.certificate.bounds import Leaf, dual_bound
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import ProvenScope, write_certificate
-from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary
+from cardboost.dictionary.base import ColumnPool, Criterion
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool
 from cardboost.losses import Loss
 from cardboost.master.newton import Master
@@ -41,9 +40,6 @@ from cardboost.model.ensemble import Ensemble
 from cardboost.risk import EmpiricalRisk
 
 Array = NDArray[np.float64]
-
-#: beyond which an intercept means nothing; the free columns need a box for the bound to be finite
-INTERCEPT_BOX = {"logistic": 30.0, "exponential": 15.0, "squared_hinge": 15.0, "smooth_hinge": 15.0}
 
 
 @dataclass(frozen=True)
@@ -126,151 +122,39 @@ class TrainingResult:
     candidates: Candidates | None = None
 
 
-def pace_for(settings: TrainingSettings) -> Pace:
-    """One column a round for the edge criterion (the papers' loop) and before a selection, which needs a good
-    pool; otherwise more as the pool grows."""
-    if settings.criterion == "edge":
-        return Pace(newton_steps=50)
-    if settings.selects:
-        return Pace(newton_steps=2)
-    return Pace(
-        columns=lambda n: max(1, min(8, n // 4)),
-        newton_steps=1,
-        full_search_every=2,
-        bound_growth=1.2,
-        final_tol=0.1 * settings.tol if 0 < settings.tol < 1e-4 else 1e-5,
-        certified=settings.tol > 0,
-    )
-
-
-def price_rule(settings: TrainingSettings) -> PriceRule:
-    """Prices while columns are generated: what a term costs outright is left to the selection."""
-    box = np.inf if settings.max_weight is None else settings.max_weight
-    free = settings.intercept_box
-    return PriceRule(
-        settings.l1, settings.l2, 0.0, box, INTERCEPT_BOX[settings.loss.name] if free is None else free
-    )
-
-
-def stop_rule(settings: TrainingSettings, known: int = 0) -> StopRule:
-    """When to stop generating, with ``known`` columns to begin with."""
-    limit = min(settings.hot_start, settings.max_iter) if settings.selects else settings.max_iter
-    if settings.max_terms is not None and not settings.reselects:
-        limit = min(settings.max_iter, max(limit, settings.max_terms))
-    # with a time limit half of it is for generating where a selection and its proof follow, and half of that
-    # where columns are generated between selections too
-    share = 0.25 if settings.reselects else 0.5 if settings.selects else 0.9
-    deadline = settings.started + settings.time_limit * share
-    return StopRule(max(0, limit - known), 0.0 if settings.selects else settings.tol, deadline)
-
-
 def train(task: TrainingTask, settings: TrainingSettings) -> TrainingResult:
     """Fit an ensemble of stumps and its certificate."""
-    dictionary, risk, rule = task.dictionary, task.risk, price_rule(settings)
-    pool = dictionary.pool()
-    constant = constant_weights(pool, risk, rule)
-    start = constant if task.known is None else np.minimum(task.known.restart(pool), rule.max_weight)
-    known = pool.n_columns - pool.n_free
-    master = Master(pool, risk, lambda own: rule.prices(own.n_columns, own.n_free), start)
-    pace = pace_for(settings)
-    early = None if task.held_out is None else EarlyStop(task.held_out)
-    fine = settings.criterion == "edge" or early is not None
-    scout = None if fine else Scout.make(dictionary, risk, rule, pace)
-    find = None
-    if scout is not None:
-        pace = replace(pace, columns=lambda n: 20 + 2 * n, newton_steps=1)
-        find = lambda own, w, k: scout.propose(own, w, k, settings.criterion)  # noqa: E731
-    stages: list[Array] = []
-    losses: list[float] = []
-    asked = False
+    return finish(task, settings, grow(task, settings))
 
-    def after_round(record: TraceRecord, weights: Array) -> bool:
-        nonlocal asked
-        stages.append(weights.copy())
-        late = early is not None and early.see(pool, weights)
-        if settings.callback is not None:
-            model = lambda: task.frame.ensemble(pool.stumps, weights, pool.n_free)  # noqa: E731
-            asked = bool(settings.callback(record, model))
-        return asked or late
 
-    found, trace, stop = start, Trace((), "column limit"), stop_rule(settings, known)
-    if stop.max_columns > 0 or not settings.reselects:
-        _, solution, trace = generate(
-            dictionary, master, stop,
-            criterion=settings.criterion, l1=settings.l1, l2=settings.l2, unseen=rule.prices(1, 0),
-            pace=pace, callback=lambda record: after_round(record, master.weights), started=settings.started,
-            scout=find, known=known,
-        )  # fmt: skip
-        found = solution.weights
-        if early is not None:
-            losses += early.losses
-            stages = stages[: early.best + 1]
-            pool = pool.subset(np.arange(len(stages[-1])))
-            master = Master(pool, risk, lambda own: rule.prices(own.n_columns, own.n_free), stages[-1])
-            found = master.solve(tol=pace.final_tol, max_iter=200, certified=pace.certified).weights
-    if settings.reselects and not asked:
-        early, before = None if task.held_out is None else EarlyStop(task.held_out), len(stages)
-        found, trace = go_on(dictionary, pool, risk, rule, settings, found, trace, after_round)
-        if early is not None:
-            losses += early.losses
-            stages = stages[: before + early.best + 1]
-            found = stages[-1]
-            pool = pool.subset(np.arange(len(found)))
-    null = null_model(pool, constant, lambda margins: risk.evaluate(margins).value)
-    proof = _Proof(dictionary, pool, risk, settings, task.facts, task.frame, null)
+def finish(
+    task: TrainingTask, settings: TrainingSettings, grown: Grown, known: Incumbent | None = None
+) -> TrainingResult:
+    """Choose among the columns, where there is a choice, and prove how good the model is.
+
+    ``known``: the choice of a local search, which is then not made again. The pool of ``grown`` may grow.
+    """
+    if settings.reselects and not grown.asked and known is None:
+        grown = regrow(task, settings, grown)
+    pool, master, rule = grown.pool, grown.master, price_rule(settings)
+    null = null_model(pool, grown.constant, lambda margins: task.risk.evaluate(margins).value)
+    proof = _Proof(task.dictionary, pool, task.risk, settings, task.facts, task.frame, null)
     candidates = None
     if settings.selects:
-        certified, weights, problem = proof.select(rule, found)
+        certified, weights, problem = proof.select(rule, grown.weights, known)
         candidates = Candidates(task.frame, pool.stumps, pool.n_free, problem, weights, certified)
     else:
         master.move_to(netted(pool, master.weights))
         weights = master.weights
         pool.place_missing(weights)
         certified = proof.convex(rule, master)
-    stages.append((found if settings.selects else master.weights).copy())
-    path = BoostingPath(task.frame, pool.stumps, pool.n_free, tuple(stages))
+    last = (grown.weights if settings.selects else master.weights).copy()
+    path = BoostingPath(task.frame, pool.stumps, pool.n_free, (*grown.stages, last))
     ensemble = task.frame.ensemble(pool.stumps, weights, pool.n_free)
-    held_out = None if early is None else tuple(losses)
-    return TrainingResult(ensemble, Certificate(certified, task.positive), trace, path, held_out, candidates)
-
-
-def go_on(
-    dictionary: Dictionary,
-    pool: ColumnPool,
-    risk: EmpiricalRisk,
-    rule: PriceRule,
-    settings: TrainingSettings,
-    start: Array,
-    before: Trace,
-    callback: Callable[[TraceRecord, Array], object],
-    per_round: int = 1,
-) -> tuple[Array, Trace]:
-    """Choose from the columns of a hot start, then again after every further column."""
-    limits = ReselectRule(
-        replace(rule, l0=settings.l0),
-        settings.max_terms,
-        settings.max_iter,
-        settings.criterion,
-        settings.search,
-        per_round,
-        settings.started + 0.6 * settings.time_limit,
-        lambda: settings.late(0.6),
+    held_out = None if task.held_out is None else grown.losses
+    return TrainingResult(
+        ensemble, Certificate(certified, task.positive), grown.trace, path, held_out, candidates
     )
-    # what bounds the convex problem bounds one in which terms cost more, or are fewer
-    known = before[-1].lower_bound if len(before) else -np.inf
-    weights, trace = reselect(
-        dictionary, pool, risk, limits, start,
-        lower_bound=known, callback=callback, started=settings.started,
-    )  # fmt: skip
-    return weights, Trace((*before.records, *trace.records), trace.status)
-
-
-def constant_weights(pool: ColumnPool, risk: EmpiricalRisk, rule: PriceRule) -> Array:
-    """Weights of the intercept's two columns in the empty model."""
-    if not pool.n_free or risk.sign is None:
-        return np.zeros(pool.n_columns)
-    best = risk.loss.best_constant(risk.weights.share(risk.sign > 0))
-    return np.minimum(np.array([max(best, 0.0), max(-best, 0.0)]), rule.intercept_box)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,6 +168,17 @@ class Choice:
     search: Selection
 
 
+def selection_problem(
+    pool: ColumnPool, risk: EmpiricalRisk, rule: PriceRule, settings: TrainingSettings
+) -> CardinalityProblem:
+    """Which of these columns to keep; ``rule`` has the price of a term."""
+    limits = settings.limits
+    return CardinalityProblem(
+        pool, risk, rule.prices(pool.n_columns, pool.n_free), settings.max_terms,
+        None if limits is None else pool.features, limits,
+    )  # fmt: skip
+
+
 def choose(
     pool: ColumnPool,
     risk: EmpiricalRisk,
@@ -291,18 +186,19 @@ def choose(
     settings: TrainingSettings,
     start: Array,
     dictionary: StumpDictionary | None = None,
+    known: Incumbent | None = None,
 ) -> Choice:
     """Local search for the columns to keep; without ``max_weight`` the box is twice the largest weight.
 
     Where features are limited, ``dictionary`` brings more columns of those that were chosen into the pool.
+    ``known``: what a local search has found already; there is then no other.
     """
     rule, limits = replace(rule, l0=settings.l0), settings.limits
-    problem = CardinalityProblem(
-        pool, risk, rule.prices(pool.n_columns, pool.n_free), settings.max_terms,
-        None if limits is None else pool.features, limits,
-    )  # fmt: skip
-    found, _ = polish(problem, start, lambda: settings.late(0.65 if limits else 0.75))
-    if limits is not None and dictionary is not None:
+    problem = selection_problem(pool, risk, rule, settings)
+    found = known
+    if found is None:
+        found, _ = polish(problem, start, lambda: settings.late(0.65 if limits else 0.75))
+    if limits is not None and dictionary is not None and known is None:
         problem, found = deepen(problem, found, dictionary, rule, lambda: settings.late(0.75))
     boxed = settings.max_weight is not None
     chosen = select(problem, found, settings.search, lambda share: settings.late(0.75 + 0.17 * share), boxed)
@@ -343,13 +239,15 @@ class _Proof:
         bounds.append(ProvenScope("pool", pool.n_columns, [Leaf(master.weights, theta, bound)]))
         return self._write(pool, rule, master.weights, master.objective, bounds)
 
-    def select(self, rule: PriceRule, start: Array) -> tuple[dict[str, Any], Array, CardinalityProblem]:
+    def select(
+        self, rule: PriceRule, start: Array, known: Incumbent | None = None
+    ) -> tuple[dict[str, Any], Array, CardinalityProblem]:
         """Choose columns of the pool, then bound any choice in the pool or the dictionary.
 
         Also gives the problem over distinct rows, from which can be chosen again.
         """
         pool, settings = self.pool, self.settings
-        choice = choose(pool, self.risk, rule, settings, start, self.dictionary)
+        choice = choose(pool, self.risk, rule, settings, start, self.dictionary, known)
         rule, problem, weights, root = choice.rule, choice.problem, choice.weights, choice.search.root
         assert root is not None  # local search came first
         limits = problem.limits

@@ -8,7 +8,7 @@ rows); the most promising ones are refitted on the true loss, and the best that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,10 @@ class Polisher:
         self._models: dict[tuple[int, ...], tuple[Array, Array]] = {}
         self._hessian: Array | None = None  # the latest
         self._refits = SignRefits.make(problem)
+
+    def limit(self, max_terms: int) -> None:
+        """From now on at most so many charged columns; refits that were made stay valid."""
+        self.problem = replace(self.problem, max_terms=max_terms)
 
     def refit(self, support: Iterable[int], start: Array | None = None) -> Incumbent:
         """The best weights on this support; columns that end at 0 leave it."""
@@ -288,9 +292,10 @@ class Polisher:
             at = best
         return at
 
-    def grow(self, size: int) -> Incumbent:
-        """Forward selection: the best addition by the model, refitted, ``size`` times."""
-        at = self.refit([])
+    def grow(self, size: int, at: Incumbent | None = None) -> Incumbent:
+        """Forward selection, from the empty model or from ``at``: the best addition by the model, refitted,
+        until there are ``size`` columns."""
+        at = self.refit([]) if at is None else at
         while len(at.support) < size and not self.late():
             model = self._model(at)
             support = [int(j) for j in at.support]

@@ -45,6 +45,7 @@ class SearchOptions:
     seed: int = 0
     n_jobs: int | None = 1
     progress: exact.Progress | None = None  # told how far the exact search is
+    auto_work: float = _AUTO_WORK  # what "auto" gives to the exact search
 
 
 def check_method(name: str, method: Any) -> None:
@@ -168,7 +169,7 @@ def select(
             problem,
             found,
             max_nodes=options.max_nodes,
-            most_work=_AUTO_WORK if method == "auto" else None,
+            most_work=options.auto_work if method == "auto" else None,
             late=lambda: late(0.9),
             most_leaves=max(1, _FILE // _leaf_bytes(problem)),
             progress=options.progress,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cardboost.cli.files import INTERRUPTED, OK, BadInput, command, counted, make_folder, say
 from cardboost.cli.options import (
+    add_columns,
     add_delimiter,
     amount,
     bins,
@@ -141,26 +142,7 @@ def add_parser(verbs: Any, **style: Any) -> None:
     )
 
     data = parser.add_argument_group("the data")
-    data.add_argument("--weight", metavar="COLUMN", help="a column with the weight of each row")
-    data.add_argument(
-        "--drop",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="COLUMN",
-        help="columns to leave out",
-    )
-    data.add_argument(
-        "--categorical",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="COLUMN",
-        help="columns whose numbers are names of categories",
-    )
-    data.add_argument(
-        "--positive", metavar="LABEL", help="the class of high scores (default: the last, sorted)"
-    )
+    add_columns(data)
     data.add_argument(
         "--holdout", type=fraction, default=0.0, metavar="FRACTION", help="part kept for a test (default: 0)"
     )
@@ -184,7 +166,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.holdout:
         rows, test = _split(rows, arguments, facts)
     if not arguments.quiet:
-        _say_what_was_read(facts, columns, arguments.json)
+        say_what_was_read(facts, columns, arguments.json)
     names = (
         "max_terms",
         "l0",
@@ -235,7 +217,9 @@ def _points(arguments: argparse.Namespace) -> dict[str, Any] | None:
     return asked
 
 
-def read_rows(arguments: argparse.Namespace) -> tuple[Rows, tuple[Any, Any], dict[str, Any]]:
+def read_rows(
+    arguments: argparse.Namespace, verb: str = "fit"
+) -> tuple[Rows, tuple[Any, Any], dict[str, Any]]:
     """Features, labels and weights from the file, and what is to be said about them."""
     from cardboost.cli.run import Rows
     from cardboost.cli.tables import open_table
@@ -266,7 +250,7 @@ def read_rows(arguments: argparse.Namespace) -> tuple[Rows, tuple[Any, Any], dic
             kinds[weight.strip()] = "numbers"
         table, labels = source.read(wanted, target, kinds)
         form, remark = source.form, source.remark
-    say(None if arguments.quiet else remark, "fit")
+    say(None if arguments.quiet else remark, verb)
     assert labels is not None
     weights = None
     if weight is not None:
@@ -293,7 +277,9 @@ def read_rows(arguments: argparse.Namespace) -> tuple[Rows, tuple[Any, Any], dic
     return rows, classes, facts
 
 
-def _say_what_was_read(facts: dict[str, Any], columns: list[ColumnFacts], as_json: bool) -> None:
+def say_what_was_read(
+    facts: dict[str, Any], columns: list[ColumnFacts], as_json: bool, verb: str = "fit"
+) -> None:
     """The columns on stdout, unless that is for JSON; remarks on stderr."""
     from cardboost.cli.inferred import remark_lines, table_lines
 
@@ -302,7 +288,7 @@ def _say_what_was_read(facts: dict[str, Any], columns: list[ColumnFacts], as_jso
         features = counted(facts["features"], "feature")
         print(f"{facts['file']}: {facts['rows']:,} rows ({counts}), {features}\n")
         print("\n".join(table_lines(columns)) + "\n", flush=True)
-    for line in remark_lines(columns):
+    for line in remark_lines(columns, f"cardboost {verb}"):
         print(line, file=sys.stderr)
 
 

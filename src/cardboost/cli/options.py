@@ -15,6 +15,17 @@ def add_delimiter(parser: Any) -> None:
     )
 
 
+def add_columns(parser: Any) -> None:
+    """Which columns of a table are what, for verbs that train."""
+    many: dict[str, Any] = {"nargs": "+", "action": "extend", "default": [], "metavar": "COLUMN"}
+    parser.add_argument("--weight", metavar="COLUMN", help="a column with the weight of each row")
+    parser.add_argument("--drop", help="columns to leave out", **many)
+    parser.add_argument("--categorical", help="columns whose numbers are names of categories", **many)
+    parser.add_argument(
+        "--positive", metavar="LABEL", help="the class of high scores (default: the last, sorted)"
+    )
+
+
 #: of whole numbers: what counts threads, terms and candidates has 32 bits
 LARGEST = 2**31 - 1
 
@@ -59,6 +70,19 @@ def positive(text: str) -> float:
 
 def fraction(text: str) -> float:
     return float(_number(text, lambda x: 0 <= x < 1, "a fraction of at least 0 and below 1"))
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """``1-20``, ``1,2,5`` or both: ``1-5,8,13``."""
+    wanted = "ascending numbers of terms such as 1-20 or 1,2,5,10"
+    found: list[int] = []
+    for part in text.split(","):
+        low, dash, high = part.strip().partition("-")
+        ends = [int(_number(end, lambda n: 1 <= n <= 10_000, wanted, int)) for end in (low, high or low)]
+        if (dash and not high) or ends[1] < ends[0] or (found and ends[0] <= found[-1]):
+            raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}")
+        found += range(ends[0], ends[1] + 1)
+    return tuple(found)
 
 
 def real(text: str) -> float:

@@ -94,6 +94,10 @@ class Progress:
         stage = f"proving ({nodes:,} nodes)"
         self._show(Line(stage, None, objective, bound, self._guarantee(objective, bound)))
 
+    def proved(self, stage: str, size: int, objective: float, bound: float, guarantee: float) -> None:
+        """A model of several, with its bound."""
+        self._show(Line(stage, size, objective, bound, guarantee))
+
     def end(self, scope: str, size: int, objective: float, bound: float, guarantee: float) -> None:
         """The finished model and a bound of it. In plain lines only if there were some before."""
         self._show(Line(f"model, {scope}", size, objective, bound, guarantee), self.live or self._headed)

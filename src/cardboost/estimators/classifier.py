@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,19 +12,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from cardboost.boosting.learners import train_learners
-from cardboost.boosting.path import BoostingPath
 from cardboost.boosting.resolve import resolve_dictionary
-from cardboost.boosting.training import (
-    TrainingResult,
-    TrainingSettings,
-    train,
-)
+from cardboost.boosting.training import TrainingResult, train
 from cardboost.cardinality.exact import Progress as Proving
 from cardboost.estimators.base import Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
-from cardboost.estimators.classes import ClassifierCards, ClassRows
+from cardboost.estimators.classes import ClassifierCards
 from cardboost.estimators.scorecards import choose_scorecard
-from cardboost.estimators.selecting import SelectingCards
+from cardboost.estimators.selecting import PreparedFit, SelectingCards
 from cardboost.losses import get_loss
 from cardboost.model.scorecard import Scorecard
 
@@ -186,20 +181,33 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
         started = time.perf_counter()
         if resolve_dictionary(self.dictionary) != ("stumps",):
             return self._fit_learners(X, y, sample_weight, started, callback, stopped, proving)
+        given = self._prepare(X, y, sample_weight, started, stopped)
+        rounds = Rounds(self, X, y)
+        self._accept(given, self._train(given, rounds, callback, proving))
+        rounds.end()
+        return self
+
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, started: float, stopped: Callable[[], bool]
+    ) -> PreparedFit:
+        """Read and check everything; one task for two classes, else one against the rest for every class."""
         table = self._read_for_fit(X)
         settings = self._settings(get_loss(self.loss), table, started, stopped)
         classes, rows = self._class_rows(table, y, sample_weight)
         rows, held = rows.split(self.validation_fraction, self.random_state)
         earlier = self._earlier()
         self._check_classes(earlier, classes)
-        rounds = Rounds(self, X, y)
-        results = self._train(rows, held, classes, settings, earlier, rounds, callback, proving)
-        self._remember(table, classes, results)
+        limited = settings.limits is not None
+        tasks = self._tasks(rows, classes, settings.loss, settings.threads, earlier, held, limited)
+        return PreparedFit(table, settings, tasks, 1 if len(classes) == 2 else len(classes), classes)
+
+    def _accept(self, given: PreparedFit, results: Sequence[TrainingResult]) -> None:
+        """The fitted attributes."""
+        assert given.classes is not None
+        self._remember(given.table, given.classes, results)
         self._candidates = results[0].candidates if len(results) == 1 else None
-        if held is not None:
+        if results[0].held_out is not None:
             self.validation_losses_ = [result.held_out for result in results]
-        rounds.end()
-        return self
 
     def scorecard(
         self,
@@ -275,29 +283,18 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
         return self
 
     def _train(
-        self,
-        rows: ClassRows,
-        held: ClassRows | None,
-        classes: NDArray[Any],
-        settings: TrainingSettings,
-        earlier: tuple[BoostingPath, ...] | None,
-        rounds: Rounds,
-        callback: Progress | None,
-        proving: Proving | None,
+        self, given: PreparedFit, rounds: Rounds, callback: Progress | None, proving: Proving | None
     ) -> list[TrainingResult]:
         """One ensemble for two classes, else one against the rest for every class, over the same stumps."""
-        binary = len(classes) == 2
-        many = 1 if binary else len(classes)
+        binary, many, settings = given.n_tasks == 1, given.n_tasks, given.settings
+        assert given.classes is not None
         results = []
-        tasks = self._tasks(
-            rows, classes, settings.loss, settings.threads, earlier, held, settings.limits is not None
-        )
-        for k, (label, task) in enumerate(tasks):
+        for k, (label, task) in enumerate(given.tasks):
             own = settings
             if not binary:  # what is left of the time is shared among the classes to come
                 now = time.perf_counter()
                 left = max(1e-3, settings.started + settings.time_limit - now)
                 own = replace(settings, started=now, time_limit=left / (many - k))
-            fitted = self._reconstruction(rows.table, classes) if binary else None
+            fitted = self._reconstruction(given.table, given.classes) if binary else None
             results.append(train(task, self._reporting(own, rounds, callback, fitted, proving, label)))
         return results

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.boosting.training import train
+from cardboost.boosting.training import TrainingResult, train
 from cardboost.cardinality.exact import Progress as Proving
 from cardboost.estimators.base import Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
 from cardboost.estimators.numbers import RegressorCards
-from cardboost.estimators.selecting import SelectingCards
+from cardboost.estimators.selecting import PreparedFit, SelectingCards
 from cardboost.losses import SQUARED
 from cardboost.threads import usable_threads
 
@@ -135,7 +135,18 @@ class CardBoostRegressor(SelectingCards, RegressorCards):
     ) -> CardBoostRegressor:
         """``callback`` sees every round and ends generation by returning true; ``stopped`` ends searches;
         ``proving`` is told how far the exact search is."""
-        started = time.perf_counter()
+        given = self._prepare(X, y, sample_weight, time.perf_counter(), stopped)
+        rounds, fitted = Rounds(self, X, y), self._reconstruction(given.table)
+        ((_, task),) = given.tasks
+        settings = self._reporting(given.settings, rounds, callback, fitted, proving)
+        self._accept(given, [train(task, settings)])
+        rounds.end()
+        return self
+
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, started: float, stopped: Callable[[], bool]
+    ) -> PreparedFit:
+        """Read and check everything; one task."""
         if self.loss != "squared":
             raise ValueError(f"loss must be 'squared'; got {self.loss!r}.")
         if self.dictionary != "stumps":
@@ -147,10 +158,12 @@ class CardBoostRegressor(SelectingCards, RegressorCards):
         assert task.risk.target is not None
         # one term that isolates an outlier needs an intercept of half its size
         box = max(30.0, 10.0 * float(np.abs(task.risk.target).max()))
-        settings = replace(settings, intercept_box=box)
-        rounds, fitted = Rounds(self, X, y), self._reconstruction(rows.table)
-        result = train(task, self._reporting(settings, rounds, callback, fitted, proving))
-        self._remember_features(table)
+        return PreparedFit(table, replace(settings, intercept_box=box), iter([("", task)]), 1)
+
+    def _accept(self, given: PreparedFit, results: Sequence[TrainingResult]) -> None:
+        """The fitted attributes."""
+        (result,) = results
+        self._remember_features(given.table)
         self._paths = (result.path,)
         self.ensemble_ = result.ensemble
         self.certificate_ = result.certificate
@@ -158,8 +171,6 @@ class CardBoostRegressor(SelectingCards, RegressorCards):
         self.n_iter_ = result.trace[-1].n_columns
         if result.held_out is not None:
             self.validation_losses_ = [result.held_out]
-        rounds.end()
-        return self
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """Predictions after every round of generation, and last those of the final model."""

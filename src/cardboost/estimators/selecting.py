@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from cardboost.boosting.path import BoostingPath
-from cardboost.boosting.training import TrainingSettings
+from cardboost.boosting.training import TrainingSettings, TrainingTask
 from cardboost.cardinality.exact import Progress as Proving
 from cardboost.cardinality.select import SearchOptions, check_method
 from cardboost.cardinality.tabu import check_bits
@@ -26,6 +27,17 @@ from cardboost.threads import usable_threads
 from cardboost.validation import flag, number, whole
 
 _SECONDS = 1.0  # between two lines about an exact search
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedFit:
+    """What a fit has read and checked, before anything is trained. ``tasks`` are made when they are due."""
+
+    table: Table
+    settings: TrainingSettings
+    tasks: Iterator[tuple[str, TrainingTask]]  # with what to call each on the screen
+    n_tasks: int
+    classes: NDArray[Any] | None = None  # None for a number
 
 
 class SelectingCards(BoostedCards):

@@ -49,16 +49,30 @@ class Panel(Protocol):
 
 @dataclass(frozen=True)
 class Line:
-    """``style`` decides colour, dashes and marks; by default lines of a chart are numbered."""
+    """``style`` decides colour, dashes and marks; by default lines of a chart are numbered.
+
+    ``spread``: how far a bar goes up and down from every point. ``size``: of the marks.
+    """
 
     name: str
     x: tuple[float, ...]
     y: tuple[float, ...]
     style: int | None = None
+    spread: tuple[float, ...] = ()
+    size: float = 3.6
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y) or not self.x:
             raise ValueError(f"line {self.name!r} needs as many values of x as of y, and one at least.")
+        if self.spread and (len(self.spread) != len(self.y) or min(self.spread) < 0):
+            raise ValueError(f"line {self.name!r} needs a spread of at least 0 for every point, or none.")
+
+    def ends(self) -> tuple[float, ...]:
+        """All that the axis must hold."""
+        if not self.spread:
+            return self.y
+        pairs = list(zip(self.y, self.spread, strict=True))
+        return (*(y - own for y, own in pairs), *(y + own for y, own in pairs))
 
 
 @dataclass(frozen=True)
@@ -73,7 +87,7 @@ class Chart:
 
     def draw(self, box: Box) -> list[str]:
         across = axis_for((x for line in self.lines for x in line.x), self.x_scale, most=6)
-        up = axis_for((y for line in self.lines for y in line.y), self.y_scale, counts=self.counts)
+        up = axis_for((y for line in self.lines for y in line.ends()), self.y_scale, counts=self.counts)
         styles = [k if line.style is None else line.style for k, line in enumerate(self.lines)]
         names = [line.name for line in self.lines]
         shown = len(names) > 1
@@ -91,9 +105,13 @@ class Chart:
                 (area.x + area.width * across.place(x), area.y + area.height * (1 - up.place(y)))
                 for x, y in zip(line.x, line.y, strict=True)
             ]
+            for (x, _), y, own in zip(points, line.y, line.spread or (0.0,) * len(points), strict=True):
+                if own:
+                    low, high = (area.y + area.height * (1 - up.place(end)) for end in (y - own, y + own))
+                    parts.extend(bar(x, low, high, style))
             parts.append(polyline(points, style))
             if marked:
-                parts.extend(mark(x, y, style) for x, y in points)
+                parts.extend(mark(x, y, style, line.size) for x, y in points)
         return parts
 
 
@@ -222,6 +240,13 @@ def polyline(points: Iterable[tuple[float, float]], style: int, width: float = 1
         f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="{width:g}" '
         f'stroke-linejoin="round"{dashed}/>'
     )
+
+
+def bar(x: float, low: float, high: float, style: int) -> list[str]:
+    """A bar with two short ends, in the colour of a style."""
+    colour = COLOURS[style % len(COLOURS)]
+    ends = [segment(x - 3.0, y, x + 3.0, y, colour, 1.2) for y in (low, high)]
+    return [segment(x, low, x, high, colour, 1.2), *ends]
 
 
 def mark(x: float, y: float, style: int, size: float = 3.6) -> str:

@@ -22,6 +22,7 @@ th, td { white-space: nowrap; }
 th.left, td.left { text-align: left; white-space: normal; }
 .holds { color: #00694c; font-weight: 600; white-space: nowrap; }
 .fails { color: #a33c00; font-weight: 700; white-space: nowrap; }
+pre { margin: .75rem 0; font: .85rem/1.35 'DejaVu Sans Mono', Consolas, Menlo, monospace; }
 figure { margin: 1.25rem 0; overflow-x: auto; }
 svg { width: 100%; min-width: 40rem; max-width: 60rem; height: auto; display: block; }
 @media print { main { max-width: none; padding: 0; } figure, tr { break-inside: avoid; }
@@ -56,6 +57,11 @@ def heading(words: str) -> str:
 
 def paragraph(words: str) -> str:
     return f"<p>{escape(words)}</p>"
+
+
+def preformatted(text: str) -> str:
+    """Text whose lines stay as they are."""
+    return f'<div class="wide"><pre>{escape(text)}</pre></div>'
 
 
 def figure(svg: str) -> str:

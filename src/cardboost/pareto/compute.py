@@ -1,0 +1,304 @@
+"""``pareto_front``: all rows first, then the folds, then the proofs.
+
+The models of all rows come first, by local search, so that an interruption finds a model for every size.
+Folds then give the scores, and proofs, size by size, the certificates.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from cardboost.estimators.classifier import CardBoostClassifier
+from cardboost.estimators.regressor import CardBoostRegressor
+from cardboost.estimators.sizes import Allowance, SizedFits, fit_sizes
+from cardboost.estimators.validation import class_codes, real_targets, sample_weights
+from cardboost.outputs import count_rows
+from cardboost.pareto.folds import FoldResult, FoldTask, Scorer, run_elsewhere, splits, take
+from cardboost.pareto.front import ParetoFront, SizePoint
+from cardboost.pareto.stability import TermComparison, feature_frequency, rows_to_look_at
+from cardboost.validation import number, whole
+
+Saying = Callable[..., None]
+
+SIZES = tuple(range(1, 21))
+#: more different whole numbers than this are amounts, not classes
+MOST_CLASSES = 20
+#: when the models of all rows, and when the folds, are to be done: shares of the time
+_ALL_ROWS, _FOLDS = 0.3, 0.75
+
+
+def pareto_front(
+    X: Any,
+    y: Any,
+    *,
+    sizes: Sequence[int] | None = None,
+    cv: Any = 5,
+    scoring: Any = "neg_log_loss",
+    estimator: Any = None,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    time_limit: float | None = None,
+    verbose: int = 0,
+) -> ParetoFront:
+    """Cross-validated score against number of terms, with a fitted and certified model for every size.
+
+    In every fold columns are generated once, and every size is chosen among them by local search that starts
+    from the sizes beside it. The model of a size is fitted to all rows; its certificate says how much better
+    any other model of this size could be on them.
+
+    Parameters
+    ----------
+    X, y : table and target, as the estimator takes them.
+    sizes : ascending whole numbers, default 1 to 20
+        Terms at most; for more than two classes, per class.
+    cv : int, splitter or list of splits, default 5
+        An int: so many folds, shuffled by ``random_state``, that have every class in its proportion.
+    scoring : str or callable, default "neg_log_loss"
+        Any scorer of scikit-learn by its name, or a callable (estimator, X, y); higher is better. For a
+        number the default is "neg_mean_squared_error".
+    estimator : CardBoostClassifier or CardBoostRegressor
+        Its settings are kept but for ``max_terms``. The default follows from the target: text, truth values
+        and at most 20 different whole numbers are classes.
+    sample_weight : one number per row; scores are weighted too.
+    n_jobs : int or None
+        Folds at the same time, through joblib. None: one, unless joblib is told otherwise; each then uses
+        the threads that the estimator may use. Results do not depend on it.
+    random_state : decides which rows are in which fold.
+    time_limit : float or None
+        Seconds for all. Searches and proofs end early, and folds that are not done are left out, but for one.
+    verbose : 0, or 1 to print a line for every step.
+
+    Returns
+    -------
+    ParetoFront
+        ``print(front)``, ``front.table()``, ``front.plot()``, ``front.pick("1se")``, ``front.save(path)``.
+
+    Ctrl-C keeps what is done as soon as one fold is: the front that is returned has ``status`` "interrupted".
+    A second Ctrl-C ends it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from cardboost import pareto_front
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> front = pareto_front(X, y, sizes=[2, 4], cv=2, random_state=0)
+    >>> model = front.pick(max_terms=4)
+    >>> model.ensemble_.n_terms
+    4
+    """
+
+    def say(stage: str, model: Any = None) -> None:
+        if verbose:
+            detail = (
+                "" if model is None else f", {model.max_terms} terms, {100 * least_guarantee(model):.1f} %"
+            )
+            print(f"[cardboost] {time.perf_counter() - started:7.2f} s  {stage}{detail}", flush=True)
+
+    started = time.perf_counter()
+    limit = math.inf if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
+    work = FrontWork.make(X, y, sizes, cv, scoring, estimator, sample_weight, n_jobs, random_state)
+    return work.run(Allowance(started, limit), say)
+
+
+@dataclass(frozen=True, eq=False)
+class FrontWork:
+    """What was asked for, checked."""
+
+    X: Any
+    y: NDArray[Any]
+    weight: Any
+    sizes: tuple[int, ...]
+    estimator: Any
+    scorer: Scorer
+    folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+    n_jobs: int
+
+    @classmethod
+    def make(
+        cls, X: Any, y: Any, sizes: Any, cv: Any, scoring: Any, estimator: Any, sample_weight: Any,
+        n_jobs: Any, random_state: Any,
+    ) -> FrontWork:  # fmt: skip
+        from joblib import effective_n_jobs
+
+        if n_jobs is not None:
+            n_jobs = whole("n_jobs", n_jobs, -(2**31))
+            if n_jobs == 0:
+                raise ValueError("n_jobs must be a whole number other than 0, or None; got 0.")
+        known = SIZES if sizes is None else check_sizes(sizes)
+        if not hasattr(X, "shape") and not hasattr(X, "__len__"):
+            raise TypeError(f"X must be a table (an array or a frame); got {type(X).__name__}.")
+        rows = count_rows(X)
+        model = default_estimator(y) if estimator is None else check_estimator(estimator)
+        classifier = is_classifier(model)
+        if classifier:
+            classes, codes = class_codes(y, rows)
+            target: NDArray[Any] = classes[codes]
+        else:
+            target = real_targets(y, rows)
+        weight = sample_weights(sample_weight, rows)
+        scorer = Scorer.make(scoring, classifier, weight is not None)
+        folds = splits(cv, target, weight, classifier, random_state)
+        return cls(X, target, weight, known, model, scorer, folds, effective_n_jobs(n_jobs))
+
+    def run(self, time_for_all: Allowance, say: Saying) -> ParetoFront:
+        """All rows, folds, proofs. ``stopped`` of the time is a wish to finish early.
+
+        ``say`` is told of every stage, in a few words and with the model that was proved.
+        """
+        stopped, status = time_for_all.stopped, "complete"
+
+        def until(share: float) -> Allowance:
+            end = time_for_all.started + share * time_for_all.seconds
+            now = time.perf_counter()
+            return Allowance(now, max(1e-3, end - now), stopped)
+
+        say("all rows")
+        fits = fit_sizes(self.estimator, self.X, self.y, self.weight, self.sizes, until(_ALL_ROWS))
+        done: list[FoldResult] = []
+        asked = False  # to come to an end
+        try:
+            with contextlib.closing(self._folds(until(_FOLDS), done)) as results:
+                for result in results:
+                    done.append(result)
+                    say(f"folds: {len(done)} of {len(self.folds)} done")
+        except KeyboardInterrupt:
+            if not done:
+                raise
+            asked = True
+        late = fits.cut_short or len(done) < len(self.folds) or any(result.late for result in done)
+        models = []
+        try:
+            for model in self._proofs(fits, until(0.95), lambda: asked or stopped(), say):
+                models.append(model)
+        except KeyboardInterrupt:
+            asked = True
+            models = [*models, *self._proofs(fits, until(0.95), lambda: True, say, len(models))]
+        late = late or time.perf_counter() > time_for_all.started + 0.9 * time_for_all.seconds
+        if asked or stopped():
+            status = "interrupted"
+        elif late:
+            status = "time limit"
+        done.sort(key=lambda own: own.number)
+        return ParetoFront(self._points(models, done), self.scorer.name, len(self.folds), status)
+
+    def _folds(self, allowance: Allowance, done: list[FoldResult]) -> Generator[FoldResult]:
+        """The folds as they become ready; one at least.
+
+        A fold whose searches were ended early would say less of a size than none: it is left out, except
+        where there is no other.
+        """
+        deadline = math.inf
+        if math.isfinite(allowance.seconds):
+            deadline = time.time() + allowance.seconds
+        tasks = [
+            FoldTask(
+                k, self.estimator, self.X, self.y, self.weight, kept, held, self.sizes, self.scorer,
+                deadline, k == 0,
+            )
+            for k, (kept, held) in enumerate(self.folds)
+        ]  # fmt: skip
+        if self.n_jobs == 1:
+            for task in tasks:
+                if allowance.stopped() and done:
+                    return
+                result = task.run(allowance.stopped)
+                if result is not None and not (done and result.late):
+                    yield result
+            return
+        from joblib import Parallel, delayed
+
+        parallel = Parallel(n_jobs=self.n_jobs, return_as="generator_unordered")
+        with contextlib.closing(parallel(delayed(run_elsewhere)(task) for task in tasks)) as results:
+            for result in results:
+                if result is not None and not (done and result.late):
+                    yield result
+                if allowance.stopped() and done:
+                    return
+
+    def _proofs(
+        self,
+        fits: SizedFits,
+        allowance: Allowance,
+        stopped: Callable[[], bool],
+        say: Saying,
+        first: int = 0,
+    ) -> Iterator[Any]:
+        """The model of every size with its certificate, from the ``first`` size on."""
+        before: Any = ()
+        for k in range(first, len(self.sizes)):
+            share = Allowance(allowance.started, allowance.seconds, stopped).part(len(self.sizes) - k)
+            model, before = fits.prove(k, share, before)
+            say(f"proofs: {k + 1} of {len(self.sizes)}", model)
+            yield model
+
+    def _points(self, models: list[Any], done: list[FoldResult]) -> tuple[SizePoint, ...]:
+        look = rows_to_look_at(len(self.y))
+        compare = TermComparison(self.X if len(look) == len(self.y) else take(self.X, look))
+        points = []
+        for k, (size, model) in enumerate(zip(self.sizes, models, strict=True)):
+            curves = tuple(fold.recalls[k] for fold in done)
+            others = [fold.ensembles[k] for fold in done]
+            points.append(
+                SizePoint(
+                    size,
+                    tuple(fold.scores[k] for fold in done),
+                    None if None in curves else tuple(own for own in curves if own is not None),
+                    model,
+                    compare.frequency(model.ensemble_, others),
+                    feature_frequency(model.ensemble_, others),
+                )
+            )
+        return tuple(points)
+
+
+def least_guarantee(model: Any) -> float:
+    own = model.certificate_
+    return min(one.guarantee for one in (own if isinstance(own, list) else [own]))
+
+
+def check_sizes(sizes: Any) -> tuple[int, ...]:
+    """Whole numbers of at least 1, each above the one before."""
+    try:
+        given = list(sizes)
+    except TypeError:
+        raise TypeError(f"sizes must be ascending whole numbers of at least 1; got {sizes!r}.") from None
+    if isinstance(sizes, str) or not given:
+        raise ValueError(f"sizes must be ascending whole numbers of at least 1; got {sizes!r}.")
+    found = [whole("sizes", own, 1) for own in given]
+    for before, own in pairwise(found):
+        if own <= before:
+            raise ValueError(f"sizes must ascend; got {own} after {before}.")
+    return tuple(found)
+
+
+def check_estimator(estimator: Any) -> Any:
+    if not isinstance(estimator, CardBoostClassifier | CardBoostRegressor):
+        what = estimator.__name__ if isinstance(estimator, type) else type(estimator).__name__
+        raise TypeError(
+            "estimator must be a CardBoostClassifier(...) or a CardBoostRegressor(...); "
+            f"got {'the class ' if isinstance(estimator, type) else ''}{what}."
+        )
+    return estimator
+
+
+def default_estimator(y: Any) -> Any:
+    """A classifier for text, truth values and few whole numbers; a regressor for other numbers."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None.")
+    target = np.asarray(y)
+    if target.dtype.kind not in "iuf" or target.ndim != 1:
+        return CardBoostClassifier()
+    known = np.unique(target[np.isfinite(target)] if target.dtype.kind == "f" else target)
+    classes = len(known) <= MOST_CLASSES and bool((known == np.rint(known)).all())
+    return CardBoostClassifier() if classes else CardBoostRegressor()

@@ -1,0 +1,208 @@
+"""One fold: columns generated on its training rows, a model for every size, scores on its held-out rows."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import multiprocessing
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.utils import _safe_indexing
+
+from cardboost.estimators.sizes import Allowance, fit_sizes
+from cardboost.estimators.validation import search_seed
+from cardboost.pareto.picking import RATES
+from cardboost.validation import whole
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class FoldResult:
+    """For every size a score, recalls at ``RATES`` (None unless there are two classes) and the model."""
+
+    number: int
+    scores: tuple[float, ...]
+    recalls: tuple[tuple[float, ...] | None, ...]
+    ensembles: tuple[Any, ...]
+    late: bool  # whether time was up before all was done
+
+
+def take(X: Any, rows: Rows) -> Any:
+    """Some rows of a table of any kind."""
+    own = getattr(X, "take_rows", None)
+    return own(rows) if callable(own) else _safe_indexing(X, rows)
+
+
+# ------------------------------------------------------------------------------------------------ splits
+
+
+def splits(
+    cv: Any, y: NDArray[Any], weight: Any, classifier: bool, random_state: Any
+) -> list[tuple[Rows, Rows]]:
+    """Training and held-out rows of every fold, those without weight left out."""
+    from sklearn.model_selection import KFold, StratifiedKFold, check_cv  # many modules
+
+    present = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
+    y = y[present]
+    if isinstance(cv, str) or not (hasattr(cv, "split") or hasattr(cv, "__iter__")):
+        folds = whole("cv", cv, 2)
+        seed = search_seed(random_state)
+        if classifier:
+            classes, counts = np.unique(y, return_counts=True)
+            if counts.min() < folds:
+                least = classes[int(np.argmin(counts))]
+                raise ValueError(
+                    f"cv={folds}: class {least!r} has {counts.min()} row(s) of positive weight; every class "
+                    "needs one for every fold."
+                )
+            cv = StratifiedKFold(folds, shuffle=True, random_state=seed)
+        else:
+            if len(y) < folds:
+                raise ValueError(f"cv={folds}: there are only {len(y)} rows of positive weight.")
+            cv = KFold(folds, shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+        found = list(check_cv(cv, y, classifier=classifier).split(np.zeros(len(y)), y))
+    if not found:
+        raise ValueError("cv gives no folds; at least one is needed.")
+    for k, (kept, held) in enumerate(found):
+        if len(kept) == 0 or len(held) == 0:
+            raise ValueError(f"cv: fold {k + 1} has no rows to train on, or none that are held out.")
+        if classifier and len(np.unique(y[kept])) < len(np.unique(y)):
+            raise ValueError(f"cv: the training rows of fold {k + 1} do not have every class.")
+    return [(present[kept], present[held]) for kept, held in found]
+
+
+# ------------------------------------------------------------------------------------------------ scoring
+
+
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """What the user means by ``scoring``, with its name for messages and tables."""
+
+    name: str
+    score: Callable[..., Any]
+    takes_weight: bool
+
+    @classmethod
+    def make(cls, scoring: Any, classifier: bool, weighted: bool) -> Scorer:
+        from sklearn.metrics import get_scorer, get_scorer_names  # many modules
+
+        if isinstance(scoring, str):
+            if scoring == "neg_log_loss" and not classifier:
+                scoring = "neg_mean_squared_error"  # the default, for a number
+            if scoring not in get_scorer_names():
+                import difflib
+
+                near = difflib.get_close_matches(scoring, get_scorer_names(), n=1, cutoff=0.5)
+                hint = f" (did you mean {near[0]!r}?)" if near else ""
+                raise ValueError(
+                    f"scoring must be a name of sklearn.metrics.get_scorer_names() or a callable "
+                    f"(estimator, X, y); got {scoring!r}{hint}."
+                )
+            return cls(scoring, get_scorer(scoring), True)
+        if not callable(scoring):
+            raise TypeError(
+                "scoring must be a name of sklearn.metrics.get_scorer_names() or a callable (estimator, X, "
+                f"y); got {scoring!r}."
+            )
+        name = getattr(scoring, "__name__", None) or str(scoring)
+        takes = hasattr(scoring, "_sign") or "sample_weight" in _parameters(scoring)
+        if weighted and not takes:
+            raise ValueError(
+                f"scoring: {name} must take sample_weight=... where the rows have weights; it does not."
+            )
+        return cls(name, scoring, takes)
+
+    def __call__(self, model: Any, X: Any, y: Any, weight: Any, fold: int) -> float:
+        more = {} if weight is None else {"sample_weight": weight}
+        try:
+            value = self.score(model, X, y, **more)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"scoring={self.name!r} failed on the held-out rows of fold {fold + 1}: {error}"
+            ) from error
+        number = isinstance(value, float | int | np.floating | np.integer) and not isinstance(value, bool)
+        if not number or not math.isfinite(value):
+            raise ValueError(
+                f"scoring={self.name!r} must give a finite number; it gave {value!r} on the held-out rows of "
+                f"fold {fold + 1}."
+            )
+        return float(value)
+
+
+def _parameters(function: Any) -> Sequence[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def recalls(model: Any, X: Any, y: Any, weight: Any) -> tuple[float, ...] | None:
+    """At each of the ``RATES`` the largest share of the positive rows that a threshold finds without more
+    false alarms; None where there are no such rows, or no others."""
+    from sklearn.metrics import roc_curve
+
+    positive = np.asarray(y == model.classes_[1])
+    if positive.all() or not positive.any():
+        return None
+    fpr, tpr, _ = roc_curve(positive, model.decision_function(X), sample_weight=weight)
+    at = np.searchsorted(fpr, np.array(RATES) + 1e-12, side="right") - 1
+    return tuple(float(share) for share in np.clip(tpr[at], 0.0, 1.0))
+
+
+# ------------------------------------------------------------------------------------------------ a fold
+
+
+@dataclass(frozen=True, eq=False)
+class FoldTask:
+    """All that a fold needs, in this process or in another. ``deadline``: on time.time()."""
+
+    number: int
+    estimator: Any
+    X: Any
+    y: NDArray[Any]
+    weight: Any
+    kept: Rows
+    held: Rows
+    sizes: tuple[int, ...]
+    scorer: Scorer
+    deadline: float = math.inf
+    must: bool = True  # also when there is no time left
+
+    def run(self, stopped: Callable[[], bool] = lambda: False) -> FoldResult | None:
+        """None where it was too late to begin."""
+        left = self.deadline - time.time()
+        if left <= 0 and not self.must:
+            return None
+        allowance = Allowance(time.perf_counter(), max(1e-3, left), stopped)
+        weight = None if self.weight is None else self.weight[self.kept]
+        fits = fit_sizes(
+            self.estimator, take(self.X, self.kept), self.y[self.kept], weight, self.sizes, allowance
+        )
+        late = stopped() or fits.cut_short
+        late = late or (math.isfinite(left) and allowance.left < 0.1 * allowance.seconds)
+        models = fits.models()
+        X, y = take(self.X, self.held), self.y[self.held]
+        weight = None if self.weight is None else self.weight[self.held]
+        scores = tuple(self.scorer(model, X, y, weight, self.number) for model in models)
+        binary = is_classifier(models[0]) and len(models[0].classes_) == 2
+        curves = tuple(recalls(model, X, y, weight) if binary else None for model in models)
+        return FoldResult(self.number, scores, curves, tuple(model.ensemble_ for model in models), late)
+
+
+def run_elsewhere(task: FoldTask) -> FoldResult | None:
+    """In a worker: Ctrl-C is for the process that waits for it."""
+    if multiprocessing.parent_process() is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return task.run()

@@ -1,0 +1,127 @@
+"""How stable the terms of a model are: the share of the folds whose model of the same size has them too.
+
+Cuts move a little from fold to fold, and sets of labels change by a rare one. Two terms count as the same if
+they ask about the same feature and what they say of the rows is correlated by ``SAME`` or more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.data.categories import Other
+from cardboost.model.card_text import category_names, number
+from cardboost.model.ensemble import Ensemble
+from cardboost.model.learners import LearnerEnsemble
+from cardboost.model.multiclass import MulticlassEnsemble
+from cardboost.model.terms import Term
+
+if TYPE_CHECKING:
+    from cardboost.pareto.front import SizePoint
+
+SAME = 0.9
+ROWS = 20_000  # looked at, evenly spaced, of a larger table
+
+
+def rows_to_look_at(n_rows: int) -> NDArray[np.intp]:
+    """All rows, or ``ROWS`` of them."""
+    if n_rows <= ROWS:
+        return np.arange(n_rows)
+    return (np.arange(ROWS) * n_rows) // ROWS
+
+
+def parts_of(ensemble: Any) -> tuple[Ensemble, ...]:
+    """One ensemble, or one per class; none for learners, whose terms cannot be compared."""
+    if isinstance(ensemble, MulticlassEnsemble):
+        return ensemble.ensembles
+    return () if isinstance(ensemble, LearnerEnsemble) else (ensemble,)
+
+
+class TermComparison:
+    """Says whether terms are the same, on some rows. Every term is evaluated once."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        self._signs: dict[tuple[Term, Any], NDArray[np.int8]] = {}
+        self._same: dict[tuple[Term, Any, Term, Any], bool] = {}
+
+    def frequency(self, model: Any, folds: Sequence[Any]) -> tuple[float, ...]:
+        """For every term of a model the share of the folds' models that have it."""
+        shares = []
+        for c, own in enumerate(parts_of(model)):
+            others = [parts_of(fold)[c] for fold in folds]
+            shares += [
+                sum(any(self._are_same(own, term, other, one) for one in other.terms) for other in others)
+                / len(folds)
+                for term in own.terms
+            ]
+        return tuple(shares)
+
+    def _are_same(self, model: Ensemble, term: Term, other: Ensemble, one: Term) -> bool:
+        if term.feature != one.feature:
+            return False
+        term, one = replace(term, weight=1.0), replace(one, weight=1.0)
+        kinds = model.categories.get(term.feature), other.categories.get(one.feature)
+        key = (term, kinds[0], one, kinds[1])
+        if key not in self._same:
+            a, b = self._sign(model, term), self._sign(other, one)
+            self._same[key] = term == one or correlation(a, b) >= SAME
+        return self._same[key]
+
+    def _sign(self, model: Ensemble, term: Term) -> NDArray[np.int8]:
+        """+1 or -1 for every row."""
+        key = (term, model.categories.get(term.feature))
+        if key not in self._signs:
+            alone = replace(model, intercept=0.0, terms=(term,), unit=None)
+            self._signs[key] = np.sign(alone.decision_function(self.X)).astype(np.int8)
+        return self._signs[key]
+
+
+def correlation(a: NDArray[np.int8], b: NDArray[np.int8]) -> float:
+    """Of two columns of signs; 0 where one of them is constant. Sums are whole numbers."""
+    n = len(a)
+    sum_a, sum_b = int(a.sum(dtype=np.int64)), int(b.sum(dtype=np.int64))
+    both = int((a.astype(np.int16) * b).sum(dtype=np.int64))
+    spread = (n * n - sum_a * sum_a) * (n * n - sum_b * sum_b)
+    return (n * both - sum_a * sum_b) / math.sqrt(spread) if spread > 0 else 0.0
+
+
+def feature_frequency(model: Any, folds: Sequence[Any]) -> tuple[tuple[int, float], ...]:
+    """For every feature of a model the share of the folds' models that use it."""
+    if not parts_of(model):
+        return ()
+    used = [set(fold.features_used) for fold in folds]
+    return tuple((j, sum(j in own for own in used) / len(folds)) for j in model.features_used)
+
+
+def term_rows(point: SizePoint) -> list[dict[str, Any]]:
+    """The terms of a model with their frequencies, most frequent first; of equals the heaviest."""
+    ensemble, rows = point.model.ensemble_, []
+    several = isinstance(ensemble, MulticlassEnsemble)
+    at = 0
+    for c, own in enumerate(parts_of(ensemble)):
+        for term in own.terms:
+            row: dict[str, Any] = {"class": ensemble.classes[c]} if several else {}
+            row |= {
+                "term": term_text(own, term),
+                "feature": own.feature_name(term.feature),
+                "weight": term.polarity * term.weight,
+                "frequency": point.term_frequency[at],
+            }
+            rows.append(row)
+            at += 1
+    return sorted(rows, key=lambda row: (-row["frequency"], -abs(row["weight"])))
+
+
+def term_text(ensemble: Ensemble, term: Term) -> str:
+    """What a term asks: "age <= 37", "town is Bergen", "town is one of Bergen, Oslo"."""
+    name = ensemble.feature_name(term.feature)
+    if term.cut is not None:
+        return f"{name} is not missing" if math.isinf(term.cut) else f"{name} <= {number(term.cut)}"
+    names = ["other" if isinstance(own, Other) else category_names([own])[0] for own in term.labels]
+    return f"{name} is {'one of ' if term.one_of is not None else ''}{', '.join(names)}"
