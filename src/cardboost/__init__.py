@@ -23,7 +23,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     from cardboost.estimators.classifier import CardBoostClassifier
-    from cardboost.estimators.neural import NeuralBoostClassifier, NeuralBoostRegressor
+    from cardboost.estimators.neural_classifier import NeuralBoostClassifier
+    from cardboost.estimators.neural_regressor import NeuralBoostRegressor
     from cardboost.estimators.regressor import CardBoostRegressor
     from cardboost.estimators.soft_margin import SoftMarginClassifier
     from cardboost.estimators.stagewise import StagewiseClassifier
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 _HOME = {
     "CardBoostClassifier": "cardboost.estimators.classifier",
     "CardBoostRegressor": "cardboost.estimators.regressor",
-    "NeuralBoostClassifier": "cardboost.estimators.neural",
-    "NeuralBoostRegressor": "cardboost.estimators.neural",
+    "NeuralBoostClassifier": "cardboost.estimators.neural_classifier",
+    "NeuralBoostRegressor": "cardboost.estimators.neural_regressor",
     "SoftMarginClassifier": "cardboost.estimators.soft_margin",
     "StagewiseClassifier": "cardboost.estimators.stagewise",
     "StagewiseRegressor": "cardboost.estimators.stagewise_regressor",

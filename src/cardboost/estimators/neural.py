@@ -1,4 +1,4 @@
-"""Boosted networks: ``NeuralBoostClassifier`` and ``NeuralBoostRegressor``."""
+"""What the estimators of boosted networks share: arguments, fits, the choice of how much to fit, files."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -26,18 +26,12 @@ from cardboost.boosting.neural_choice import Choice, choose_by_folds, choose_by_
 from cardboost.boosting.neural_learners import NetLearner, RegressorLearner, regressor_outputs
 from cardboost.boosting.neural_pruning import prune_networks
 from cardboost.dictionary.nets import NetInputs, NetSettings
-from cardboost.estimators.classes import plain, present
-from cardboost.estimators.validation import class_codes, class_factors, sample_weights, split_rows
+from cardboost.estimators.validation import split_rows
 from cardboost.losses.vector import (
-    AbsoluteOutputs,
-    CrossEntropy,
-    HuberOutputs,
-    LogisticOutputs,
-    SquaredOutputs,
     VectorLoss,
 )
 from cardboost.model.io import save
-from cardboost.model.nets import LearnerSum, Net, NetEnsemble, as_decision, probabilities
+from cardboost.model.nets import LearnerSum, Net, NetEnsemble
 from cardboost.outputs import ACTIVATIONS
 from cardboost.threads import blas_threads, usable_threads
 from cardboost.validation import number, whole
@@ -47,11 +41,10 @@ Array = NDArray[np.float64]
 REFITS = ("all", "last")
 STOPPING = ("auto", "cv", True, False)
 FEW_ROWS = 5000  # below which "auto" is "cv"
-_HUBER = 1.345 * 1.4826  # times the median deviation: 95 % efficient where errors are normal
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
+class NeuralTask:
     """What a fit works on: rows as they were given and standardised, outputs wanted, weights, loss."""
 
     X: Array
@@ -144,7 +137,7 @@ class NeuralBoost(BaseEstimator):
             raise ValueError(f"X must have at least two rows; found n_samples={len(read)}.")
         return np.asarray(read)
 
-    def _train(self, task: _Task) -> None:
+    def _train(self, task: NeuralTask) -> None:
         """Fit, choose how much to fit where that is wanted, and keep what was found."""
         threads = usable_threads(self.n_jobs)
         self._mean, self._scale = _standard(task.X, task.s)
@@ -179,7 +172,7 @@ class NeuralBoost(BaseEstimator):
         other = None if held is None else (held - self._mean) / self._scale
         return NetLearner(NetInputs.of((X - self._mean) / self._scale), settings, other)
 
-    def _choose(self, task: _Task, seed: int, threads: int) -> Choice:
+    def _choose(self, task: NeuralTask, seed: int, threads: int) -> Choice:
         """How many rounds and how much decay: as given, or by rows that are held out."""
         wanted = self.early_stopping
         if wanted is False:
@@ -202,7 +195,7 @@ class NeuralBoost(BaseEstimator):
             print(f"[cardboost] {found.rounds} nets, l2 = {found.l2:g} by held-out rows")
         return found
 
-    def _keep(self, task: _Task, path: NeuralPath, choice: Choice, seed: int, threads: int) -> None:
+    def _keep(self, task: NeuralTask, path: NeuralPath, choice: Choice, seed: int, threads: int) -> None:
         constant, gammas = path.weights(path.best_round)
         learners = path.learners
         self.trace_ = path.trace
@@ -309,251 +302,6 @@ class NeuralBoost(BaseEstimator):
         return "own" if isinstance(self.loss, VectorLoss) else self._fitted_loss.name
 
 
-class NeuralBoostClassifier(ClassifierMixin, NeuralBoost):
-    """Boosted networks with one hidden layer, for two classes or more.
-
-    Every round fits a net to the Newton steps of the rows and finds its weight; by default all weights
-    are then solved for together (docs/neural.md).
-
-    Parameters
-    ----------
-    n_estimators : int
-        Rounds, at most.
-    hidden : int
-        Units of every net.
-    activation : {"tanh", "relu", "logistic"}
-    loss : {"auto", "logistic", "cross_entropy", "squared"} or a VectorLoss of your own
-        "auto" is "logistic" for two classes and "cross_entropy" for more. "squared" is least
-        squares on columns of 0 and 1, one per class.
-    learning_rate : float
-        By which the weight of a new net, or the change of all weights, is multiplied.
-    refit : {"all", "last"}
-        Solve for all weights after every round, or for that of the new net only.
-    l2 : float
-        Decay of the weights inside a net; with early stopping the least of those that are tried.
-    net_iter : int
-        Steps for a net, at most.
-    max_terms : int or None
-        Keep at most so many nets, chosen by the selector; ``certificate_`` says how good the choice is.
-    early_stopping : {"auto", "cv", True, False}
-        How many rounds and how much decay: by five folds ("cv"), by a share of the rows that is held out
-        (True), or as given (False). "auto" is "cv" below 5,000 rows, else True.
-    validation_fraction : float
-        The share that is held out.
-    n_iter_no_change : int
-        Rounds without a lower held-out loss after which to stop.
-    estimator : regressor or None
-        A scikit-learn regressor in place of the net, or a net of torch as an estimator of skorch.
-    class_weight : dict, "balanced" or None
-    random_state, n_jobs, verbose
-        Seed; threads (None: all cores; they change no result); 1 to print every round.
-
-    Attributes
-    ----------
-    ensemble_ : the fitted sum; NetEnsemble for built-in nets.
-    classes_, n_features_in_, feature_names_in_ : as in scikit-learn.
-    n_iter_ : rounds of the model. l2_ : the decay.
-    trace_, loss_curve_, validation_curve_ : round by round.
-    certificate_ : that of the choice of nets with ``max_terms``, else None.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from cardboost import NeuralBoostClassifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = NeuralBoostClassifier(n_estimators=5, early_stopping=False, l2=0.01, random_state=0).fit(X, y)
-    >>> bool(model.score(X, y) > 0.95)
-    True
-    """
-
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 50,
-        hidden: int = 8,
-        activation: str = "tanh",
-        loss: str | VectorLoss = "auto",
-        learning_rate: float = 1.0,
-        refit: str = "all",
-        l2: float = 1e-4,
-        net_iter: int = 200,
-        max_terms: int | None = None,
-        early_stopping: str | bool = "auto",
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        estimator: Any = None,
-        class_weight: Any = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            n_estimators=n_estimators, hidden=hidden, activation=activation, loss=loss,
-            learning_rate=learning_rate, refit=refit, l2=l2, net_iter=net_iter, max_terms=max_terms,
-            early_stopping=early_stopping, validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change, estimator=estimator, random_state=random_state,
-            n_jobs=n_jobs, verbose=verbose,
-        )  # fmt: skip
-        self.class_weight = class_weight
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on a table of finite numbers and a label per row."""
-        self._check_arguments()
-        table = self._read(X, reset=True)
-        classes, codes = class_codes(y, len(table))
-        raw = sample_weights(sample_weight, len(table))
-        keep = np.arange(len(table)) if raw is None else np.flatnonzero(raw > 0)
-        classes, codes = present(classes, codes[keep])
-        raw = None if raw is None else raw[keep]
-        factors = class_factors(self.class_weight, classes, codes, raw)
-        s = factors[codes] * (1.0 if raw is None else raw / raw.max())
-        self.classes_ = classes
-        self._factors = factors
-        several = "cross_entropy" if len(classes) > 2 else "logistic"
-        named: dict[str, VectorLoss] = {
-            "logistic": LogisticOutputs(), "cross_entropy": CrossEntropy(), "squared": SquaredOutputs(),
-        }  # fmt: skip
-        self._fitted_loss = self._vector_loss({"auto": named[several], **named})
-        wanted = self._columns(codes)
-        self._units = np.ones(wanted.shape[1]), np.zeros(wanted.shape[1])
-        self._train(_Task(table[keep], wanted, s / s.sum(), self._fitted_loss, codes))
-        return self
-
-    def _columns(self, codes: NDArray[np.intp]) -> Array:
-        """What the outputs are compared with: one column per class, or one of -1 and 1."""
-        if isinstance(self._fitted_loss, LogisticOutputs):
-            if len(self.classes_) == 2:
-                return np.where(codes == 1, 1.0, -1.0)[:, None]
-            return np.where(codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
-        return (codes[:, None] == np.arange(len(self.classes_))).astype(np.float64)
-
-    def _targets_to_check(
-        self, X: Array, y: Any, sample_weight: Any
-    ) -> tuple[Array, Array, NDArray[np.intp]]:
-        known = {label: k for k, label in enumerate(self._labels() or ())}
-        codes = np.array([known.get(plain(own), -1) for own in np.asarray(y)])
-        raw = sample_weights(sample_weight, len(X))
-        keep = np.flatnonzero((codes >= 0) & (True if raw is None else raw > 0))
-        s = self._factors[codes[keep]] * (1.0 if raw is None else raw[keep] / raw.max())
-        return self._columns(codes[keep]), s / s.sum(), keep
-
-    def _labels(self) -> tuple[Any, ...] | None:
-        return tuple(plain(label) for label in self.classes_)
-
-    def decision_function(self, X: Any) -> Array:
-        """One score per row for two classes, positive for ``classes_[1]``; else one column per class."""
-        return as_decision(self._scores(X), self._labels())
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The likelier class; a score of exactly 0 is ``classes_[0]``."""
-        return self._label(self.decision_function(X))
-
-    def _label(self, score: Array) -> NDArray[Any]:
-        at = (score > 0).astype(np.intp) if score.ndim == 1 else np.argmax(score, axis=1)
-        return self.classes_[at]
-
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes. Those of the squared loss are scores cut at 0 and 1 and
-        divided by their sum."""
-        return probabilities(self._scores(X), self._loss_name)
-
-    def predict_log_proba(self, X: Any) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def staged_decision_function(self, X: Any) -> Iterator[Array]:
-        """The scores after every round, and last those of the pruned model if there is one."""
-        for scores in self._staged_scores(X):
-            yield as_decision(scores, self._labels())
-
-    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
-        for score in self.staged_decision_function(X):
-            yield self._label(score)
-
-    def staged_predict_proba(self, X: Any) -> Iterator[Array]:
-        for scores in self._staged_scores(X):
-            yield probabilities(scores, self._loss_name)
-
-
-class NeuralBoostRegressor(RegressorMixin, NeuralBoost):
-    """Boosted networks with one hidden layer, for one number per row or several.
-
-    Parameters are those of :class:`NeuralBoostClassifier`, except for
-
-    loss : {"auto", "squared", "absolute", "huber"} or a VectorLoss of your own
-        "auto" is "squared". Named losses are of targets divided by their deviation, output by
-        output; one's own is in the units of the target.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from cardboost import NeuralBoostRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = NeuralBoostRegressor(n_estimators=3, early_stopping=False, l2=0.03, random_state=0).fit(X, y)
-    >>> bool(model.score(X, y) > 0.5)
-    True
-    """
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = True
-        return tags
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on a table of finite numbers and one number or several per row."""
-        self._check_arguments()
-        table = self._read(X, reset=True)
-        target = _targets(y, len(table))
-        raw = sample_weights(sample_weight, len(table))
-        keep = np.arange(len(table)) if raw is None else np.flatnonzero(raw > 0)
-        s = np.ones(len(keep)) if raw is None else raw[keep] / raw.max()
-        s = s / s.sum()
-        self._flat = target.ndim == 1
-        target = np.atleast_2d(target.T).T[keep]
-        own = isinstance(self.loss, VectorLoss)
-        middle = np.zeros(target.shape[1]) if own else s @ target
-        unit = np.ones(target.shape[1])
-        if not own:
-            unit = np.sqrt(s @ (target - middle) ** 2)
-            flat = (target == target[0]).all(axis=0) | (unit <= 1e-12 * np.abs(middle))
-            unit[flat], middle[flat] = 1.0, target[0, flat]
-        self._units = unit, middle
-        wanted = (target - middle) / unit
-        if not own:
-            wanted[:, flat] = 0.0
-        if not np.isfinite(wanted).all():
-            raise ValueError("y holds numbers that are too large: divide them by some power of ten.")
-        squared = SquaredOutputs()
-        self._fitted_loss = self._vector_loss(
-            {"auto": squared, "squared": squared, "absolute": AbsoluteOutputs(), "huber": _huber(wanted)}
-        )
-        self._train(_Task(table[keep], wanted, s, self._fitted_loss, None))
-        return self
-
-    def _targets_to_check(
-        self, X: Array, y: Any, sample_weight: Any
-    ) -> tuple[Array, Array, NDArray[np.intp]]:
-        raw = sample_weights(sample_weight, len(X))
-        keep = np.arange(len(X)) if raw is None else np.flatnonzero(raw > 0)
-        s = np.ones(len(keep)) if raw is None else raw[keep] / raw.max()
-        unit, middle = self._units
-        return (np.atleast_2d(_targets(y, len(X)).T).T[keep] - middle) / unit, s / s.sum(), keep
-
-    def _labels(self) -> tuple[Any, ...] | None:
-        return None
-
-    def predict(self, X: Any) -> Array:
-        """The number that the model expects for every row, or (rows, outputs)."""
-        scores = self._scores(X)
-        return scores[:, 0] if self._flat else scores
-
-    def staged_predict(self, X: Any) -> Iterator[Array]:
-        """Predictions after every round, and last those of the pruned model if there is one."""
-        for scores in self._staged_scores(X):
-            yield scores[:, 0] if self._flat else scores
-
-
 def _scaled_outputs(unit: Array, learner: Any, X: Any, outputs: int) -> Array:
     return regressor_outputs(learner, X, outputs) * unit
 
@@ -567,32 +315,6 @@ def _standard(X: Array, s: Array) -> tuple[Array, Array]:
         raise ValueError("X holds numbers that are too large: divide them by some power of ten.")
     scale[scale <= 1e-12 * np.maximum(np.abs(mean), 1e-300)] = 1.0
     return mean, scale
-
-
-def _targets(y: Any, n_rows: int) -> Array:
-    """Finite numbers, (rows,) or (rows, outputs)."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None.")
-    try:
-        target = np.asarray(y)
-        if target.dtype.kind == "c":
-            raise ValueError("Complex data not supported.")
-        target = target.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"y must hold numbers: {error}") from error
-    if target.ndim not in (1, 2) or target.size == 0:
-        raise ValueError(f"y must have shape (rows,) or (rows, outputs); found {target.shape}.")
-    if len(target) != n_rows:
-        raise ValueError(f"X and y have inconsistent numbers of samples: {n_rows} and {len(target)}.")
-    if not np.isfinite(target).all():
-        raise ValueError("Input y contains NaN or infinity: every row needs finite numbers.")
-    return target
-
-
-def _huber(wanted: Array) -> HuberOutputs:
-    """Straight beyond what errors of a normal distribution seldom reach."""
-    deviation = float(np.median(np.abs(wanted - np.median(wanted, axis=0))))
-    return HuberOutputs(_HUBER * deviation if deviation > 0.0 else 1.0)
 
 
 def _print_round(record: NeuralRecord) -> None:
