@@ -217,9 +217,10 @@ def _descend(problem: _Problem, W: Array, rng: np.random.Generator) -> tuple[Arr
     if not np.isfinite(value):
         raise DivergedError("the objective of a net is not finite")
     pairs, looks, idle, steps = _Pairs(), 0, 0, 0
-    shaped = W.size <= _MOST_SHAPED
+    to_shape = list(_RESHAPED) if W.size <= _MOST_SHAPED else []
     while looks < settings.max_iter:
-        if shaped and steps in _RESHAPED:
+        if to_shape and steps >= to_shape[0]:
+            del to_shape[0]
             try:
                 pairs.shape = problem.shape(W, V, rng)
             except (LinAlgError, ValueError):
