@@ -689,3 +689,21 @@ def sweep_columns(x, which, w, g, l1, l2, intercept, g0, sweeps, beta):
             z = curve * beta[k] - (g[k] + float(np.sum(own * w * (shift + c))) + l2 * beta[k])
             beta[k] = math.copysign(max(abs(z) - l1, 0.0), z) / curve
     return beta, *best_change()
+
+
+def net_hidden(Z1, W, activation, T, Q, shared):
+    """Activations with a column of ones, normal equations of the last layer (one Gram matrix per output)."""
+    S = Z1 @ W
+    A = np.tanh(S) if activation == 0 else np.maximum(S, 0.0) if activation == 1 else 1.0 / (1.0 + np.exp(-S))
+    A1 = np.column_stack([A, np.ones(len(Z1))])
+    Q = np.repeat(Q[:, :1], T.shape[1], axis=1) if shared else Q
+    grams = [(A1 * Q[:, o : o + 1]).T @ A1 for o in range(1 if shared else T.shape[1])]
+    return A1, np.array(grams), A1.T @ (Q * T)
+
+
+def net_errors(Z1, A1, activation, T, Q, V):
+    """Half the weighted squares of the errors, and the gradients by both layers."""
+    error, A = A1 @ V - T, A1[:, :-1]
+    slope = 1.0 - A * A if activation == 0 else (A > 0) * 1.0 if activation == 1 else A * (1.0 - A)
+    E = Q * error
+    return 0.5 * float(np.sum(E * error)), Z1.T @ ((E @ V[:-1].T) * slope), A1.T @ E

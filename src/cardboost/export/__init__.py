@@ -80,16 +80,22 @@ def _sql(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
 
 def _onnx(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
     from cardboost.export.onnx import export_onnx
+    from cardboost.export.onnx_nets import export_onnx_nets
+    from cardboost.model.nets import NetEnsemble
 
+    if isinstance(ensemble, NetEnsemble):
+        return [(path, _with_options(export_onnx_nets, ensemble, options))]
     return [(path, _with_options(export_onnx, ensemble, options))]
 
 
 def _json(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
     from cardboost.export.plan import Plan
     from cardboost.model.io import model_bytes
+    from cardboost.model.nets import NetEnsemble
 
     def plain(ensemble: Any) -> str:
-        Plan.of(ensemble)
+        if not isinstance(ensemble, NetEnsemble):
+            Plan.of(ensemble)
         return model_bytes(ensemble).decode("utf-8")
 
     return [(path, _with_options(plain, ensemble, options))]

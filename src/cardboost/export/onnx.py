@@ -19,7 +19,7 @@ from cardboost.export.points import Points, find_points
 
 MOST_POINTS = 2**24  # whole numbers up to this are exact in float32
 _OPSETS = {"": 17, "ai.onnx.ml": 3}
-_IR_VERSION = 8
+IR_VERSION = 8
 
 
 def export_onnx(ensemble: Any, *, exact: bool = True) -> bytes:
@@ -67,7 +67,7 @@ def export_onnx(ensemble: Any, *, exact: bool = True) -> bytes:
     ]
     outputs = [helper.make_tensor_value_info("score", TensorProto.FLOAT, [None, plan.n_scores])]
     if plan.classes is not None:
-        kind, labels = _labels(plan.classes, TensorProto)
+        kind, labels = class_tensor(plan.classes, TensorProto)
         constants.append(helper.make_tensor("labels", kind, [len(labels)], labels))
         outputs.append(helper.make_tensor_value_info("label", kind, [None]))
         if plan.n_scores == 1:
@@ -95,14 +95,15 @@ def export_onnx(ensemble: Any, *, exact: bool = True) -> bytes:
         graph,
         opset_imports=[helper.make_opsetid(domain, version) for domain, version in _OPSETS.items()],
         producer_name="cardboost",
-        ir_version=_IR_VERSION,
+        ir_version=IR_VERSION,
     )
     helper.set_model_props(model, _facts(plan))
     onnx.checker.check_model(model)
     return bytes(model.SerializeToString())
 
 
-def _labels(classes: tuple[Any, ...], kinds: Any) -> tuple[Any, list[Any]]:
+def class_tensor(classes: tuple[Any, ...], kinds: Any) -> tuple[Any, list[Any]]:
+    """The type and the values of the labels."""
     first = classes[0]
     if isinstance(first, str):
         for label in classes:
