@@ -25,7 +25,9 @@ Array = NDArray[np.float64]
 
 _TRIES = 3  # seeds for a learner whose numbers are not finite, or that does not lower the loss
 _LEAST_GAIN = 1e-6  # share of the loss; a learner that gains less is not worth its place
-_LEAST_SIZE = 1e-6  # share of the targets' size; decay can shrink a net to nothing, which a gamma would blow up
+_LEAST_SIZE = (
+    1e-6  # share of the targets' size; decay can leave nothing of a net, which a gamma would blow up
+)
 
 
 class WeakLearner(Protocol):
