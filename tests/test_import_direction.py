@@ -72,7 +72,7 @@ MAY_IMPORT = {
     "datasets": set(),
     "export": {"model"},
     "report": {"model", *RESULTS},
-    "reproduce": {"datasets", "losses", "report", "solvers"},
+    "reproduce": {"datasets", "estimators", "losses", "report", "solvers"},
     "cli": {
         "model",
         "estimators",

@@ -55,6 +55,9 @@ class Settings:
     seed: int = 0
 
 
+FULL = Settings()
+
+
 @dataclass(frozen=True)
 class Stages:
     """One fit: training loss, and share of the rows held out that are right, after every net."""
@@ -134,7 +137,7 @@ class Experiment:
         return next(own for own in self.scores if own.name == name)
 
 
-def run(settings: Settings = Settings(), say: Say = lambda words: None, jobs: int | None = None) -> Experiment:
+def run(settings: Settings = FULL, say: Say = lambda words: None, jobs: int | None = None) -> Experiment:
     """The whole experiment. ``jobs``: processes that share the folds; None is one per core."""
     from joblib import Parallel, delayed
     from sklearn.datasets import load_iris
