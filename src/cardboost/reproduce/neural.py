@@ -50,7 +50,7 @@ class Settings:
 
     repeats: int = 10
     folds: int = 10
-    nets: int = 20
+    nets: int = 12
     l2: float = 0.1
     seed: int = 0
 

@@ -68,9 +68,9 @@ def _paper_words(found: Experiment) -> list[str]:
     return [
         "The paper's own setting: squared loss on one column of 0 and 1 per class, one gamma per net by its "
         f"formula, no shrinkage (learning_rate=1). All {found.rows} rows, nets of 8 tanh units, decay "
-        f"l2={own.l2:g}, at most {own.nets} nets. The first net is fitted to what the shares of the classes, a "
-        "constant, leave over. Loss: half the mean of |y - f|^2, that is the paper's C divided by twice the "
-        "rows. Least: the loss of the best weights of the same nets, all of them by least squares.",
+        f"l2={own.l2:g}, at most {own.nets} nets. The first net is fitted to what the shares of the classes, "
+        "a constant, leave over. Loss: half the mean of |y - f|^2, that is the paper's C divided by twice "
+        "the rows. Least: the loss of the best weights of the same nets, all of them by least squares.",
         _end_words(found),
     ]
 
@@ -97,11 +97,12 @@ def _curve_words(found: Experiment) -> list[str]:
 
 def _score_words(found: Experiment) -> list[str]:
     said = [
-        "Accuracy on the rows held out, with the standard error over the folds (as if they were independent), "
-        f"and by how much {DEFAULT} is ahead, with the standard error of the differences fold by fold. It has "
-        "its defaults: early_stopping='auto' chooses nets and decay inside every training part. "
-        "Scikit-learn's models have theirs, except solver='lbfgs' of the MLP, as is usual for small data; MLP "
-        "and logistic regression get standardised inputs. The seed of a fit is the number of its fold.",
+        "Accuracy on the rows held out, with the standard error over the folds (as if they were "
+        f"independent), and by how much {DEFAULT} is ahead, with the standard error of the differences fold "
+        "by fold. It has its defaults: early_stopping='auto' chooses nets and decay inside every training "
+        "part. Scikit-learn's models have theirs, except solver='lbfgs' of the MLP, as is usual for small "
+        "data; MLP and logistic regression get standardised inputs. The seed of a fit is the number of its "
+        "fold.",
         f"The default chose {_sizes(found)}.",
     ]
     if found.unfinished:
