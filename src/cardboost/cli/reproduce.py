@@ -60,7 +60,7 @@ def add_parser(verbs: Any, **style: Any) -> None:
     neural = experiments.add_parser(
         "neural",
         help="boosted networks on the Iris data",
-        description="Boosted networks on the Iris data: loss and accuracy against the number of nets.",
+        description="Boosted networks on the Iris data: loss and accuracy by the number of nets.",
         epilog=NEURAL_EXAMPLE,
         **style,
     )

@@ -127,24 +127,21 @@ def _rounds(found: Experiment) -> tuple[list[str], Rows]:
     return header, [first, *rows]
 
 
-def _curves(found: Experiment) -> tuple[list[str], Rows]:
-    """Loss and accuracy of every setting, after all of few nets, else after 1, 2, 3, 5, 10, 20, ... ."""
+def _curves(found: Experiment, loss: str) -> tuple[list[str], Rows]:
+    """With both ways to refit, after every number of few nets, else after 1, 2, 3, 5, 10, 20, ... ."""
     nets = found.settings.nets
+    curves = _of_loss(found, loss)
     header = ["nets"]
-    for own in found.curves:
-        header += [_short_name(own), "right"]
+    for own in curves:
+        header += [f"refit={own.refit}: loss", "right", "s.e."]
     wanted = set(range(1, nets + 1)) if nets <= _FEW else {1, 2, 3, 5, 10, 20, 50, 100, nets}
     rows = []
     for k in sorted(k for k in wanted if k <= nets):
         cells = [str(k)]
-        for own in found.curves:
-            cells += [f"{own.training[k - 1]:.3g}", _percent(own.accuracy[k - 1])]
+        for own in curves:
+            cells += [f"{own.training[k - 1]:.6f}", _percent(own.accuracy[k - 1]), _percent(own.error[k - 1])]
         rows.append(cells)
     return header, rows
-
-
-def _short_name(own: Curve) -> str:
-    return f"{'squared' if own.loss == 'squared' else 'entropy'}, {own.refit}"
 
 
 def _scores(found: Experiment) -> tuple[list[str], Rows]:
@@ -181,24 +178,25 @@ def report(found: Experiment) -> str:
     lines = [TITLE, "=" * WIDTH, ""]
     for words in _intro(found):
         lines += filled(words)
-    lines += _section("The paper's setting", _paper_words(found), _rounds(found))
-    lines += ["", "check points, on this fit and on those of all folds"]
+    lines += _section("The paper's setting", _paper_words(found))
+    lines += ["", *columns(*_rounds(found)), "", "check points, on this fit and on those of all folds"]
     for check in found.checks:
         lines.append(f"  ({check.letter}) {_verdict(check.holds)}  {check.claim}")
         lines += filled(check.measured, indent=6)
-    lines += _section("Loss and accuracy against the number of nets", _curve_words(found), _curves(found))
-    lines += _section("Beside scikit-learn's models", _score_words(found), _scores(found), left=(0,))
+    lines += _section("Loss and accuracy against the number of nets", _curve_words(found))
+    for loss, title in _LOSSES.items():
+        lines += ["", title, *columns(*_curves(found, loss))]
+    lines += _section("Beside scikit-learn's models", _score_words(found))
+    lines += ["", *columns(*_scores(found), left=(0,))]
     lines += ["", *filled(_goal_words(found))]
     return "\n".join(lines) + "\n"
 
 
-def _section(
-    title: str, words: list[str], table: tuple[list[str], Rows], left: tuple[int, ...] = ()
-) -> list[str]:
+def _section(title: str, words: list[str]) -> list[str]:
     lines = ["", title, "-" * WIDTH]
     for sentence in words:
         lines += filled(sentence)
-    return [*lines, "", *columns(*table, left=left)]
+    return lines
 
 
 # page
@@ -216,7 +214,8 @@ def web_page(found: Experiment, figures: dict[str, Figure]) -> str:
     ]
     blocks += [html.heading("Loss and accuracy against the number of nets")]
     blocks += [*map(html.paragraph, _curve_words(found)), svg["training.svg"], svg["accuracy.svg"]]
-    blocks.append(html.table(*_curves(found)))
+    for loss, title in _LOSSES.items():
+        blocks += [html.paragraph(f"{title}:"), html.table(*_curves(found, loss))]
     blocks += [html.heading("Beside scikit-learn's models"), *map(html.paragraph, _score_words(found))]
     blocks += [html.table(*_scores(found), left=(0,)), svg["models.svg"]]
     return html.page(TITLE, blocks)
