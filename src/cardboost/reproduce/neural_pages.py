@@ -91,8 +91,8 @@ def _curve_words(found: Experiment) -> list[str]:
     ended = f" Fits that ended earlier, and stay where they were: {early}." if early else ""
     return [
         f"Means over {_folds(found)} after so many nets: loss of the training rows, and share of the others "
-        f"that are right. One fit per fold and setting, early_stopping=False, l2={own.l2:g}: a decay at which "
-        "one net is not enough, chosen by a look at such curves." + ended
+        f"that are right. One fit per fold and setting, early_stopping=False, l2={own.l2:g}: a decay at "
+        "which one net is not enough, chosen by a look at such curves." + ended
     ]
 
 
