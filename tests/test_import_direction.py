@@ -73,7 +73,7 @@ MAY_IMPORT = {
     "export": {"model"},
     "report": {"model", *RESULTS},
     "pareto": {"certificate", "data.categories", "estimators", "model", "outputs", "report", "validation"},
-    "reproduce": {"datasets", "losses", "report", "solvers"},
+    "reproduce": {"datasets", "estimators", "losses", "report", "solvers"},
     "cli": {
         "model",
         "estimators",

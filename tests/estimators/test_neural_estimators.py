@@ -357,7 +357,7 @@ def test_the_same_loop_with_networks_of_scikit_learn():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = NeuralBoostRegressor(**QUICK | {"estimator": peer}).fit(X, Y)
-    assert len({own.random_state for own in model.ensemble_.learners}) == 4
+    assert len({own.regressor.random_state for own in model.ensemble_.learners}) == 4
     assert model.score(X, Y) > 0.8
 
 

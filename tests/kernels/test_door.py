@@ -145,6 +145,14 @@ RIGHT = {
     "sweep_dense": {"x": A64, **LINEAR, **SWEEP},
     "sweep_csc": {**CSC, **LINEAR, **SWEEP},
     "sweep_gram": {"q": np.eye(2), "a": np.zeros(2), "total": 1.0, **SWEEP, "g": np.zeros(2)},
+    "net_hidden": {
+        "z": np.zeros((2, 3, 64)), "w": np.zeros((3, 4)), "activation": 0, "t": np.zeros((2, 1, 64)),
+        "q": np.zeros((2, 1, 64)), "shared": True, "a": np.zeros((2, 5, 64)), "threads": 1,
+    },
+    "net_errors": {
+        "z": np.zeros((2, 3, 64)), "a": np.zeros((2, 5, 64)), "activation": 0, "t": np.zeros((2, 1, 64)),
+        "q": np.zeros((2, 1, 64)), "v": np.zeros((5, 1)), "threads": 1,
+    },
     "predict_steps": {
         "columns": COLUMNS, "rows": ROWS, "cuts": V2, "offsets": OFFSETS, "levels": np.zeros(4),
         "missing": V2, "base": 0.0, "with_contributions": True, "threads": 1,
@@ -399,6 +407,22 @@ WRONG = [
     ],
     *[("sweep_gram", name, np.zeros(3)) for name in ("a", "g")],
     ("sweep_gram", "q", np.zeros((2, 3))),
+    *[
+        (kernel, name, value)
+        for kernel in ("net_hidden", "net_errors")
+        for name, value in (
+            ("z", np.zeros((2, 3, 63))), ("z", np.zeros((1, 3, 64))), ("z", np.zeros((2, 0, 64))),
+            ("activation", -1), ("activation", 3), ("t", np.zeros((1, 1, 64))), ("t", np.zeros((2, 0, 64))),
+            ("q", np.zeros((2, 2, 64))), ("q", np.zeros((2, 1, 63))), ("a", np.zeros((2, 0, 64))),
+            ("a", np.zeros((1, 5, 64))), ("a", np.zeros((2, 5, 63))),
+        )
+    ],
+    ("net_hidden", "w", np.zeros((2, 4))),
+    ("net_hidden", "w", np.zeros((3, 0))),
+    ("net_hidden", "a", np.zeros((2, 4, 64))),
+    ("net_hidden", "a", np.zeros((2, 5, 64), np.float32)),
+    ("net_errors", "v", np.zeros((4, 1))),
+    ("net_errors", "v", np.zeros((5, 2))),
     ("predict_steps", "columns", RAGGED),
     ("predict_steps", "columns", [TEN]),
     ("predict_steps", "rows", 9),

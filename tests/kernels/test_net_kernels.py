@@ -70,31 +70,3 @@ def test_rows_of_weight_zero_change_nothing():
     together = run(more[0], W, 0, more[1], more[2], V, True, 1)
     for one, other in zip(alone[1:], together[1:], strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-13)
-
-
-def test_the_door():
-    z, t = np.zeros((2, 3, 64)), np.zeros((2, 1, 64))
-    W, V, a = np.zeros((3, 4)), np.zeros((5, 1)), np.zeros((2, 5, 64))
-    ok = (z, W, 0, t, t, True, a, 1)
-    _kernels.net_hidden(*ok)
-    wrong = [
-        (np.zeros((2, 3, 63)), *ok[1:]),
-        (z, np.zeros((2, 4)), *ok[2:]),
-        (z, W, 3, *ok[3:]),
-        (z, W, 0, np.zeros((1, 1, 64)), *ok[4:]),
-        (z, W, 0, t, np.zeros((2, 2, 64)), *ok[5:]),
-        (z, W, 0, t, t, True, np.zeros((2, 4, 64)), 1),
-        (z, np.zeros((3, 0)), 0, t, t, True, np.zeros((2, 1, 64)), 1),
-    ]
-    for arguments in wrong:
-        with pytest.raises(ValueError, match="net"):
-            _kernels.net_hidden(*arguments)
-    _kernels.net_errors(z, a, 0, t, t, V, 1)
-    for arguments in [
-        (z, a[:1].copy(), 0, t, t, V, 1),
-        (z, a, -1, t, t, V, 1),
-        (z, a, 0, t, t, np.zeros((4, 1)), 1),
-        (z, np.zeros((2, 0, 64)), 0, t, t, np.zeros((0, 1)), 1),
-    ]:
-        with pytest.raises(ValueError, match="net"):
-            _kernels.net_errors(*arguments)

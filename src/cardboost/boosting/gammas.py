@@ -20,7 +20,8 @@ _FARTHEST = (
 _LINE_STEPS = 60
 _SOLVE_STEPS = 50
 _LITTLE = 1e-10  # share of the loss: a step that gains less is the last
-_JITTER = 1e-11  # of the mean diagonal: nets that say the same would make a system singular
+_JITTER = 1e-11  # of every diagonal entry: nets that say the same would make a system singular
+_SMALL = 1e-24  # of the largest diagonal entry: nets can differ in size by many powers of ten, not by any
 
 
 def line_search(loss: VectorLoss, y: Array, s: Array, F: Array, h: Array) -> float:
@@ -131,11 +132,14 @@ class AllGammas:
             slope = flat @ (self.s[:, None] * self.loss.gradient(self.y, F)).ravel()
             bent = self.s[:, None] * self.loss.bend_times(self.y, F, outputs)
             bend = flat @ bent.reshape(k, -1).T
-        jitter = _JITTER * max(float(bend.trace()) / k, np.finfo(float).tiny)
+        if not bend.trace() > np.finfo(float).tiny:
+            return None
+        size = np.sqrt(np.maximum(bend.diagonal(), _SMALL * bend.diagonal().max()))
+        bend, slope = bend / size / size[:, None], slope / size
         try:
-            step = -cho_solve(cho_factor(bend + jitter * np.eye(k)), slope)
+            step = -cho_solve(cho_factor(bend + _JITTER * np.eye(k)), slope) / size
         except (LinAlgError, ValueError):
-            step = -np.asarray(np.linalg.lstsq(bend, slope, rcond=1e-10)[0], dtype=np.float64)
+            step = -np.asarray(np.linalg.lstsq(bend, slope, rcond=1e-10)[0], dtype=np.float64) / size
         length = 1.0
         while length > 1e-6:
             new = weights + length * step

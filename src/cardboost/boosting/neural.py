@@ -25,6 +25,10 @@ Array = NDArray[np.float64]
 
 _STEPS = 4  # for all weights together in a round: where classes can be told apart, they would grow for ever
 _TRIES = 3  # seeds for a learner whose numbers are not finite, or that does not lower the loss
+_LEAST_GAIN = 1e-6  # share of the loss; a learner that gains less is not worth its place
+_LEAST_SIZE = (
+    1e-6  # share of the targets' size; decay can leave nothing of a net, which a gamma would blow up
+)
 
 
 class WeakLearner(Protocol):
@@ -171,9 +175,17 @@ def _next_learner(
             h = learner.outputs(own)
         except ArithmeticError:
             continue
-        if not np.isfinite(h).all():
+        if not np.isfinite(h).all() or _size(h, weight) < _LEAST_SIZE * _size(target, weight):
             continue
         gamma = line_search(loss, rows.y, rows.s, F, h)
-        if gamma != 0.0 and np.isfinite(gamma) and loss.value(rows.y, F + gamma * h, rows.s) < before:
+        if gamma == 0.0 or not np.isfinite(gamma):
+            continue
+        gain = before - loss.value(rows.y, F + gamma * h, rows.s)
+        if gain > 0.0 and gain >= _LEAST_GAIN * before:
             return own, h, gamma, restarts
     return None
+
+
+def _size(outputs: Array, weight: Array) -> float:
+    """The root of the weighted sum of squares."""
+    return float(np.sqrt(np.sum(weight * outputs * outputs)))

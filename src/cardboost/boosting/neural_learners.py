@@ -40,8 +40,16 @@ class NetLearner:
         return fitted.outputs(Z, self.settings.activation)
 
 
+@dataclass(frozen=True, eq=False)
+class ScaledRegressor:
+    """A regressor fitted to targets divided by ``size``."""
+
+    regressor: Any
+    size: float
+
+
 class RegressorLearner:
-    """Clones of a regressor, on rows as they were given. Their sizes are left to the gammas."""
+    """Clones of a regressor, on rows as they were given."""
 
     def __init__(self, estimator: Any, X: Any, outputs: int, held: Any = None) -> None:
         self._estimator, self._X, self._outputs, self._held = estimator, X, outputs, held
@@ -49,7 +57,7 @@ class RegressorLearner:
         self._single = is_skorch(estimator)
         self._warned = False
 
-    def fit(self, target: Array, weight: Array, seed: int) -> Any:
+    def fit(self, target: Array, weight: Array, seed: int) -> ScaledRegressor:
         """On targets of unit size, as regressors like them: their tolerances and prices mean the same in
         every round."""
         share = np.broadcast_to(weight, target.shape)
@@ -76,7 +84,7 @@ class RegressorLearner:
             if "torch" in sys.modules:  # from where nets of skorch get their first weights
                 sys.modules["torch"].manual_seed(seed)
         try:
-            return own.fit(_cast(self._X, self._single), given, **more)
+            return ScaledRegressor(own.fit(_cast(self._X, self._single), given, **more), size)
         except FloatingPointError as error:
             raise DivergedError(str(error)) from error
 
@@ -94,16 +102,17 @@ class RegressorLearner:
         return regressor_outputs(fitted, self._held if held else self._X, self._outputs)
 
 
-def regressor_outputs(fitted: Any, X: Any, outputs: int) -> Array:
-    """(rows, outputs) of a fitted regressor."""
-    said = np.asarray(fitted.predict(_cast(X, is_skorch(fitted))), dtype=np.float64)
+def regressor_outputs(fitted: ScaledRegressor, X: Any, outputs: int) -> Array:
+    """(rows, outputs) of a fitted regressor, in the size of its targets."""
+    own = fitted.regressor
+    said = np.asarray(own.predict(_cast(X, is_skorch(own))), dtype=np.float64)
     said = said[:, None] if said.ndim == 1 else said
     if said.ndim != 2 or said.shape[1] != outputs:
         raise ValueError(
-            f"estimator: predict of {name_of(fitted)} must return {outputs} numbers per row; found shape "
+            f"estimator: predict of {name_of(own)} must return {outputs} numbers per row; found shape "
             f"{said.shape}."
         )
-    return said
+    return said * fitted.size
 
 
 def is_skorch(estimator: Any) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import textwrap
-from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
@@ -15,6 +13,7 @@ import numpy as np
 from cardboost.report import html
 from cardboost.report.figures import Chart, Figure, Line
 from cardboost.report.simplex_path import SimplexPath
+from cardboost.report.text import WIDTH, columns, filled
 from cardboost.reproduce.conjugate_gradient import (
     EPSILON,
     PARTS,
@@ -27,7 +26,6 @@ from cardboost.reproduce.conjugate_gradient import (
 from cardboost.reproduce.independent import soft_margin
 
 TITLE = "Boosting by nonlinear conjugate gradients"
-_WIDTH = 79
 _HEAVY = 10
 _BY_TEMPERATURE = ("margin.svg", "distance.svg", "support.svg", "error.svg")
 
@@ -151,40 +149,24 @@ def _verdict(holds: bool) -> str:
 
 
 def report(found: Experiment) -> str:
-    lines = [TITLE, "=" * _WIDTH, ""]
+    lines = [TITLE, "=" * WIDTH, ""]
     for sentence in _intro(found):
-        lines += _filled(sentence)
+        lines += filled(sentence)
     for title, words, own in (
         ("Example 4 x 3", [_small_words(found.small)], found.small),
         (_games_title(found), _games_words(found), found.games),
     ):
-        lines += ["", title, "-" * _WIDTH]
+        lines += ["", title, "-" * WIDTH]
         for sentence in words:
-            lines += _filled(sentence)
-        lines += ["", *_columns(*_iterations(own)), "", "check points"]
+            lines += filled(sentence)
+        lines += ["", *columns(*_iterations(own)), "", "check points"]
         for check in own.checks:
             lines.append(f"  ({check.letter}) {_verdict(check.holds)}  {check.claim}")
-            lines += textwrap.wrap(check.measured, _WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
-        lines += ["", *_filled(_margin_words(own)), *_columns(*_temperatures(own))]
+            lines += filled(check.measured, indent=6)
+        lines += ["", *filled(_margin_words(own)), *columns(*_temperatures(own))]
     lines += ["", "the heaviest stumps of the basketball example"]
-    lines += _columns(["home team wins", "weight"], _heaviest(found), left=(0,))
+    lines += columns(["home team wins", "weight"], _heaviest(found), left=(0,))
     return "\n".join(lines) + "\n"
-
-
-def _filled(words: str) -> list[str]:
-    return textwrap.wrap(words, _WIDTH)
-
-
-def _columns(header: list[str], rows: Rows, left: Sequence[int] = ()) -> list[str]:
-    widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
-
-    def line(row: list[str]) -> str:
-        cells = [
-            c.ljust(w) if k in left else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        return ("  " + "  ".join(cells)).rstrip()
-
-    return [line(header), *map(line, rows)]
 
 
 # page
