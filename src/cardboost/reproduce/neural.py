@@ -168,7 +168,7 @@ def _processes(jobs: int | None) -> int:
 
 def boosted(name: str, settings: Settings, seed: int) -> Any:
     """The model of one curve: so many nets, whatever they are worth."""
-    from cardboost.estimators.neural import NeuralBoostClassifier
+    from cardboost.estimators.neural_classifier import NeuralBoostClassifier
 
     loss, refit = CURVES[name]
     return NeuralBoostClassifier(
@@ -186,7 +186,7 @@ def models(seed: int) -> dict[str, Any]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from cardboost.estimators.neural import NeuralBoostClassifier
+    from cardboost.estimators.neural_classifier import NeuralBoostClassifier
 
     return {
         DEFAULT: NeuralBoostClassifier(random_state=seed, n_jobs=1),
