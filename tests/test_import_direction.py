@@ -72,7 +72,8 @@ MAY_IMPORT = {
     "datasets": set(),
     "export": {"model"},
     "report": {"model", *RESULTS},
-    "reproduce": {"datasets", "losses", "report", "solvers"},
+    "reproduce": {"boosting", "cardinality", "data", "datasets", "dictionary", "losses", "master", "report"}
+    | {"risk", "solvers"},
     "cli": {
         "model",
         "estimators",

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cardboost.cli import totalqboost
 from cardboost.cli.files import CHECK_FAILS, OK, BadInput, make_folder, reason, write_together
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def add_parser(verbs: Any, **style: Any) -> None:
     own.set_defaults(run=run_conjugate_gradient)
     own.add_argument("--out", required=True, metavar="DIR", help="folder for the files")
     own.add_argument("--data", metavar="DIR", help=f"folder with the games (default: {VARIABLE})")
+    totalqboost.add_parser(experiments, **style)
 
 
 def run_conjugate_gradient(arguments: argparse.Namespace) -> int:
