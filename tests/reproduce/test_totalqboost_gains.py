@@ -89,7 +89,9 @@ def test_matched_gains_turn_round(points):
     """With the sides exchanged, gains are losses, and what only one side reaches only the other does."""
     turned = {"A": "C", "B": "D", "C": "A", "D": "B", "E": "A"}
     split = SplitResult("heart", 0, tuple(points))
-    other = SplitResult("heart", 0, tuple(at(turned[p.experiment], p.terms, p.validation_error) for p in points))
+    other = SplitResult(
+        "heart", 0, tuple(at(turned[p.experiment], p.terms, p.validation_error) for p in points)
+    )
     one, two = matched_sparsity(split), matched_sparsity(other)
     assert (one.levels, one.only_chosen, one.only_convex) == (two.levels, two.only_convex, two.only_chosen)
     if one.gain is not None and one.levels == 1:
@@ -111,7 +113,13 @@ def test_matched_gains_by_hand():
 
 def test_the_paper_s_table_again():
     """From the paper's own points and the ensembles they are compared with, the row of banana comes out."""
-    convex = [at("B", 34, 0.2726), at("B", 35, 0.2717), at("A", 37, 0.2689), at("B", 38, 0.2679), at("B", 9, 0.3)]
+    convex = [
+        at("B", 34, 0.2726),
+        at("B", 35, 0.2717),
+        at("A", 37, 0.2689),
+        at("B", 38, 0.2679),
+        at("B", 9, 0.3),
+    ]
     points = [(33, 0.2585), (31, 0.2679), (12, 0.2689), (21, 0.2717), (11, 0.2726), (23, 0.2736), (30, 0.2740),
               (60, 0.2681)]  # fmt: skip
     chosen = [at("D", terms, error) for terms, error in points]
@@ -178,7 +186,9 @@ def test_counts_by_hand():
 @pytest.mark.parametrize(("risk", "proved", "columns"), product((0.3, 0.5), (True, False), (5, 6)))
 def test_the_laws(risk, proved, columns):
     """thyroid: T' is 5."""
-    split = SplitResult("thyroid", 0, (at("B", 4, 0, risk=0.4, columns=columns), at("E", 4, 0, risk, proved=proved)))
+    split = SplitResult(
+        "thyroid", 0, (at("B", 4, 0, risk=0.4, columns=columns), at("E", 4, 0, risk, proved=proved))
+    )
     compared = proved and columns == 5
     assert law_e(split) == Count(int(compared and risk > 0.4), int(compared))
     split = SplitResult("thyroid", 0, (at("E", 4, 0, risk=0.4), at("D", 4, 0, risk, proved=proved)))

@@ -51,9 +51,7 @@ class FrontierPanel:
 
         parts = grid(area, across, up)
         parts.append(text(area.x + area.width / 2, box.y + box.height - 6.0, self.x_label, anchor="middle"))
-        parts.append(
-            text(box.x + 11.0, area.y + area.height / 2, self.y_label, anchor="middle", turned=True)
-        )
+        parts.append(text(box.x + 11.0, area.y + area.height / 2, self.y_label, anchor="middle", turned=True))
         for style, side in enumerate(self.sides):
             parts.extend(_dot(*place(at), style) for at in side.points if at[1] <= self.top)
         for style, side in enumerate(self.sides):

@@ -44,7 +44,8 @@ HOT_START = {
     "image": 30, "ringnorm": 40, "splice": 30, "thyroid": 5, "twonorm": 40, "waveform": 40,
 }  # fmt: skip
 
-_SOLVE = Pace(newton_steps=50)
+_SOLVE = Pace(newton_steps=60, step_tol=1e-10, certified=False)
+_ALL_MOVES = 10  # rounds of C and D between two searches of all moves
 _FEW_NODES = 60  # of exact search after a first look: many choices are proved by then
 
 
@@ -97,7 +98,25 @@ def run_experiment(
     settings: Settings,
     needs: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """One experiment on one split, from the results of those that it begins from, as plain data."""
+    """One experiment on one split, from the results of those that it begins from, as plain data.
+
+    One BLAS thread: sums in another order would give other last digits.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):
+        return _run(experiment, X, y, split, hot_start, settings, needs)
+
+
+def _run(
+    experiment: str,
+    X: Array,
+    y: NDArray[np.int8],
+    split: int,
+    hot_start: int,
+    settings: Settings,
+    needs: dict[str, dict[str, Any]],
+) -> dict[str, Any]:
     problem = Problem.make(X, y, split, settings.max_bins)
     if experiment == "A":
         return l1_path(problem, settings)
@@ -121,7 +140,7 @@ def l1_path(problem: Problem, settings: Settings) -> dict[str, Any]:
     start = problem.risk.evaluate(empty.margins(np.zeros(0)))
     largest = problem.dictionary.best_columns(start, 1, empty).bound
     points = []
-    for nu in np.geomspace(0.9, 3e-4, settings.prices) * largest:
+    for nu in np.geomspace(0.95, 0.02, settings.prices) * largest:
         pool, stages = _generated(problem, settings, float(nu))
         points.append(_point("A", problem, pool, stages[-1], float(nu), float(nu)))
     return {"points": [asdict(own) for own in points]}
@@ -130,7 +149,7 @@ def l1_path(problem: Problem, settings: Settings) -> dict[str, Any]:
 def unregularised(problem: Problem, settings: Settings, hot_start: int) -> dict[str, Any]:
     """B: every ensemble on the way, the columns, and what the other experiments take from here.
 
-    The prices lambda fall geometrically from nine tenths of what the first column is worth to a quarter of
+    The prices lambda fall geometrically from nine tenths of what the first column is worth to half of
     what one of the last is, in the risk of the ensembles on the way.
     """
     pool, stages = _generated(problem, settings, settings.small)
@@ -138,7 +157,7 @@ def unregularised(problem: Problem, settings: Settings, hot_start: int) -> dict[
     worth = np.array([1.0, *(own.regularised for own in points)])
     half = len(worth) // 2
     last = len(worth) - 1
-    least = (worth[half] - worth[last]) / max(last - half, 1) / 4
+    least = (worth[half] - worth[last]) / max(last - half, 1) / 2
     most = 0.9 * (worth[0] - worth[1])
     prices = np.geomspace(most, min(max(least, 1e-7), 0.5 * most), settings.prices)
     prefixes = [w for w in stages if 0 < len(w) <= hot_start]
@@ -240,7 +259,7 @@ def reselected(
         start = np.array(choices[k]) if choices else np.zeros(pool.n_columns)
         rule = ReselectRule(
             _rule(settings, price, first["box"]), None, settings.columns, "edge",
-            SearchOptions("auto", bits=settings.bits),
+            SearchOptions("auto", bits=settings.bits), all_moves_every=_ALL_MOVES,
         )  # fmt: skip
         weights, _ = reselect(problem.dictionary, pool, problem.risk, rule, start)
         own = merge_rows(_cardinality(problem, settings, pool, price, first["box"]))
@@ -291,9 +310,7 @@ def _proof(own: CardinalityProblem, at: Incumbent, settings: Settings) -> _Chose
 # what is said of an ensemble
 
 
-def _judged(
-    name: str, problem: Problem, pool: StumpPool, own: _Chosen, price: float, nu: float
-) -> Point:
+def _judged(name: str, problem: Problem, pool: StumpPool, own: _Chosen, price: float, nu: float) -> Point:
     point = _point(name, problem, pool, own.weights, price, nu)
     return replace(point, proved=own.proved, lower_bound=own.lower_bound, nodes=own.nodes)
 

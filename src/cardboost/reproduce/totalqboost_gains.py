@@ -275,7 +275,11 @@ def law_e(split: SplitResult) -> Count:
 def law_d(split: SplitResult, proved: bool = True) -> Count:
     """Every choice of D with every one of E that has as many terms; only proved ones, or all."""
     ours, theirs = (
-        [own for own in split.points if own.experiment == name and own.terms > 0 and (own.proved or not proved)]
+        [
+            own
+            for own in split.points
+            if own.experiment == name and own.terms > 0 and (own.proved or not proved)
+        ]
         for name in ("D", "E")
     )
     return _all_pairs(ours, theirs)

@@ -305,7 +305,11 @@ def web_page(found: Study, figures: dict[str, Figure]) -> str:
     blocks = [html.paragraph(words) for words in _intro(found)]
     blocks += [html.figure(figure.svg()) for figure in figures.values()]
     blocks += [html.heading("Table 1"), html.paragraph(_TABLE_WORDS), html.table(*_table(found), (0, 1, 8))]
-    blocks += [html.heading("Gains"), *map(html.paragraph, _gain_words(found)), html.table(*_gains(found), (0,))]
+    blocks += [
+        html.heading("Gains"),
+        *map(html.paragraph, _gain_words(found)),
+        html.table(*_gains(found), (0,)),
+    ]
     blocks += [html.heading("Proofs"), html.paragraph(_proof_words(found)), html.table(*_proofs(found), (0,))]
     blocks += [html.heading("Counts of section 5.1"), html.paragraph(_COUNT_WORDS)]
     blocks += [html.table(*_counts(found), (0, 1))]

@@ -48,4 +48,9 @@ TABLE_1 = {
 GENERALISATION_GAINS = {"banana": 3.52, "twonorm": 9.8, "waveform": 0.95, "flare_solar": 25.0}
 
 #: how often, in percent of coinciding cardinalities: E worse than B, D worse than E
-WORSE = {("E", "B", "risk"): 1.61, ("E", "B", "error"): 2.05, ("D", "E", "risk"): 23.81, ("D", "E", "error"): 13.01}
+WORSE = {
+    ("E", "B", "risk"): 1.61,
+    ("E", "B", "error"): 2.05,
+    ("D", "E", "risk"): 23.81,
+    ("D", "E", "error"): 13.01,
+}

@@ -218,7 +218,9 @@ def compute(
     """The results of all experiments on all splits: those at hand, and the others as they are computed."""
     store.clear_drafts()
     digests = {name: _data_digest(data) for name, data in sets.items()}
-    jobs = sorted(jobs_of(list(sets), splits), key=lambda job: -_LENGTH[job.experiment] * sets[job.dataset].X.size)
+    jobs = sorted(
+        jobs_of(list(sets), splits), key=lambda job: -_LENGTH[job.experiment] * sets[job.dataset].X.size
+    )
     keys: dict[Job, str] = {}
     done: dict[Job, Result] = {}
     running: dict[Future[Any], Job] = {}
