@@ -54,7 +54,8 @@ class Settings:
     """What the paper says of all experiments, and what it leaves open.
 
     ``epsilon``: by how much an edge may exceed nu at the end, on losses that are summed as in the paper.
-    ``small``: nu of B to E, and ``work`` of exact search per choice: nodes times the entries that each reads.
+    ``small``: nu of B to E. ``work`` of exact search per choice: nodes times about what each of them costs,
+    the entries of the table and the cube of its columns.
     """
 
     columns: int = 100  # T
@@ -65,7 +66,7 @@ class Settings:
     small: float = 1e-6
     tabu_starts: int = 4
     tabu_moves: int = 200
-    work: float = 2e7
+    work: float = 3e7
 
 
 @dataclass(frozen=True)
@@ -149,15 +150,14 @@ def l1_path(problem: Problem, settings: Settings) -> dict[str, Any]:
 def unregularised(problem: Problem, settings: Settings, hot_start: int) -> dict[str, Any]:
     """B: every ensemble on the way, the columns, and what the other experiments take from here.
 
-    The prices lambda fall geometrically from nine tenths of what the first column is worth to half of
-    what one of the last is, in the risk of the ensembles on the way.
+    The prices lambda fall geometrically from nine tenths of what the first column is worth to what one beyond
+    T' is worth on average, in the risk of the ensembles on the way.
     """
     pool, stages = _generated(problem, settings, settings.small)
     points = [_point("B", problem, pool, w, None, settings.small, len(w)) for w in stages[1:]]
     worth = np.array([1.0, *(own.regularised for own in points)])
-    half = len(worth) // 2
-    last = len(worth) - 1
-    least = (worth[half] - worth[last]) / max(last - half, 1) / 2
+    hot, last = min(hot_start, len(worth) - 1), len(worth) - 1
+    least = (worth[hot] - worth[last]) / max(last - hot, 1)
     most = 0.9 * (worth[0] - worth[1])
     prices = np.geomspace(most, min(max(least, 1e-7), 0.5 * most), settings.prices)
     prefixes = [w for w in stages if 0 < len(w) <= hot_start]
@@ -287,7 +287,8 @@ def _priced(at: Incumbent, price: float) -> Incumbent:
 
 def _choice(own: CardinalityProblem, start: Incumbent, settings: Settings) -> _Chosen:
     """A choice and its bound: a few nodes, and where they prove nothing local search, tabu search, more."""
-    quick = exact_search(own, start, max_nodes=_FEW_NODES, most_work=settings.work, most_leaves=1)
+    few = min(_FEW_NODES, _nodes(own, settings))
+    quick = exact_search(own, start, max_nodes=few, most_leaves=1)
     if quick.status == "optimal":
         at = quick.incumbent
         return _Chosen(at.weights, at.objective, quick.lower_bound, quick.nodes)
@@ -298,11 +299,17 @@ def _choice(own: CardinalityProblem, start: Incumbent, settings: Settings) -> _C
     return _proof(own, min(local, walk.incumbent, key=lambda at: at.objective), settings)
 
 
+def _nodes(own: CardinalityProblem, settings: Settings) -> int:
+    """How many nodes of exact search the budget allows."""
+    rows, columns = own.pool.dense().shape
+    return max(1, int(settings.work / (rows * columns + columns**3)))
+
+
 def _proof(own: CardinalityProblem, at: Incumbent, settings: Settings) -> _Chosen:
     """What exact search makes of a choice within its budget."""
     if own.pool.n_columns == 0:
         return _Chosen(at.weights, at.objective, at.objective, 0)
-    proven = exact_search(own, at, most_work=settings.work, most_leaves=1)
+    proven = exact_search(own, at, max_nodes=_nodes(own, settings), most_leaves=1)
     best = min(at, proven.incumbent, key=lambda one: one.objective)
     return _Chosen(best.weights, best.objective, min(proven.lower_bound, best.objective), proven.nodes)
 
