@@ -159,7 +159,8 @@ def test_without_a_package_it_is_said(monkeypatch):
 def keel(monkeypatch):
     """A stand-in for the package, with tables of a few rows; the real one is read the same way."""
     tables = {
-        "breast": [["40-49", "5-9", "no", "recurrence-events"], ["30-39", "10-14", "yes", "no-recurrence-events"],
+        "breast": [["40-49", "5-9", "no", "recurrence-events"],
+                   ["30-39", "10-14", "yes", "no-recurrence-events"],
                    ["50-59", "0-4", "no", "no-recurrence-events"]],
         "german": [["A11", 6, " A34", 1], ["A12", 48, " A32", 2]],
         "splice": [["A", " G", " EI"], ["C", " T", " N"], ["N", " T", " IE"], ["G", " A", " IE"]],

@@ -102,7 +102,8 @@ def test_matched_gains_turn_round(points):
 
 def test_matched_gains_by_hand():
     points = [at("B", 2, 0.30), at("B", 4, 0.20), at("A", 10, 0.10), at("A", 12, 0.10),
-              at("C", 1, 0.30), at("D", 4, 0.20), at("E", 5, 0.10), at("E", 6, 0.05), at("C", 0, 0.0)]  # fmt: skip
+              at("C", 1, 0.30), at("D", 4, 0.20), at("E", 5, 0.10), at("E", 6, 0.05),
+              at("C", 0, 0.0)]  # fmt: skip
     found = matched_sparsity(SplitResult("heart", 0, tuple(points)))
     # 0.30: 1 against 2; 0.20: 4 against 4; 0.10: 5 against 10; 0.05: only the choices
     assert found.gain == pytest.approx((0.5 + 0.0 + 0.5) / 3)
@@ -120,8 +121,8 @@ def test_the_paper_s_table_again():
         at("B", 38, 0.2679),
         at("B", 9, 0.3),
     ]
-    points = [(33, 0.2585), (31, 0.2679), (12, 0.2689), (21, 0.2717), (11, 0.2726), (23, 0.2736), (30, 0.2740),
-              (60, 0.2681)]  # fmt: skip
+    points = [(33, 0.2585), (31, 0.2679), (12, 0.2689), (21, 0.2717), (11, 0.2726), (23, 0.2736)]
+    points += [(30, 0.2740), (60, 0.2681)]
     chosen = [at("D", terms, error) for terms, error in points]
     found = table_entries(SplitResult("banana", 0, (*convex, *chosen)))
     assert [own.entry.tag for own in found] == list("*12345")
@@ -174,8 +175,9 @@ def test_a_summary_by_hand():
 
 
 def test_counts_by_hand():
-    points = [at("B", 2, 0, risk=0.5), at("B", 3, 0, risk=0.4), at("B", 3, 0, risk=0.45), at("B", 9, 0, risk=0.1),
-              at("E", 2, 0, risk=0.6), at("E", 2, 0, risk=0.5), at("E", 3, 0, risk=0.41), at("E", 5, 0)]  # fmt: skip
+    pairs = [("B", 2, 0.5), ("B", 3, 0.4), ("B", 3, 0.45), ("B", 9, 0.1)]
+    pairs += [("E", 2, 0.6), ("E", 2, 0.5), ("E", 3, 0.41), ("E", 5, 0.5)]
+    points = [at(name, terms, 0, risk=risk) for name, terms, risk in pairs]
     assert worse_count(points, "E", "B", "risk") == Count(1, 2)
     assert worse_count(points, "E", "B", "error") == Count(0, 2)
     assert worse_count(points, "D", "E", "risk") == Count(0, 0)

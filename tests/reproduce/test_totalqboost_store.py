@@ -1,4 +1,4 @@
-"""Work that goes on where it ended: kept results, damaged ones, other settings; the same in other processes."""
+"""Work that goes on where it ended: kept, damaged and foreign results; the same in other processes."""
 
 import importlib.util
 import json

@@ -50,9 +50,9 @@ class ReselectRule:
     criterion: Criterion
     search: SearchOptions
     per_round: int = 1  # columns
-    all_moves_every: int = 1  # rounds; those in between look at moves that bring in their own columns
     deadline: float = math.inf  # on time.perf_counter()
     late: Callable[[], bool] = lambda: False  # asked within a round: whether to settle for what is known
+    all_moves_every: int = 1  # rounds; those in between look at moves that bring in their own columns
 
 
 def reselect(

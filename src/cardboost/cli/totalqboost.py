@@ -86,7 +86,8 @@ def run_totalqboost(arguments: argparse.Namespace) -> int:
     if contents["figure-3.png"] is None:
         print("no PNG: neither cairosvg, rsvg-convert nor chromium is installed")
     seconds = time.perf_counter() - began
-    print(f"{counted(shown.computed, 'experiment')} computed, {shown.known} at hand, {seconds:.0f} s")
+    done = f"{counted(shown.computed, 'experiment')} computed, {shown.known} at hand"
+    print(f"{done}: {seconds:.0f} s, {shown.seconds:.0f} s of processor time")
     return OK if study.holds else CHECK_FAILS
 
 
@@ -125,6 +126,7 @@ class _Shown:
     def __init__(self, began: float) -> None:
         self.began = began
         self.computed = self.known = 0
+        self.seconds = 0.0  # of processors
         self._live = sys.stderr.isatty()
         self._next = 0.0
 
@@ -133,6 +135,7 @@ class _Shown:
             self.known += 1
         else:
             self.computed += 1
+            self.seconds += progress.seconds
         now = time.perf_counter()
         last = progress.done == progress.total
         if not last and (progress.seconds is None or now < self._next):
@@ -140,8 +143,8 @@ class _Shown:
         self._next = now + (0.1 if self._live else 10.0)
         job = progress.job
         line = (
-            f"{progress.done} of {progress.total} experiments, {now - self.began:.0f} s: {job.dataset}, split "
-            f"{job.split + 1}, {job.experiment}"
+            f"{progress.done} of {progress.total} experiments, {now - self.began:.0f} s: {job.dataset}, "
+            f"split {job.split + 1}, {job.experiment}"
         )
         end = "" if self._live else "\n"
         print(f"\r{line}\x1b[K" if self._live else line, end=end, file=sys.stderr, flush=True)

@@ -1,8 +1,8 @@
 """Line charts as SVG, made of plain text: axes, ticks, legend, title and caption.
 
-A figure has panels side by side, in one row or several. Colours can be told apart by the colour-blind and in grey print: every line
-also has its own dashes, and its own mark where points are few. Nothing refers to anything outside the text,
-so that a figure can stand alone or within a page.
+A figure has panels side by side, in one row or several. Colours can be told apart by the colour-blind and in
+grey print: every line also has its own dashes, and its own mark where points are few. Nothing refers to
+anything outside the text, so that a figure can stand alone or within a page.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ class Side:
 
 @dataclass(frozen=True)
 class FrontierPanel:
-    """Two sides over the same axes. ``tags``: points that a table speaks of. ``top``: the largest error shown.
+    """Two sides over the same axes. ``tags``: points that a table speaks of.
 
-    What is above ``top`` is left out.
+    What is above the error ``top`` is left out.
     """
 
     title: str

@@ -73,8 +73,8 @@ class Settings:
 class Point:
     """One ensemble. ``price``: nu of A and lambda of C to E, of mean losses; None in B.
 
-    ``regularised``: the mean loss with nu times the sum of the weights. ``lower_bound``: below which no choice
-    from the same columns has ``regularised + price * terms``.
+    ``regularised``: the mean loss with nu times the sum of the weights. ``lower_bound``: below which no
+    choice from the same columns has ``regularised + price * terms``.
     """
 
     experiment: str
@@ -229,19 +229,18 @@ def selected_once(
     found = []
     for price in prices:
         own = replace(merged, prices=_rule(settings, price, first["box"]).prices(n, 0))
-        start = min(known, key=lambda at, price=price: at.objective + price * len(at.support))
-        chosen = _choice(own, _priced(start, price), settings)
+        chosen = _choice(own, _best(known, price), settings)
         found.append(chosen)
         support = np.flatnonzero(chosen.weights)
         known.append(Incumbent(support, chosen.weights, chosen.objective - price * len(support)))
     points, choices = [], []
-    for price, own in zip(prices, found, strict=True):
-        best = min(known, key=lambda at, price=price: at.objective + price * len(at.support))
-        if best.objective + price * len(best.support) < own.objective:
-            own = replace(own, weights=best.weights, objective=_priced(best, price).objective)
-        points.append(_judged("E", problem, pool, own, price, settings.small))
-        choices.append(own.weights.tolist())
-    return {"points": [asdict(own) for own in points], "choices": choices}
+    for price, chosen in zip(prices, found, strict=True):
+        best = _best(known, price)
+        if best.objective < chosen.objective:
+            chosen = replace(chosen, weights=best.weights, objective=best.objective)
+        points.append(_judged("E", problem, pool, chosen, price, settings.small))
+        choices.append(chosen.weights.tolist())
+    return {"points": [asdict(one) for one in points], "choices": choices}
 
 
 def reselected(
@@ -280,8 +279,9 @@ def _cardinality(
     return CardinalityProblem(pool, problem.risk, prices, None)
 
 
-def _priced(at: Incumbent, price: float) -> Incumbent:
-    """The same where a term costs so much more."""
+def _best(known: list[Incumbent], price: float) -> Incumbent:
+    """The best of choices that are known without a price of terms, where there is one."""
+    at = min(known, key=lambda one: one.objective + price * len(one.support))
     return replace(at, objective=at.objective + price * len(at.support))
 
 

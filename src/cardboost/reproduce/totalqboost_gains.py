@@ -1,4 +1,4 @@
-"""What the experiments show: representatives, frontiers, gains and counts, as section 5.1 of the paper has them.
+"""What the experiments show: representatives, frontiers, gains and counts, as in section 5.1 of the paper.
 
 Two sides are compared on every split: A and B against C, D and E. Of the ensembles of a side with the same
 number of terms the one with the least validation error stands for all (Pareto efficiency). The *sparsity
@@ -104,7 +104,7 @@ class OwnEntry:
 
 
 def table_entries(split: SplitResult) -> list[OwnEntry]:
-    """As Table 1 lists them: the best choice that beats all of A and B, then the five best that are sparser."""
+    """As Table 1 has them: the best choice that beats all of A and B, then the five best that are sparser."""
     others, found = split.side(CONVEX), []
     chosen = sorted(representatives(split.side(CHOSEN)), key=lambda own: (own.validation_error, own.terms))
     for own in chosen[:1]:

@@ -11,22 +11,18 @@ from typing import Any
 
 from cardboost.report import html
 from cardboost.report.figures import Figure
-from cardboost.report.frontiers import FrontierPanel, Side
 from cardboost.report.png import png_of
-from cardboost.reproduce.totalqboost import HOT_START, Point, Settings
+from cardboost.reproduce.totalqboost import HOT_START, Settings
+from cardboost.reproduce.totalqboost_figures import figures_of
 from cardboost.reproduce.totalqboost_gains import (
     CHOSEN,
-    CONVEX,
     SIZES,
     Count,
     Mean,
     SetSummary,
     SplitResult,
-    frontier,
     law_d,
     law_e,
-    least_error,
-    representatives,
     summarise,
     table_entries,
     total,
@@ -36,8 +32,7 @@ from cardboost.reproduce.totalqboost_paper import GENERALISATION_GAINS, TABLE_1,
 
 TITLE = "Boosting with a price on cardinality: the experiments again"
 _WIDTH = 79
-_SHOWN = 0  # the split of the table and of the figure
-_SIDES = ("A and B: L1CG, UCG", "C to E: chosen")
+_SHOWN = 0  # the split of the table
 
 Rows = list[list[str]]
 
@@ -103,7 +98,7 @@ class Study:
 
 def files(found: Study) -> dict[str, bytes | None]:
     """Every file by its name; None for a picture that nothing here can draw."""
-    figures = figures_of(found)
+    figures = figures_of(found.by_set)
     contents: dict[str, bytes | None] = {
         "report.txt": report(found).encode(),
         "results.json": (json.dumps(plain(found), separators=(",", ":"), allow_nan=False) + "\n").encode(),
@@ -124,8 +119,8 @@ def _intro(found: Study) -> list[str]:
     said = [
         f"Five experiments on {_number(len(found.by_set), 'set')}, {_number(found.n_splits, 'split')} into "
         f"80 % for training and 20 % for validation: A ({own.prices} prices nu), B (up to {own.columns} "
-        f"columns, every ensemble), C, D and E ({own.prices} prices lambda). Exponential loss, stumps, columns "
-        f"by largest edge, no intercept, {own.bits} bits, epsilon {own.epsilon:g} on summed losses.",
+        f"columns, every ensemble), C, D and E ({own.prices} prices lambda). Exponential loss, stumps, "
+        f"columns by largest edge, no intercept, {own.bits} bits, epsilon {own.epsilon:g} on summed losses.",
         "All check points hold." if found.holds else "NOT ALL CHECK POINTS HOLD.",
     ]
     return said + [f"MISSING: {own}" for own in found.missing]
@@ -136,9 +131,9 @@ def _number(count: int, thing: str) -> str:
 
 
 _TABLE_WORDS = (
-    "In the form of the paper's Table 1, split 1: validation error in %, terms, and sparsity gain in % over the "
-    "sparsest ensemble of A and B that is no worse. *: better than all of A and B, with the gain in error. "
-    "The paper's sets are other versions of some of these and its split is another one: compare shapes."
+    "In the form of the paper's Table 1, split 1: validation error in %, terms, and sparsity gain in % over "
+    "the sparsest ensemble of A and B that is no worse. *: better than all of A and B, with the gain in "
+    "error. Some of the paper's sets are other versions and its split is another one: compare shapes."
 )
 
 
@@ -175,11 +170,12 @@ def _gain_words(found: Study) -> list[str]:
     lower = sum(own.lower is not None and own.lower.mean < 0.0 for own in found.summaries)
     sets = len(found.summaries)
     said = [
-        "C to E against A and B, both on the same rows of every split, means over splits with standard errors. "
-        "Sparsity gain in %: the mean of 1 - k/k' over the validation errors of both frontiers that both sides "
-        "reach, with k terms in C to E and k' in A and B; beside it how many such errors there are, and how "
-        "many only C to E, or only A and B, reach. Then the validation error of C to E less that of A and B, in "
-        f"percentage points, at no more than {', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]} terms.",
+        "C to E against A and B, both on the same rows of every split, means over splits with standard "
+        "errors. Sparsity gain in %: the mean of 1 - k/k' over the validation errors of both frontiers that "
+        "both sides reach, with k terms in C to E and k' in A and B; beside it how many such errors there "
+        "are, and how many only C to E, or only A and B, reach. Then the validation error of C to E less "
+        f"that of A and B, in percentage points, at no more than {', '.join(map(str, SIZES[:-1]))} or "
+        f"{SIZES[-1]} terms.",
     ]
     if found.n_splits > 1:
         said.append(
@@ -215,7 +211,8 @@ def _mean(own: Mean | None, decimals: int) -> str:
 def _proof_words(found: Study) -> str:
     parts = [f"{own.worse} of {own.compared} in {name}" for name in CHOSEN for own in [found.proved(name)]]
     return (
-        f"Choices proved optimal among the columns they were made from: {', '.join(parts[:-1])} and {parts[-1]}. "
+        f"Choices proved optimal among the columns they were made from: {', '.join(parts[:-1])} and "
+        f"{parts[-1]}. "
         "Exact search has a budget of work, not of time, so that the numbers are the same everywhere."
     )
 
@@ -230,8 +227,9 @@ def _proofs(found: Study) -> tuple[list[str], Rows]:
 
 
 _COUNT_WORDS = (
-    "How often one experiment is worse than another with as many terms on the training rows, in % of the numbers "
-    "of terms that both have; the best ensemble of each counts. Risk is the mean loss with nu times the weights."
+    "How often one experiment is worse than another with as many terms on the training rows, in % of the "
+    "numbers of terms that both have; the best ensemble of each counts. Risk is the mean loss with nu times "
+    "the weights."
 )
 
 
@@ -251,8 +249,8 @@ def _counts(found: Study) -> tuple[list[str], Rows]:
 def _law_words(law: Law) -> str:
     what = "choices of E proved optimal" if law.letter == "a" else "choices proved optimal"
     return (
-        f"{law.count.worse} of {law.count.compared} pairs of equal cardinality are worse in regularised risk, "
-        f"at equal nu and box; {what} only"
+        f"{law.count.worse} of {law.count.compared} pairs of equal cardinality are worse in regularised "
+        f"risk, at equal nu and box; {what} only"
     )
 
 
@@ -320,74 +318,6 @@ def web_page(found: Study, figures: dict[str, Figure]) -> str:
     return html.page(TITLE, blocks)
 
 
-# figures
-
-
-def figures_of(found: Study) -> dict[str, Figure]:
-    panels = [_panel(name, splits[_SHOWN]) for name, splits in found.by_set.items()]
-    across = min(3, len(panels))
-    figures = {
-        "figure-3": Figure(
-            "Validation error against the number of terms",
-            "Like the paper's Figure 3, on split 1. Dots: for every number of terms the best ensemble of A and B "
-            "(blue circles) and of C to E (red squares). Lines: the least error with so many terms or fewer, A "
-            "and B drawn through, C to E dashed. Tags are those of the table. Errors far above the least are "
-            "left out.",
-            tuple(panels),
-            width=320.0 * across + 32.0,
-            height=220.0,
-            per_row=across,
-        )
-    }
-    if found.n_splits > 1:
-        figures["mean"] = Figure(
-            "The least validation error with at most so many terms, mean over splits",
-            f"Means over {found.n_splits} splits, from the first number of terms that both sides have in every "
-            "split. A and B drawn through, C to E dashed. The least of many errors on few rows is lower than "
-            "that of any one ensemble on new rows; both sides have this in common.",
-            tuple(_mean_panel(name, splits) for name, splits in found.by_set.items()),
-            width=320.0 * across + 32.0,
-            height=220.0,
-            per_row=across,
-        )
-    return figures
-
-
-def _panel(name: str, split: SplitResult) -> FrontierPanel:
-    sides = []
-    for label, experiments in zip(_SIDES, (CONVEX, CHOSEN), strict=True):
-        points = split.side(experiments)
-        sides.append(Side(label, _places(representatives(points)), _places(frontier(points))))
-    errors = sorted(y for side in sides for _, y in side.steps)
-    middle = errors[len(errors) // 2] if errors else 0.0
-    least = errors[0] if errors else 0.0
-    tags = tuple((own.entry.tag, (float(own.entry.terms), own.entry.error)) for own in table_entries(split))
-    top = max([least + 3.0 * max(middle - least, 0.5), *(at[1] for _, at in tags)])
-    return FrontierPanel(name.replace("_", " "), "terms", "error in %", tuple(sides), tags, top)
-
-
-def _places(points: Sequence[Point]) -> tuple[tuple[float, float], ...]:
-    return tuple((float(own.terms), 100.0 * own.validation_error) for own in points)
-
-
-def _mean_panel(name: str, splits: list[SplitResult]) -> FrontierPanel:
-    both = [(own.side(CONVEX), own.side(CHOSEN)) for own in splits]
-    first = max(min((own.terms for own in side), default=1) for pair in both for side in pair)
-    last = max(own.terms for pair in both for side in pair for own in side)
-    sides = []
-    for k, label in enumerate(_SIDES):
-        steps = []
-        for terms in range(first, last + 1):
-            errors = [least_error(pair[k], terms) for pair in both]
-            known = [error for error in errors if error is not None]
-            steps.append((float(terms), 100.0 * sum(known) / len(known)))
-        sides.append(Side(label, (), tuple(steps)))
-    lowest = min(y for side in sides for _, y in side.steps)
-    middle = sorted(y for side in sides for _, y in side.steps[:20])[len(sides) * 5]
-    top = lowest + 2.0 * max(middle - lowest, 0.5)
-    return FrontierPanel(name.replace("_", " "), "terms at most", "error in %", tuple(sides), (), top)
-
-
 # plain data
 
 
@@ -414,7 +344,8 @@ def plain(found: Study) -> dict[str, Any]:
             name: {
                 "paper": [asdict(own) for own in TABLE_1.get(name, ())],
                 "here": [
-                    {**asdict(own.entry), "experiment": own.point.experiment, "generalisation": own.generalisation}
+                    asdict(own.entry)
+                    | {"experiment": own.point.experiment, "generalisation": own.generalisation}
                     for own in table_entries(splits[_SHOWN])
                 ],
             }

@@ -1,7 +1,7 @@
 """One training problem of the experiments on cardinality penalisation: a split of a set, its stumps, scores.
 
-Exponential loss, stumps without an intercept. Equal rows of the training part are merged, with their number as
-the weight: all sums are those of the rows one by one.
+Exponential loss, stumps without an intercept. Equal rows of the training part are merged, with their number
+as the weight: all sums are those of the rows one by one.
 """
 
 from __future__ import annotations

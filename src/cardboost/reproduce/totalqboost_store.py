@@ -1,9 +1,9 @@
 """Work that can be stopped at any moment and taken up again, in one process, in several, or on Dask.
 
 Every job is one experiment on one split of one set. Its result is a file of its own, written at once or not
-at all, with a key that names all it depends on: settings, data, and the results it begins from. A file that is
-damaged, or has another key, is as good as none. Results are plain data and pass through their text, so that it
-makes no difference where a job has run, or when.
+at all, with a key that names all it depends on: settings, data, and the results it begins from. A file that
+is damaged, or has another key, is as good as none. Results are plain data and pass through their text, so
+that it makes no difference where a job has run, or when.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def jobs_of(names: Sequence[str], splits: int) -> list[Job]:
 
 @dataclass(frozen=True)
 class Progress:
-    """A job that is done: how many are, of how many, and the seconds it took; None: it was at hand."""
+    """A job that is done: how many are, of how many, and the processor's seconds; None: it was at hand."""
 
     job: Job
     done: int
@@ -270,10 +270,10 @@ def _key(job: Job, parts: list[Any]) -> str:
 
 
 def _timed(job: Job, data: Dataset, settings: Settings, needs: dict[str, Result]) -> tuple[Result, float]:
-    began = time.perf_counter()
+    began = time.thread_time()
     hot = HOT_START[job.dataset]
     result = run_experiment(job.experiment, data.X, data.y, job.split, hot, settings, needs)
-    return result, time.perf_counter() - began
+    return result, time.thread_time() - began
 
 
 @contextlib.contextmanager
