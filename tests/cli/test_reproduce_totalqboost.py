@@ -7,14 +7,14 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
-from functools import partial
 
 import numpy as np
 import pytest
 
+from cardboost.cli import totalqboost
 from cardboost.cli.main import main
 from cardboost.datasets import NAMES, breiman, load
-from cardboost.reproduce import totalqboost, totalqboost_gains, totalqboost_pages
+from cardboost.reproduce import totalqboost_gains, totalqboost_pages
 from cardboost.reproduce.totalqboost import Settings
 
 SMALL = {"columns": 8, "prices": 4, "max_bins": 15}
@@ -25,7 +25,7 @@ FILES = ["figure-3.svg", "index.html", "report.txt", "results.json"]
 def small_and_alone(monkeypatch):
     """Few columns, no data from outside, no picture drawn by another program."""
     monkeypatch.delenv("CARDBOOST_DATA", raising=False)
-    monkeypatch.setattr(totalqboost, "Settings", partial(Settings, **SMALL))
+    monkeypatch.setattr(totalqboost, "_settings", lambda: Settings(**SMALL))
     monkeypatch.setattr(totalqboost_pages, "png_of", lambda svg, width, height: None)
 
 
@@ -87,7 +87,7 @@ def test_files_and_text(tmp_path, capsys, folder):
 
 def test_numbers_again(tmp_path, capsys, folder):
     """What the text claims, from the points in the file."""
-    code, said, _ = run(capsys, "--out", tmp_path, "--data", folder, "--splits", "2")
+    code, said, _ = run(capsys, "--out", tmp_path, "--data", folder)
     assert code == 0
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["settings"]["columns"] == SMALL["columns"]
@@ -127,12 +127,13 @@ def test_the_same_bytes_after_anything(tmp_path, capsys, folder):
 
 
 PROGRAM = f"""
-from functools import partial
 import sys
+from cardboost.cli import totalqboost
 from cardboost.cli.main import main
-from cardboost.reproduce import totalqboost, totalqboost_pages
+from cardboost.reproduce import totalqboost_pages
+from cardboost.reproduce.totalqboost import Settings
 if __name__ == "__main__":
-    totalqboost.Settings = partial(totalqboost.Settings, **{SMALL!r})
+    totalqboost._settings = lambda: Settings(**{SMALL!r})
     totalqboost_pages.png_of = lambda svg, width, height: None
     sys.exit(main(sys.argv[1:]))
 """

@@ -185,7 +185,7 @@ def test_counts_by_hand():
     assert (Count(1, 2) + Count(2, 6)).share == pytest.approx(3 / 8)
 
 
-@pytest.mark.parametrize(("risk", "proved", "columns"), product((0.3, 0.5), (True, False), (5, 6)))
+@pytest.mark.parametrize(("risk", "proved", "columns"), [*product((0.3, 0.5), (True, False), (5, 6))])
 def test_the_laws(risk, proved, columns):
     """thyroid: T' is 5."""
     split = SplitResult(

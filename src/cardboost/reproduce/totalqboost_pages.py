@@ -173,7 +173,8 @@ def _gain_words(found: Study) -> list[str]:
         "C to E against A and B, both on the same rows of every split, means over splits with standard "
         "errors. Sparsity gain in %: the mean of 1 - k/k' over the validation errors of both frontiers that "
         "both sides reach, with k terms in C to E and k' in A and B; beside it how many such errors there "
-        "are, and how many only C to E, or only A and B, reach. Then the validation error of C to E less "
+        "are, how many only C to E or only A and B reach, and whether the gain is positive beyond two "
+        "standard errors. Then the validation error of C to E less "
         f"that of A and B, in percentage points, at no more than {', '.join(map(str, SIZES[:-1]))} or "
         f"{SIZES[-1]} terms.",
     ]
@@ -191,13 +192,26 @@ def _gain_words(found: Study) -> list[str]:
 
 
 def _gains(found: Study) -> tuple[list[str], Rows]:
-    header = ["set", "sparsity gain", "at", "C-E", "A-B", *(f"<= {size}" for size in SIZES)]
+    header = ["set", "sparsity gain", "errors", "C-E only", "A-B only", "positive"]
     rows = []
     for own in found.summaries:
-        gain = "" if own.sparsity is None else _mean(own.sparsity, 1)
-        apart = [_mean(own.differences[size], 2) for size in SIZES]
-        rows.append([own.dataset, gain, *map(str, own.reached), *apart])
+        positive = "" if own.sparsity is None or own.sparsity.error is None else _yes(own.sparsity.positive)
+        rows.append([own.dataset, _mean(own.sparsity, 1), *map(str, own.reached), positive])
     return header, rows
+
+
+def _differences(found: Study) -> tuple[list[str], Rows]:
+    header = ["set", *(f"<= {size} terms" for size in SIZES), "all three", "lower"]
+    rows = []
+    for own in found.summaries:
+        apart = [_mean(own.differences[size], 2) for size in SIZES]
+        lower = "" if own.lower is None else _yes(own.lower.mean < 0.0)
+        rows.append([own.dataset, *apart, _mean(own.lower, 2), lower])
+    return header, rows
+
+
+def _yes(holds: bool) -> str:
+    return "yes" if holds else "no"
 
 
 def _mean(own: Mean | None, decimals: int) -> str:
@@ -270,7 +284,7 @@ def report(found: Study) -> str:
     lines += ["", "Gains", "-" * _WIDTH]
     for sentence in _gain_words(found):
         lines += _filled(sentence)
-    lines += ["", *_columns(*_gains(found), (0,))]
+    lines += ["", *_columns(*_gains(found), (0,)), "", *_columns(*_differences(found), (0,))]
     lines += ["", "Proofs", "-" * _WIDTH, *_filled(_proof_words(found)), "", *_columns(*_proofs(found), (0,))]
     lines += ["", "Counts of section 5.1", "-" * _WIDTH, *_filled(_COUNT_WORDS), ""]
     lines += [*_columns(*_counts(found), (0, 1)), "", "check points"]
@@ -307,6 +321,7 @@ def web_page(found: Study, figures: dict[str, Figure]) -> str:
         html.heading("Gains"),
         *map(html.paragraph, _gain_words(found)),
         html.table(*_gains(found), (0,)),
+        html.table(*_differences(found), (0,)),
     ]
     blocks += [html.heading("Proofs"), html.paragraph(_proof_words(found)), html.table(*_proofs(found), (0,))]
     blocks += [html.heading("Counts of section 5.1"), html.paragraph(_COUNT_WORDS)]
