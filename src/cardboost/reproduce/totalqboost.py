@@ -24,13 +24,14 @@ from cardboost.boosting.column_generation import Pace, StopRule, TraceRecord, ge
 from cardboost.boosting.totalqboost import ReselectRule, reselect
 from cardboost.cardinality.exact import CLOSED, exact_search
 from cardboost.cardinality.merge import merge_rows
-from cardboost.cardinality.polish import Incumbent, polish
+from cardboost.cardinality.polish import Incumbent, Polisher
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.select import SearchOptions
 from cardboost.cardinality.tabu import tabu_search
 from cardboost.dictionary.stumps import StumpPool
 from cardboost.master.newton import Master
 from cardboost.master.problem import PriceRule
+from cardboost.reproduce.totalqboost_prices import spread_prices
 from cardboost.reproduce.totalqboost_problem import Problem, plain_columns
 
 Array = NDArray[np.float64]
@@ -45,6 +46,7 @@ HOT_START = {
 }  # fmt: skip
 
 _SOLVE = Pace(newton_steps=60, step_tol=1e-10, certified=False)
+_SIZE_ROUNDS = 4  # of local search for every size, where prices are looked for
 _ALL_MOVES = 10  # rounds of C and D between two searches of all moves
 _FEW_NODES = 60  # of exact search after a first look: many choices are proved by then
 
@@ -66,7 +68,7 @@ class Settings:
     small: float = 1e-6
     tabu_starts: int = 4
     tabu_moves: int = 200
-    work: float = 3e7
+    work: float = 2e7
 
 
 @dataclass(frozen=True)
@@ -150,24 +152,38 @@ def l1_path(problem: Problem, settings: Settings) -> dict[str, Any]:
 def unregularised(problem: Problem, settings: Settings, hot_start: int) -> dict[str, Any]:
     """B: every ensemble on the way, the columns, and what the other experiments take from here.
 
-    The prices lambda fall geometrically from nine tenths of what the first column is worth to what one beyond
-    T' is worth on average, in the risk of the ensembles on the way.
+    That is the box, and the prices lambda: those at which the best choices have many different sizes, by what
+    local search finds for every size among the first T' columns, down to what a column beyond T' is worth.
     """
     pool, stages = _generated(problem, settings, settings.small)
     points = [_point("B", problem, pool, w, None, settings.small, len(w)) for w in stages[1:]]
-    worth = np.array([1.0, *(own.regularised for own in points)])
-    hot, last = min(hot_start, len(worth) - 1), len(worth) - 1
-    least = (worth[hot] - worth[last]) / max(last - hot, 1)
-    most = 0.9 * (worth[0] - worth[1])
-    prices = np.geomspace(most, min(max(least, 1e-7), 0.5 * most), settings.prices)
     prefixes = [w for w in stages if 0 < len(w) <= hot_start]
+    box = 2.0 * max(float(w.max()) for w in prefixes)
+    sizes = _best_of_sizes(problem, settings, pool.subset(np.arange(len(prefixes[-1]))), box)
+    hot, last = points[len(prefixes) - 1], points[-1]
+    least = (hot.regularised - last.regularised) / max(last.columns - hot.columns, 1)
     return {
         "points": [asdict(own) for own in points],
         "columns": plain_columns(pool.stumps),
-        "prices": prices.tolist(),
-        "box": 2.0 * max(float(w.max()) for w in prefixes),
-        "prefixes": [w.tolist() for w in prefixes],
+        "prices": spread_prices([at.objective for at in sizes], least, settings.prices),
+        "box": box,
+        "starts": [w.tolist() for w in prefixes] + [at.weights.tolist() for at in sizes],
     }
+
+
+def _best_of_sizes(problem: Problem, settings: Settings, pool: StumpPool, box: float) -> list[Incumbent]:
+    """For 0, 1, ... terms the best choice that local search finds, from the largest number down."""
+    merged = merge_rows(_cardinality(problem, settings, pool, 0.0, box))
+    at = Polisher(merged).all_columns()
+    found = {len(at.support): at}
+    for size in range(len(at.support) - 1, -1, -1):
+        polisher = Polisher(replace(merged, max_terms=size))
+        at = polisher.improve(polisher.thin(at, size), _SIZE_ROUNDS)
+        found.setdefault(len(at.support), at)
+    return [
+        min((found[k] for k in found if k <= size), key=lambda one: one.objective)
+        for size in range(max(found) + 1)
+    ]
 
 
 def _generated(problem: Problem, settings: Settings, nu: float) -> tuple[StumpPool, list[Array]]:
@@ -214,7 +230,8 @@ def selected_once(
 ) -> dict[str, Any]:
     """E: a choice from the first T' columns for every price.
 
-    Each begins at the best for its price among B's ensembles and the choices before it. At the end the best
+    Each begins at the best for its price among B's ensembles, the choices of every size that B's result has,
+    and the choices before it. At the end the best
     choice of all is taken for every price, so that none is worse at its price than another one.
     """
     pool = problem.pool(columns)
@@ -222,7 +239,7 @@ def selected_once(
     merged = merge_rows(_cardinality(problem, settings, pool, 0.0, first["box"]))
     master = merged.master()
     known = []
-    for weights in (np.zeros(n), *(np.pad(np.array(w), (0, n - len(w))) for w in first["prefixes"])):
+    for weights in (np.zeros(n), *(np.pad(np.array(w), (0, n - len(w))) for w in first["starts"])):
         master.move_to(weights)
         known.append(Incumbent(np.flatnonzero(weights), weights, master.objective))
     prices = first["prices"]
@@ -292,11 +309,12 @@ def _choice(own: CardinalityProblem, start: Incumbent, settings: Settings) -> _C
     if quick.status == "optimal":
         at = quick.incumbent
         return _Chosen(at.weights, at.objective, quick.lower_bound, quick.nodes)
-    local = min(quick.incumbent, polish(own, quick.incumbent.weights)[0], key=lambda at: at.objective)
+    polisher = Polisher(own)
+    local = polisher.improve(polisher.refit(quick.incumbent.support, quick.incumbent.weights))
     walk = tabu_search(
         own, local.weights, bits=settings.bits, starts=settings.tabu_starts, moves=settings.tabu_moves
     )
-    return _proof(own, min(local, walk.incumbent, key=lambda at: at.objective), settings)
+    return _proof(own, min(quick.incumbent, local, walk.incumbent, key=lambda at: at.objective), settings)
 
 
 def _nodes(own: CardinalityProblem, settings: Settings) -> int:

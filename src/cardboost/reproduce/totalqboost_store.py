@@ -218,8 +218,10 @@ def compute(
     """The results of all experiments on all splits: those at hand, and the others as they are computed."""
     store.clear_drafts()
     digests = {name: _data_digest(data) for name, data in sets.items()}
+    # split by split, so that what is done of many is whole splits; long jobs first
     jobs = sorted(
-        jobs_of(list(sets), splits), key=lambda job: -_LENGTH[job.experiment] * sets[job.dataset].X.size
+        jobs_of(list(sets), splits),
+        key=lambda job: (job.split, -_LENGTH[job.experiment] * sets[job.dataset].X.size),
     )
     keys: dict[Job, str] = {}
     done: dict[Job, Result] = {}
