@@ -164,9 +164,12 @@ def test_prices_and_box(results):
     assert len(prices) == SMALL.prices
     assert (np.diff(prices) < 0).all()
     risks = [1.0, *(point.regularised for point in points(results, "B"))]
-    assert prices[0] == pytest.approx(0.9 * (risks[0] - risks[1]))
-    assert own["box"] == 2 * max(max(w) for w in own["prefixes"])
-    assert [len(w) for w in own["prefixes"]] == list(range(1, HOT + 1))
+    assert prices[-1] == pytest.approx((risks[HOT] - risks[-1]) / (len(risks) - 1 - HOT))
+    assert own["box"] == 2 * max(max(w) for w in own["starts"][:HOT])
+    assert [len(w) for w in own["starts"][:HOT]] == list(range(1, HOT + 1))
+    terms = [np.count_nonzero(w) for w in own["starts"][HOT:]]
+    assert terms == sorted(terms)
+    assert max(max(w, default=0) for w in own["starts"]) <= own["box"]
 
 
 # choices

@@ -107,6 +107,7 @@ def test_matched_gains_by_hand():
     found = matched_sparsity(SplitResult("heart", 0, tuple(points)))
     # 0.30: 1 against 2; 0.20: 4 against 4; 0.10: 5 against 10; 0.05: only the choices
     assert found.gain == pytest.approx((0.5 + 0.0 + 0.5) / 3)
+    assert found.own == pytest.approx((0.5 + 0.0 + 0.5) / 3)
     assert (found.levels, found.only_chosen, found.only_convex) == (3, 1, 0)
     apart = error_differences(SplitResult("heart", 0, tuple(points)))
     assert apart == {5: pytest.approx(-0.10), 10: pytest.approx(-0.05), 20: pytest.approx(-0.05)}
@@ -168,6 +169,7 @@ def test_a_summary_by_hand():
     two = SplitResult("heart", 1, (at("B", 4, 0.2), at("E", 4, 0.1)))
     own = summarise([one, two])
     assert own.sparsity.mean == pytest.approx((0.5 + 0.0) / 2)
+    assert own.own.mean == pytest.approx(0.5)  # in the second split no error of E is reached by B
     assert own.reached == (2, 1, 0)
     assert own.differences[5].mean == pytest.approx((0.0 - 0.1) / 2)
     assert own.lower.mean == pytest.approx(-0.05)

@@ -158,6 +158,10 @@ def unregularised(problem: Problem, settings: Settings, hot_start: int) -> dict[
     pool, stages = _generated(problem, settings, settings.small)
     points = [_point("B", problem, pool, w, None, settings.small, len(w)) for w in stages[1:]]
     prefixes = [w for w in stages if 0 < len(w) <= hot_start]
+    if not prefixes:
+        raise ValueError(
+            "no stump is better than chance on the training rows: there is nothing to choose from."
+        )
     box = 2.0 * max(float(w.max()) for w in prefixes)
     sizes = _best_of_sizes(problem, settings, pool.subset(np.arange(len(prefixes[-1]))), box)
     hot, last = points[len(prefixes) - 1], points[-1]

@@ -124,11 +124,13 @@ def _entry(tag: str, own: Point, gain: float | None) -> Entry:
 
 @dataclass(frozen=True)
 class Matched:
-    """Sparsity at equal validation error, over the errors of both frontiers that both sides reach.
+    """Sparsity at equal validation error. ``own``: the mean gain of the frontier of C to E.
 
+    ``gain``: the mean over the errors of both frontiers that both sides reach, which favours neither.
     ``only_chosen``, ``only_convex``: errors that one side alone reaches, which no gain is defined for.
     """
 
+    own: float | None
     gain: float | None
     levels: int
     only_chosen: int
@@ -136,12 +138,15 @@ class Matched:
 
 
 def matched_sparsity(split: SplitResult) -> Matched:
-    """The mean over the levels of 1 - k / k': k terms of C to E and k' of A and B reach that level."""
+    """The means of 1 - k / k': with k terms of C to E and k' of A and B a level is reached."""
     convex, chosen = split.side(CONVEX), split.side(CHOSEN)
     levels = sorted({own.validation_error for side in (convex, chosen) for own in frontier(side)})
     pairs = [(sparsest(chosen, level), sparsest(convex, level)) for level in levels]
     gains = [1.0 - k / other for k, other in pairs if k is not None and other is not None]
+    edge = [sparsity_gain(point, convex) for point in frontier(chosen)]
+    held = [gain for gain in edge if gain is not None]
     return Matched(
+        sum(held) / len(held) if held else None,
         sum(gains) / len(gains) if gains else None,
         len(gains),
         sum(k is not None and other is None for k, other in pairs),
@@ -193,7 +198,8 @@ class SetSummary:
 
     dataset: str
     splits: int
-    sparsity: Mean | None
+    own: Mean | None  # sparsity gain of the frontier of C to E
+    sparsity: Mean | None  # over both frontiers
     reached: tuple[int, int, int]  # levels both sides reach, C to E alone, A and B alone
     differences: dict[int, Mean | None]
     lower: Mean | None
@@ -212,6 +218,7 @@ def summarise(splits: Sequence[SplitResult]) -> SetSummary:
     return SetSummary(
         splits[0].dataset,
         len(splits),
+        mean_of(own.own for own in matched),
         mean_of(own.gain for own in matched),
         (
             sum(own.levels for own in matched),

@@ -165,23 +165,25 @@ def _cells(entry: Entry | None, gain: float | None) -> list[str]:
 
 
 def _gain_words(found: Study) -> list[str]:
-    known = [own for own in found.summaries if own.sparsity is not None]
-    positive = sum(own.sparsity.positive for own in known if own.sparsity is not None)
+    frontier = sum(own.own is not None and own.own.positive for own in found.summaries)
+    both = sum(own.sparsity is not None and own.sparsity.positive for own in found.summaries)
     lower = sum(own.lower is not None and own.lower.mean < 0.0 for own in found.summaries)
     sets = len(found.summaries)
     said = [
         "C to E against A and B, both on the same rows of every split, means over splits with standard "
-        "errors. Sparsity gain in %: the mean of 1 - k/k' over the validation errors of both frontiers that "
-        "both sides reach, with k terms in C to E and k' in A and B; beside it how many such errors there "
-        "are, how many only C to E or only A and B reach, and whether the gain is positive beyond two "
-        "standard errors. Then the validation error of C to E less "
+        "errors. Sparsity gain in %: the mean of 1 - k/k', with k terms in C to E and k' in the sparsest of "
+        "A and B that is no worse; first over the frontier of C to E, as the paper defines it, then over the "
+        "validation errors of both frontiers that both sides reach, which favours neither. A star: positive "
+        "beyond two standard errors. Beside it how many such errors there are, and how many only C to E or "
+        "only A and B reach. Then the validation error of C to E less "
         f"that of A and B, in percentage points, at no more than {', '.join(map(str, SIZES[:-1]))} or "
         f"{SIZES[-1]} terms.",
     ]
     if found.n_splits > 1:
         said.append(
-            f"The sparsity gain is positive beyond two standard errors on {positive} of {sets} sets; the "
-            f"error, averaged over the three sizes, is lower on {lower} of {sets}."
+            f"The sparsity gain is positive beyond two standard errors on {frontier} of {sets} sets over "
+            f"the frontier of C to E, and on {both} over both; the error, averaged over the three sizes, is "
+            f"lower on {lower} of {sets}."
         )
     else:
         said.append(
@@ -192,12 +194,15 @@ def _gain_words(found: Study) -> list[str]:
 
 
 def _gains(found: Study) -> tuple[list[str], Rows]:
-    header = ["set", "sparsity gain", "errors", "C-E only", "A-B only", "positive"]
+    header = ["set", "frontier", "both", "errors", "C-E only", "A-B only"]
     rows = []
     for own in found.summaries:
-        positive = "" if own.sparsity is None or own.sparsity.error is None else _yes(own.sparsity.positive)
-        rows.append([own.dataset, _mean(own.sparsity, 1), *map(str, own.reached), positive])
+        rows.append([own.dataset, _starred(own.own), _starred(own.sparsity), *map(str, own.reached)])
     return header, rows
+
+
+def _starred(own: Mean | None) -> str:
+    return _mean(own, 1) + (" *" if own is not None and own.positive else "  ")
 
 
 def _differences(found: Study) -> tuple[list[str], Rows]:
