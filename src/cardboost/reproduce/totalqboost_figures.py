@@ -17,6 +17,7 @@ from cardboost.reproduce.totalqboost_gains import (
     table_entries,
 )
 
+_SHOWN_FROM = 3  # terms: with fewer the error is so large that nothing else could be seen
 _SIDES = ("A and B: L1CG, UCG", "C to E: chosen")
 
 
@@ -81,7 +82,5 @@ def _mean_panel(name: str, splits: Sequence[SplitResult]) -> FrontierPanel:
             known = [error for error in errors if error is not None]
             steps.append((float(terms), 100.0 * sum(known) / len(known)))
         sides.append(Side(label, (), tuple(steps)))
-    lowest = min(y for side in sides for _, y in side.steps)
-    middle = sorted(y for side in sides for _, y in side.steps[:20])[len(sides) * 5]
-    top = lowest + 2.0 * max(middle - lowest, 0.5)
+    top = max(y for side in sides for x, y in side.steps if x >= min(_SHOWN_FROM, last))
     return FrontierPanel(name.replace("_", " "), "terms at most", "error in %", tuple(sides), (), top)

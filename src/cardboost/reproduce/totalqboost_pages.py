@@ -206,17 +206,12 @@ def _starred(own: Mean | None) -> str:
 
 
 def _differences(found: Study) -> tuple[list[str], Rows]:
-    header = ["set", *(f"<= {size} terms" for size in SIZES), "all three", "lower"]
+    header = ["set", *(f"<= {size} terms" for size in SIZES), "all three"]
     rows = []
     for own in found.summaries:
         apart = [_mean(own.differences[size], 2) for size in SIZES]
-        lower = "" if own.lower is None else _yes(own.lower.mean < 0.0)
-        rows.append([own.dataset, *apart, _mean(own.lower, 2), lower])
+        rows.append([own.dataset, *apart, _mean(own.lower, 2)])
     return header, rows
-
-
-def _yes(holds: bool) -> str:
-    return "yes" if holds else "no"
 
 
 def _mean(own: Mean | None, decimals: int) -> str:
