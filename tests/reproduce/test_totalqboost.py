@@ -164,7 +164,7 @@ def test_prices_and_box(results):
     assert len(prices) == SMALL.prices
     assert (np.diff(prices) < 0).all()
     risks = [1.0, *(point.regularised for point in points(results, "B"))]
-    assert prices[-1] == pytest.approx((risks[HOT] - risks[-1]) / (len(risks) - 1 - HOT))
+    assert prices[-1] == pytest.approx(0.5 * (risks[HOT] - risks[-1]) / (len(risks) - 1 - HOT))
     assert own["box"] == 2 * max(max(w) for w in own["starts"][:HOT])
     assert [len(w) for w in own["starts"][:HOT]] == list(range(1, HOT + 1))
     terms = [np.count_nonzero(w) for w in own["starts"][HOT:]]

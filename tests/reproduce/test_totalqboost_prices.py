@@ -46,9 +46,10 @@ def test_prices_by_hand():
     """Slopes 8, 4 and 1: sizes 1, 2 and 4."""
     risks = [20.0, 12.0, 8.0, 7.5, 6.0]
     assert hull(risks) == [0, 1, 2, 4]
-    prices = spread_prices(risks, 0.25, 4)
-    assert prices == pytest.approx([32**0.5, 2.0, 0.5, 0.25])
-    assert [best_size(risks, price) for price in prices] == [1, 2, 4, 4]
+    # behind them, for sizes that are not known, twice the least price and the least
+    prices = spread_prices(risks, 0.2, 5)
+    assert prices == pytest.approx([32**0.5, 2.0, 0.2**0.5, 0.4, 0.2])
+    assert [best_size(risks, price) for price in prices] == [1, 2, 4, 4, 4]
     assert spread_prices(risks, 2.0, 3) == pytest.approx([32**0.5, 8**0.5, 2.0])
     assert spread_prices(risks, 0.25, 2) == pytest.approx([32**0.5, 0.25])
 

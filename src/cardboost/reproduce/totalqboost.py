@@ -153,7 +153,8 @@ def unregularised(problem: Problem, settings: Settings, hot_start: int) -> dict[
     """B: every ensemble on the way, the columns, and what the other experiments take from here.
 
     That is the box, and the prices lambda: those at which the best choices have many different sizes, by what
-    local search finds for every size among the first T' columns, down to what a column beyond T' is worth.
+    local search finds for every size among the first T' columns, down to half of what a column beyond T' is
+    worth.
     """
     pool, stages = _generated(problem, settings, settings.small)
     points = [_point("B", problem, pool, w, None, settings.small, len(w)) for w in stages[1:]]
@@ -165,7 +166,7 @@ def unregularised(problem: Problem, settings: Settings, hot_start: int) -> dict[
     box = 2.0 * max(float(w.max()) for w in prefixes)
     sizes = _best_of_sizes(problem, settings, pool.subset(np.arange(len(prefixes[-1]))), box)
     hot, last = points[len(prefixes) - 1], points[-1]
-    least = (hot.regularised - last.regularised) / max(last.columns - hot.columns, 1)
+    least = 0.5 * (hot.regularised - last.regularised) / max(last.columns - hot.columns, 1)
     return {
         "points": [asdict(own) for own in points],
         "columns": plain_columns(pool.stumps),

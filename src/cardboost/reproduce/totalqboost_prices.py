@@ -41,12 +41,14 @@ def spread_prices(risks: Sequence[float], least: float, count: int) -> list[floa
     least = min(max(least, 1e-9 * slopes[0]), 0.5 * slopes[0])
     lower = [*slopes[1:], 0.0]
     found = [
-        (math.sqrt(above * max(below, least)), size)
+        (math.sqrt(above * max(below, least)), float(size))
         for above, below, size in zip(slopes, lower, sizes[1:], strict=True)
         if above > least
     ]
-    if found[-1][0] > least:
-        found.append((least, found[-1][1] + 1))
+    last = found[-1][1]
+    for price, size in ((2.0 * least, 1.25 * last), (least, 1.5 * last)):  # for sizes that are not known
+        if found[-1][0] > price:
+            found.append((price, size))
     while len(found) > max(count, 2):
         gaps = [found[k + 1][1] / found[k - 1][1] for k in range(1, len(found) - 1)]
         del found[1 + gaps.index(min(gaps))]
