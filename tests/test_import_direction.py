@@ -73,7 +73,8 @@ MAY_IMPORT = {
     "export": {"model"},
     "report": {"model", *RESULTS},
     "pareto": {"certificate", "data.categories", "estimators", "model", "outputs", "report", "validation"},
-    "reproduce": {"datasets", "estimators", "losses", "report", "solvers"},
+    "reproduce": {"boosting", "cardinality", "data", "datasets", "dictionary", "estimators", "losses"}
+    | {"master", "report", "risk", "solvers"},
     "cli": {
         "model",
         "estimators",

@@ -325,3 +325,36 @@ def test_equal_seeds_and_any_number_of_threads_give_equal_models(selector):
     lines = [[(r.n_columns, r.n_terms, r.objective, r.lower_bound) for r in own.trace_] for own in fits]
     assert lines[0] == lines[1] == lines[2]
     assert math.isfinite(fits[0].trace_[-1].lower_bound)
+
+
+@pytest.mark.parametrize("every", [3, 1000])
+def test_rounds_that_look_at_their_own_column(every, monkeypatch):
+    """In between, no other column comes in; the objective never rises; no move with the new one is missed."""
+    X, y = table(5)
+    dictionary, risk = everything(X, y, "exponential", False)
+    prices = PriceRule(1e-4, 0.0, 0.004, 2.0)
+    rule = ReselectRule(
+        prices, None, 20, "edge", SearchOptions("polish"), all_moves_every=every
+    )  # fmt: skip
+    allowed, improve = [], Polisher.improve
+
+    def watched(self, at, max_rounds=50, entering=None):
+        allowed.append(entering)
+        return improve(self, at, max_rounds, entering)
+
+    monkeypatch.setattr(Polisher, "improve", watched)
+    pool, seen = dictionary.pool(), []
+    reselect(dictionary, pool, risk, rule, np.zeros(0), callback=lambda record, w: seen.append((record, w)))
+    assert {None if own is None else len(own) for own in allowed} == {None, 1}
+    supports = [set(np.flatnonzero(w).tolist()) for _, w in seen]
+    for k, (before, after) in enumerate(itertools.pairwise(supports), 1):
+        assert seen[k][0].objective <= seen[k - 1][0].objective
+        if every == 1000:
+            assert after - before <= {k - 1}
+    # the last choice is no worse than any that differs by the last column
+    last = seen[-1][1]
+    problem = CardinalityProblem(pool, risk, prices.prices(pool.n_columns, 0), None)
+    polisher, new, support = Polisher(problem), pool.n_columns - 1, supports[-1] - {pool.n_columns - 1}
+    others = [support | {new}, *(support - {j} | {new} for j in support)]
+    value = problem.objective(risk.evaluate(pool.margins(last)).value, last)
+    assert value <= min(polisher.refit(own).objective for own in others) + 1e-9

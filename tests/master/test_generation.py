@@ -162,3 +162,19 @@ def test_the_column_limit_is_kept():
     run(dictionary, risk, PriceRule(1e-6, 0.0), StopRule(4), callback=seen.append)
     assert [record.n_columns for record in seen] == [0, 1, 2, 3, 4]
     assert all(later.seconds >= earlier.seconds for earlier, later in pairwise(seen))
+
+
+def test_rounds_that_end_at_a_tolerance():
+    """As good as 50 steps in every round, with far fewer."""
+    found = {}
+    for tol in (None, 1e-10):
+        dictionary, risk = setting(3, "exponential", intercept=False)[:2]
+        rule = PriceRule(1e-4, 0.0)
+        master = Master(
+            dictionary.pool(), risk, lambda pool, rule=rule: rule.prices(pool.n_columns, pool.n_free)
+        )
+        pace = Pace(newton_steps=50, step_tol=tol)
+        _, _, trace = generate(dictionary, master, StopRule(12), l1=1e-4, pace=pace)
+        found[tol] = [own.objective for own in trace], risk.passes[0]
+    assert found[1e-10][0] == pytest.approx(found[None][0], rel=1e-9)
+    assert found[1e-10][1] < found[None][1]

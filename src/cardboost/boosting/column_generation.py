@@ -90,6 +90,7 @@ class Pace:
 
     columns: Callable[[int], int] = lambda n: 1
     newton_steps: int = 1
+    step_tol: float | None = None  # promised drop, as a share of the objective, at which a round ends before
     final_tol: float | None = 1e-6  # of the last solve; None: no further solve
     certified: bool = True  # whether the last solve is to prove its tolerance over the pool
     full_search_every: int = 1  # rounds in between look only at promising features
@@ -181,7 +182,7 @@ def generate(
             master.extend()
             if hint is not None and len(hint) == pool.n_columns:
                 master.try_weights(hint)
-            master.solve(tol=None, max_iter=pace.newton_steps)
+            master.solve(tol=pace.step_tol, max_iter=pace.newton_steps, certified=False)
             continue
         break
     steps = 0 if pace.final_tol is None else 200

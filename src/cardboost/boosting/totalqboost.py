@@ -52,6 +52,7 @@ class ReselectRule:
     per_round: int = 1  # columns
     deadline: float = math.inf  # on time.perf_counter()
     late: Callable[[], bool] = lambda: False  # asked within a round: whether to settle for what is known
+    all_moves_every: int = 1  # rounds; those in between look at moves that bring in their own columns
 
 
 def reselect(
@@ -99,7 +100,8 @@ def reselect(
             status = "time limit"
         else:
             pool.append(found.atoms)
-            last, at = at, chooser.again(at, closer=stale + 1 == PATIENCE)
+            closer = stale + 1 == PATIENCE
+            last, at = at, chooser.again(at, closer, closer or len(records) % rule.all_moves_every == 0)
             gain = last.objective - at.objective
             stale = 0 if gain > _WORTH * max(1.0, abs(at.objective)) else stale + 1
             continue
@@ -126,7 +128,7 @@ class _Chooser:
         problem = self._problem()
         return self._search(merge_rows(problem), polish(problem, start, self.rule.late)[0], closer=True)
 
-    def again(self, last: Incumbent, closer: bool) -> Incumbent:
+    def again(self, last: Incumbent, closer: bool, all_moves: bool) -> Incumbent:
         """A choice no worse than ``last`` from a pool that has grown since."""
         new = np.arange(len(last.weights), self.pool.n_columns)
         last = replace(last, weights=np.concatenate([last.weights, np.zeros(len(new))]))
@@ -138,7 +140,8 @@ class _Chooser:
             wider = polisher.thin(polisher.refit([*last.support, *more], last.weights), polisher.most_terms)
             if merged.allows(wider.support):
                 starts.append(wider)
-        ends = [polisher.improve(own) for own in starts]
+        entering = None if all_moves else {int(j) for j in new}
+        ends = [polisher.improve(own, entering=entering) for own in starts]
         if smaller is not merged:
             final = Polisher(merged)
             ends = [final.refit(own.support, own.weights) for own in ends]

@@ -7,7 +7,7 @@ rows); the most promising ones are refitted on the true loss, and the best that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -120,7 +120,12 @@ class Polisher:
         )  # fmt: skip
         if not self._priced and self._costs is None:
             return at.objective - drops
-        paid = np.array([self._paid(own) for own in supports])
+        if self._costs is None:
+            owner = np.repeat(np.arange(len(supports)), [len(own) for own in supports])
+            columns = np.array([j for own in supports for j in own], dtype=np.intp)
+            paid = np.bincount(owner, p.l0[columns], len(supports))
+        else:
+            paid = np.array([self._paid(own) for own in supports])
         return at.objective - drops + paid - self._paid([int(j) for j in at.support])
 
     def _paid(self, support: list[int]) -> float:
@@ -195,15 +200,18 @@ class Polisher:
             at = found
         return at
 
-    def _moves(self, at: Incumbent) -> list[list[int]]:
-        """The most promising supports one drop, add or swap away, best first by the model."""
+    def _moves(self, at: Incumbent, entering: Collection[int] | None = None) -> list[list[int]]:
+        """The most promising supports one drop, add or swap away, best first by the model.
+
+        ``entering``: the only columns that may come in.
+        """
         p, k = self.problem.prices, self.problem.max_terms
         model = self._model(at)
         if self._whole:
             return self._ranked(at, model, self._whole_moves(at))[:_REFITS_PER_ROUND]
         support = [int(j) for j in at.support]
         inside = set(support)
-        outside = [j for j in self._usable() if j not in inside]
+        outside = [j for j in self._usable() if j not in inside and (entering is None or j in entering)]
         edges = -model[0]
         candidates: list[list[int]] = []
         if self._priced or self._costs is not None:
@@ -278,13 +286,16 @@ class Polisher:
             found.append(support)
         return found
 
-    def improve(self, at: Incumbent, max_rounds: int = 50) -> Incumbent:
-        """Take the best move until none of the promising ones helps."""
+    def improve(
+        self, at: Incumbent, max_rounds: int = 50, entering: Collection[int] | None = None
+    ) -> Incumbent:
+        """Take the best move until none of the promising ones helps. ``entering``: columns that may come in,
+        where not all of them may."""
         for _ in range(max_rounds):
             best = at
             if self.late():
                 return at
-            for found in self.refit_all(self._moves(at), at.weights):
+            for found in self.refit_all(self._moves(at, entering), at.weights):
                 if found.objective < best.objective - 1e-12 * max(1.0, abs(best.objective)):
                     best = found
             if best is at:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cardboost.cli import totalqboost
 from cardboost.cli.files import CHECK_FAILS, OK, BadInput, make_folder, reason, write_together
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def add_parser(verbs: Any, **style: Any) -> None:
     )
     neural.set_defaults(run=run_neural)
     neural.add_argument("--out", required=True, metavar="DIR", help="folder for the files")
+    totalqboost.add_parser(experiments, **style)
 
 
 def run_conjugate_gradient(arguments: argparse.Namespace) -> int:

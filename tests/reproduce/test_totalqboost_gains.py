@@ -1,0 +1,205 @@
+"""Gains, frontiers and counts: cases worked out by hand, the paper's own numbers, and brute force."""
+
+import math
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cardboost.reproduce.totalqboost import Point
+from cardboost.reproduce.totalqboost_gains import (
+    Count,
+    Mean,
+    SplitResult,
+    error_differences,
+    frontier,
+    generalisation_gain,
+    law_d,
+    law_e,
+    least_error,
+    matched_sparsity,
+    mean_of,
+    representatives,
+    sparsest,
+    sparsity_gain,
+    summarise,
+    table_entries,
+    worse_count,
+)
+from cardboost.reproduce.totalqboost_paper import GENERALISATION_GAINS, TABLE_1, WORSE
+
+
+def at(experiment, terms, error, risk=0.5, train=0.1, proved=True, columns=None):
+    return Point(experiment, 0.01, columns or terms, terms, risk, risk, train, error, proved, risk, 1)
+
+
+POINTS = st.lists(
+    st.builds(
+        lambda experiment, terms, error, train: at(experiment, terms, error / 20, train=train / 20),
+        st.sampled_from("ABCDE"), st.integers(1, 12), st.integers(0, 20), st.integers(0, 20),
+    ),
+    min_size=1, max_size=30,
+)  # fmt: skip
+
+
+@given(POINTS)
+def test_frontiers_against_brute_force(points):
+    chosen = representatives(points)
+    assert [own.terms for own in chosen] == sorted({own.terms for own in points})
+    for own in chosen:
+        assert own.validation_error == min(p.validation_error for p in points if p.terms == own.terms)
+    best = {
+        (p.terms, p.validation_error)
+        for p in points
+        if not any(
+            (o.terms <= p.terms and o.validation_error < p.validation_error)
+            or (o.terms < p.terms and o.validation_error <= p.validation_error)
+            for o in points
+        )
+    }
+    assert {(own.terms, own.validation_error) for own in frontier(points)} == best
+
+
+@given(POINTS)
+def test_gains_against_brute_force(points):
+    split = SplitResult("twonorm", 0, tuple(points))
+    convex, chosen = split.side("AB"), split.side("CDE")
+    for own in chosen:
+        as_good = [other.terms for other in convex if other.validation_error <= own.validation_error]
+        gain, better = sparsity_gain(own, convex), generalisation_gain(own, convex)
+        assert (gain is None) == (not as_good)
+        if as_good:
+            assert gain == 1 - own.terms / min(as_good)
+            assert better is None
+        elif convex:
+            least = min(other.validation_error for other in convex)
+            assert better == 1 - own.validation_error / least
+            assert 0 < better <= 1
+    for terms in range(14):
+        own = least_error(chosen, terms)
+        held = [p.validation_error for p in chosen if p.terms <= terms]
+        assert own == (min(held) if held else None)
+        if own is not None:
+            assert sparsest(chosen, own) <= terms
+
+
+@given(POINTS)
+def test_matched_gains_turn_round(points):
+    """With the sides exchanged, gains are losses, and what only one side reaches only the other does."""
+    turned = {"A": "C", "B": "D", "C": "A", "D": "B", "E": "A"}
+    split = SplitResult("heart", 0, tuple(points))
+    other = SplitResult(
+        "heart", 0, tuple(at(turned[p.experiment], p.terms, p.validation_error) for p in points)
+    )
+    one, two = matched_sparsity(split), matched_sparsity(other)
+    assert (one.levels, one.only_chosen, one.only_convex) == (two.levels, two.only_convex, two.only_chosen)
+    if one.gain is not None and one.levels == 1:
+        assert (1 - one.gain) * (1 - two.gain) == pytest.approx(1)
+    a, b = error_differences(split), error_differences(other)
+    assert {k: None if v is None else -v for k, v in a.items()} == b
+
+
+def test_matched_gains_by_hand():
+    points = [at("B", 2, 0.30), at("B", 4, 0.20), at("A", 10, 0.10), at("A", 12, 0.10),
+              at("C", 1, 0.30), at("D", 4, 0.20), at("E", 5, 0.10), at("E", 6, 0.05),
+              at("C", 0, 0.0)]  # fmt: skip
+    found = matched_sparsity(SplitResult("heart", 0, tuple(points)))
+    # 0.30: 1 against 2; 0.20: 4 against 4; 0.10: 5 against 10; 0.05: only the choices
+    assert found.gain == pytest.approx((0.5 + 0.0 + 0.5) / 3)
+    assert found.own == pytest.approx((0.5 + 0.0 + 0.5) / 3)
+    assert (found.levels, found.only_chosen, found.only_convex) == (3, 1, 0)
+    apart = error_differences(SplitResult("heart", 0, tuple(points)))
+    assert apart == {5: pytest.approx(-0.10), 10: pytest.approx(-0.05), 20: pytest.approx(-0.05)}
+
+
+def test_the_paper_s_table_again():
+    """From the paper's own points and the ensembles they are compared with, the row of banana comes out."""
+    convex = [
+        at("B", 34, 0.2726),
+        at("B", 35, 0.2717),
+        at("A", 37, 0.2689),
+        at("B", 38, 0.2679),
+        at("B", 9, 0.3),
+    ]
+    points = [(33, 0.2585), (31, 0.2679), (12, 0.2689), (21, 0.2717), (11, 0.2726), (23, 0.2736)]
+    points += [(30, 0.2740), (60, 0.2681)]
+    chosen = [at("D", terms, error) for terms, error in points]
+    found = table_entries(SplitResult("banana", 0, (*convex, *chosen)))
+    assert [own.entry.tag for own in found] == list("*12345")
+    for own, printed in zip(found, TABLE_1["banana"], strict=True):
+        assert (own.entry.terms, own.entry.error) == (printed.terms, pytest.approx(printed.error))
+        assert own.entry.gain == (None if printed.gain is None else pytest.approx(printed.gain, abs=0.005))
+    assert found[0].generalisation == pytest.approx(GENERALISATION_GAINS["banana"], abs=0.02)
+
+
+def test_the_paper_s_numbers_are_copied_right():
+    entries = [own for row in TABLE_1.values() for own in row]
+    assert len(entries) == 33
+    assert {name for name, row in TABLE_1.items() if row[0].tag == "*"} == set(GENERALISATION_GAINS)
+    for own in entries:
+        if own.gain is not None:  # the ensemble compared with has a whole number of terms
+            others = own.terms / (1 - own.gain / 100)
+            assert others == pytest.approx(round(others), abs=0.02)
+    for row in TABLE_1.values():
+        errors = [own.error for own in row]
+        assert errors == sorted(errors)
+    assert sorted(WORSE.values()) == [1.61, 2.05, 13.01, 23.81]
+
+
+def test_no_gains():
+    found = table_entries(SplitResult("heart", 0, (at("B", 3, 0.1), at("E", 3, 0.1), at("E", 5, 0.2))))
+    assert found == []
+    assert table_entries(SplitResult("heart", 0, (at("B", 3, 0.1),))) == []
+
+
+def test_means():
+    assert mean_of([]) is None
+    assert mean_of([None, 2.0]) == Mean(2.0, None, 1)
+    own = mean_of([1.0, 2.0, 3.0, 6.0])
+    assert own.mean == 3.0
+    assert own.error == pytest.approx(math.sqrt((4 + 1 + 0 + 9) / 3 / 4))
+    assert own.positive
+    assert not Mean(1.0, 0.5, 3).positive
+    assert not Mean(1.0, None, 1).positive
+
+
+def test_a_summary_by_hand():
+    one = SplitResult("heart", 0, (at("B", 4, 0.2), at("E", 2, 0.2), at("C", 3, 0.3, proved=False)))
+    two = SplitResult("heart", 1, (at("B", 4, 0.2), at("E", 4, 0.1)))
+    own = summarise([one, two])
+    assert own.sparsity.mean == pytest.approx((0.5 + 0.0) / 2)
+    assert own.own.mean == pytest.approx(0.5)  # in the second split no error of E is reached by B
+    assert own.reached == (2, 1, 0)
+    assert own.differences[5].mean == pytest.approx((0.0 - 0.1) / 2)
+    assert own.lower.mean == pytest.approx(-0.05)
+    assert own.proved == {"C": (0, 1), "D": (0, 0), "E": (2, 2)}
+
+
+def test_counts_by_hand():
+    pairs = [("B", 2, 0.5), ("B", 3, 0.4), ("B", 3, 0.45), ("B", 9, 0.1)]
+    pairs += [("E", 2, 0.6), ("E", 2, 0.5), ("E", 3, 0.41), ("E", 5, 0.5)]
+    points = [at(name, terms, 0, risk=risk) for name, terms, risk in pairs]
+    assert worse_count(points, "E", "B", "risk") == Count(1, 2)
+    assert worse_count(points, "E", "B", "error") == Count(0, 2)
+    assert worse_count(points, "D", "E", "risk") == Count(0, 0)
+    assert Count(0, 0).share == 0
+    assert (Count(1, 2) + Count(2, 6)).share == pytest.approx(3 / 8)
+
+
+@pytest.mark.parametrize(("risk", "proved", "columns"), [*product((0.3, 0.5), (True, False), (5, 6))])
+def test_the_laws(risk, proved, columns):
+    """thyroid: T' is 5."""
+    split = SplitResult(
+        "thyroid", 0, (at("B", 4, 0, risk=0.4, columns=columns), at("E", 4, 0, risk, proved=proved))
+    )
+    compared = proved and columns == 5
+    assert law_e(split) == Count(int(compared and risk > 0.4), int(compared))
+    split = SplitResult("thyroid", 0, (at("E", 4, 0, risk=0.4), at("D", 4, 0, risk, proved=proved)))
+    assert law_d(split) == Count(int(proved and risk > 0.4), int(proved))
+    assert law_d(split, proved=False).compared == 1
+
+
+def test_rounding_is_not_worse():
+    split = SplitResult("thyroid", 0, (at("B", 4, 0, risk=0.4), at("E", 4, 0, risk=0.4 * (1 + 1e-10))))
+    assert law_e(split) == Count(0, 1)
