@@ -29,7 +29,7 @@ likely = pytest.mark.parametrize(
     "loss", [own for own in LOSSES.values() if own.has_probability], ids=lambda loss: loss.name
 )
 #: where the slope or the curvature jumps
-BENDS = {"hinge": 1.0, "squared_hinge": 1.0, "absolute": 0.0, "smooth_hinge": 1.0}
+BENDS = {"hinge": (1.0,), "squared_hinge": (1.0,), "absolute": (0.0,), "smooth_hinge": (0.75, 1.0)}
 
 margins = st.floats(-25, 25)
 
@@ -38,7 +38,7 @@ margins = st.floats(-25, 25)
 @given(z=margins)
 def test_derivative(loss, z):
     step = 1e-6
-    assume(loss.name not in BENDS or abs(z - BENDS[loss.name]) > 2 * step)
+    assume(all(abs(z - bend) > 2 * step for bend in BENDS.get(loss.name, ())))
     slope = (loss.rows(z + step) - loss.rows(z - step)) / (2 * step)
     assert loss.derivative(z) == pytest.approx(
         slope, rel=1e-6, abs=1e-9 if loss.name in ("exponential", "logistic") else 1e-7
@@ -49,7 +49,7 @@ def test_derivative(loss, z):
 @given(z=margins)
 def test_curvature(loss, z):
     step = 1e-5
-    assume(loss.name not in BENDS or abs(z - BENDS[loss.name]) > 2 * step)
+    assume(all(abs(z - bend) > 2 * step for bend in BENDS.get(loss.name, ())))
     bend = (loss.derivative(z + step) - loss.derivative(z - step)) / (2 * step)
     assert loss.curvature(z) == pytest.approx(bend, rel=1e-6, abs=1e-9)
 
