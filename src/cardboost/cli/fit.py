@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from cardboost.cli.files import INTERRUPTED, OK, BadInput, command, counted, make_folder, say
 from cardboost.cli.options import (
     add_columns,
+    add_data_options,
     add_delimiter,
-    amount,
+    add_price_options,
     bins,
     count,
     fraction,
@@ -62,15 +63,7 @@ def add_parser(verbs: Any, **style: Any) -> None:
         **style,
     )
     parser.set_defaults(run=run)
-    parser.add_argument("data", metavar="DATA", help="training data, one row per example")
-    parser.add_argument(
-        "--target", required=True, metavar="COLUMN", help="the column to predict (two classes)"
-    )
-    parser.add_argument("--out", default="run", metavar="DIR", help="folder for the files (default: run)")
-    parser.add_argument("--json", action="store_true", help="print the result as one JSON document")
-    parser.add_argument(
-        "--quiet", action="store_true", help="print nothing but errors (and the JSON, if asked)"
-    )
+    add_data_options(parser, out="run", shown="result")
 
     model = parser.add_argument_group("the model")
     model.add_argument(
@@ -80,20 +73,7 @@ def add_parser(verbs: Any, **style: Any) -> None:
         metavar="N",
         help="at most N terms, or none (default: 10)",
     )
-    model.add_argument("--l0", type=amount, default=0.0, metavar="X", help="price of a term (default: 0)")
-    model.add_argument(
-        "--l1", type=amount, default=1e-4, metavar="X", help="price of weight (default: 0.0001)"
-    )
-    model.add_argument(
-        "--l2", type=amount, default=0.01, metavar="X", help="price of half a squared weight (default: 0.01)"
-    )
-    model.add_argument(
-        "--loss",
-        choices=("logistic", "exponential", "squared_hinge", "hinge"),
-        default="logistic",
-        metavar="NAME",
-        help="logistic, exponential, squared_hinge or hinge (default: logistic)",
-    )
+    add_price_options(model)
     model.add_argument(
         "--max-weight", type=positive, metavar="X", help="largest weight of a term (default: automatic)"
     )

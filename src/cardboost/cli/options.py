@@ -107,3 +107,34 @@ def delimiter(text: str) -> str:
     if len(named) != 1 or named in '\r\n"':
         raise argparse.ArgumentTypeError(f"expected one character or the word tab, got {text!r}")
     return named
+
+
+def add_data_options(parser: argparse.ArgumentParser, out: str, shown: str) -> None:
+    """The table to learn from, where files go, and what is printed."""
+    parser.add_argument("data", metavar="DATA", help="training data, one row per example")
+    parser.add_argument(
+        "--target", required=True, metavar="COLUMN", help="the column to predict (two classes)"
+    )
+    parser.add_argument("--out", default=out, metavar="DIR", help=f"folder for the files (default: {out})")
+    parser.add_argument("--json", action="store_true", help=f"print the {shown} as one JSON document")
+    parser.add_argument(
+        "--quiet", action="store_true", help="print nothing but errors (and the JSON, if asked)"
+    )
+
+
+def add_price_options(group: Any) -> None:
+    """Prices and the loss of a model."""
+    group.add_argument("--l0", type=amount, default=0.0, metavar="X", help="price of a term (default: 0)")
+    group.add_argument(
+        "--l1", type=amount, default=1e-4, metavar="X", help="price of weight (default: 0.0001)"
+    )
+    group.add_argument(
+        "--l2", type=amount, default=0.01, metavar="X", help="price of half a squared weight (default: 0.01)"
+    )
+    group.add_argument(
+        "--loss",
+        choices=("logistic", "exponential", "squared_hinge", "hinge"),
+        default="logistic",
+        metavar="NAME",
+        help="logistic, exponential, squared_hinge or hinge (default: logistic)",
+    )

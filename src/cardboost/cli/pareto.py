@@ -23,8 +23,9 @@ from cardboost.cli.files import (
 )
 from cardboost.cli.options import (
     add_columns,
+    add_data_options,
     add_delimiter,
-    amount,
+    add_price_options,
     bins,
     count,
     positive,
@@ -71,15 +72,7 @@ def add_parser(verbs: Any, **style: Any) -> None:
         **style,
     )
     parser.set_defaults(run=run)
-    parser.add_argument("data", metavar="DATA", help="training data, one row per example")
-    parser.add_argument(
-        "--target", required=True, metavar="COLUMN", help="the column to predict (two classes)"
-    )
-    parser.add_argument("--out", default="front", metavar="DIR", help="folder for the files (default: front)")
-    parser.add_argument("--json", action="store_true", help="print the table as one JSON document")
-    parser.add_argument(
-        "--quiet", action="store_true", help="print nothing but errors (and the JSON, if asked)"
-    )
+    add_data_options(parser, out="front", shown="table")
 
     front = parser.add_argument_group("the front")
     front.add_argument(
@@ -105,20 +98,7 @@ def add_parser(verbs: Any, **style: Any) -> None:
     front.add_argument("--threads", type=whole, metavar="N", help="threads (default: all cores; same result)")
 
     model = parser.add_argument_group("the models")
-    model.add_argument("--l0", type=amount, default=0.0, metavar="X", help="price of a term (default: 0)")
-    model.add_argument(
-        "--l1", type=amount, default=1e-4, metavar="X", help="price of weight (default: 0.0001)"
-    )
-    model.add_argument(
-        "--l2", type=amount, default=0.01, metavar="X", help="price of half a squared weight (default: 0.01)"
-    )
-    model.add_argument(
-        "--loss",
-        choices=("logistic", "exponential", "squared_hinge", "hinge"),
-        default="logistic",
-        metavar="NAME",
-        help="logistic, exponential, squared_hinge or hinge (default: logistic)",
-    )
+    add_price_options(model)
     model.add_argument(
         "--hot-start", type=whole, default=40, metavar="N", help="candidates to choose from (default: 40)"
     )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 from cardboost.report import html
 from cardboost.report.figures import Figure
 from cardboost.report.png import png_of
+from cardboost.report.text import WIDTH, columns, filled
 from cardboost.reproduce.totalqboost import HOT_START, Settings
 from cardboost.reproduce.totalqboost_figures import figures_of
 from cardboost.reproduce.totalqboost_gains import (
@@ -31,7 +30,6 @@ from cardboost.reproduce.totalqboost_gains import (
 from cardboost.reproduce.totalqboost_paper import GENERALISATION_GAINS, TABLE_1, WORSE, Entry
 
 TITLE = "Boosting with a price on cardinality: the experiments again"
-_WIDTH = 79
 _SHOWN = 0  # the split of the table
 
 Rows = list[list[str]]
@@ -276,41 +274,22 @@ def _verdict(holds: bool) -> str:
 
 
 def report(found: Study) -> str:
-    lines = [TITLE, "=" * _WIDTH, ""]
+    lines = [TITLE, "=" * WIDTH, ""]
     for sentence in _intro(found):
-        lines += _filled(sentence)
-    lines += ["", "data", *_columns(["set", "source"], [[*own] for own in found.sources.items()], (0, 1))]
-    lines += ["", "Table 1", "-" * _WIDTH, *_filled(_TABLE_WORDS), "", *_columns(*_table(found), (0, 1, 8))]
-    lines += ["", "Gains", "-" * _WIDTH]
+        lines += filled(sentence)
+    lines += ["", "data", *columns(["set", "source"], [[*own] for own in found.sources.items()], (0, 1))]
+    lines += ["", "Table 1", "-" * WIDTH, *filled(_TABLE_WORDS), "", *columns(*_table(found), (0, 1, 8))]
+    lines += ["", "Gains", "-" * WIDTH]
     for sentence in _gain_words(found):
-        lines += _filled(sentence)
-    lines += ["", *_columns(*_gains(found), (0,)), "", *_columns(*_differences(found), (0,))]
-    lines += ["", "Proofs", "-" * _WIDTH, *_filled(_proof_words(found)), "", *_columns(*_proofs(found), (0,))]
-    lines += ["", "Counts of section 5.1", "-" * _WIDTH, *_filled(_COUNT_WORDS), ""]
-    lines += [*_columns(*_counts(found), (0, 1)), "", "check points"]
+        lines += filled(sentence)
+    lines += ["", *columns(*_gains(found), (0,)), "", *columns(*_differences(found), (0,))]
+    lines += ["", "Proofs", "-" * WIDTH, *filled(_proof_words(found)), "", *columns(*_proofs(found), (0,))]
+    lines += ["", "Counts of section 5.1", "-" * WIDTH, *filled(_COUNT_WORDS), ""]
+    lines += [*columns(*_counts(found), (0, 1)), "", "check points"]
     for law in found.laws:
         lines.append(f"  ({law.letter}) {_verdict(law.holds)}  {law.claim}")
-        lines += textwrap.wrap(_law_words(law), _WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
+        lines += filled(_law_words(law), 6)
     return "\n".join(lines) + "\n"
-
-
-def _filled(words: str) -> list[str]:
-    return textwrap.wrap(words, _WIDTH)
-
-
-def _columns(header: list[str], rows: Rows, left: Sequence[int] = ()) -> list[str]:
-    widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
-
-    def line(row: list[str]) -> str:
-        cells = [
-            c.ljust(w) if k in left else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        return ("  " + "  ".join(cells)).rstrip()
-
-    return [line(header), *map(line, rows)]
-
-
-# page
 
 
 def web_page(found: Study, figures: dict[str, Figure]) -> str:
