@@ -33,18 +33,8 @@ QUICK = {
 IRIS = load_iris(return_X_y=True)
 X, Y = make_friedman1(150, 6, noise=0.5, random_state=0)
 
-WEIGHTS = "folds hold rows, not weights; without them, steps of nets make differences of rounding larger"
 
-
-def expected_failures(estimator):
-    exact = type(estimator) is NeuralBoostRegressor and estimator.early_stopping is False
-    return {} if exact else {"check_sample_weight_equivalence_on_dense_data": WEIGHTS}
-
-
-@parametrize_with_checks(
-    [NeuralBoostClassifier(**QUICK), NeuralBoostRegressor(**QUICK)],
-    expected_failed_checks=expected_failures,
-)
+@parametrize_with_checks([NeuralBoostClassifier(**QUICK), NeuralBoostRegressor(**QUICK)])
 def test_scikit_learns_checks(estimator, check, monkeypatch):
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
     with warnings.catch_warnings():
@@ -61,8 +51,7 @@ def test_scikit_learns_checks(estimator, check, monkeypatch):
         NeuralBoostRegressor(**QUICK | {"loss": "absolute", "refit": "last"}),
         NeuralBoostRegressor(**QUICK | {"loss": "huber", "max_terms": 2}),
         NeuralBoostRegressor(**QUICK | {"estimator": DecisionTreeRegressor(max_depth=2)}),
-    ],
-    expected_failed_checks=expected_failures,
+    ]
 )
 def test_scikit_learns_checks_of_other_settings(estimator, check, monkeypatch):
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
@@ -142,6 +131,22 @@ def test_inputs_are_not_changed_and_units_do_not_matter():
     assert np.array_equal(wanted, Y)
     scaled = NeuralBoostRegressor(**QUICK).fit(X * 1024.0, Y * 4096.0)
     np.testing.assert_allclose(scaled.predict(X * 1024.0), 4096.0 * model.predict(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("how", [False, "cv"])
+def test_order_and_repeated_rows_do_not_matter(how):
+    weight = np.random.default_rng(0).integers(1, 4, 150)
+    order = np.random.default_rng(1).permutation(np.repeat(np.arange(150), weight))
+    for loss in ("squared", "absolute", "huber"):
+        model = NeuralBoostRegressor(**QUICK | {"loss": loss, "early_stopping": how, "n_estimators": 2})
+        wanted = model.fit(X, Y, sample_weight=weight).predict(X)
+        assert np.array_equal(clone(model).fit(X[order], Y[order]).predict(X), wanted)
+    y = np.digitize(Y, [12.0, 16.0])
+    model = NeuralBoostClassifier(**QUICK | {"early_stopping": how, "n_estimators": 2, "max_terms": 1})
+    wanted = model.fit(X, y, sample_weight=weight).predict_proba(X)
+    again = clone(model).fit(X[order], y[order])
+    assert np.array_equal(again.predict_proba(X), wanted)
+    assert model.certificate_.verify(X[order], y[order])
 
 
 def test_rows_without_weight_do_not_count():

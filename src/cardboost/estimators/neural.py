@@ -41,6 +41,7 @@ Array = NDArray[np.float64]
 REFITS = ("all", "last")
 STOPPING = ("auto", "cv", True, False)
 FEW_ROWS = 5000  # below which "auto" is "cv"
+MERGED_ROWS = 20_000  # up to which equal rows are added up
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +137,13 @@ class NeuralBoost(BaseEstimator):
         if reset and len(read) < 2:
             raise ValueError(f"X must have at least two rows; found n_samples={len(read)}.")
         return np.asarray(read)
+
+    def _fitted_rows(self, X: Array, Y: Array, weight: Array) -> tuple[Array, Array, Array]:
+        """Rows as they are fitted, and weights that add up to 1. Equal rows are one, except for
+        learners of the user's, which may not take weights, and in large tables."""
+        if self.estimator is None and len(X) <= MERGED_ROWS:
+            X, Y, weight = merged_rows(X, Y, weight)
+        return X, Y, weight / weight.sum()
 
     def _train(self, task: NeuralTask) -> None:
         """Fit, choose how much to fit where that is wanted, and keep what was found."""
@@ -247,10 +255,9 @@ class NeuralBoost(BaseEstimator):
         self, learners: tuple[Any, ...], X: Any, y: Any, sample_weight: Any
     ) -> tuple[Array, Array, Array]:
         """Outputs of all nets, targets and weights of rows that a certificate is checked with."""
-        table = self._read(X, reset=False)
-        target, s, keep = self._targets_to_check(table, y, sample_weight)
+        table, target, s = self._rows_to_check(self._read(X, reset=False), y, sample_weight)
         with blas_threads(1):
-            outputs = [self._outputs(own, table[keep], target.shape[1]) for own in learners]
+            outputs = [self._outputs(own, table, target.shape[1]) for own in learners]
         return np.array(outputs), target, s
 
     # ------------------------------------------------------------------------------------ using
@@ -300,6 +307,24 @@ class NeuralBoost(BaseEstimator):
     @property
     def _loss_name(self) -> str:
         return "own" if isinstance(self.loss, VectorLoss) else self._fitted_loss.name
+
+
+def merged_rows(X: Array, Y: Array, weight: Array) -> tuple[Array, Array, Array]:
+    """Rows in an order of their own, equal ones as one with their weights added up.
+
+    So a weight of 2 is the row twice, and the order of the rows does not matter: the steps of a net
+    make large differences of small ones.
+    """
+    columns = np.column_stack([X, Y])
+    order = np.lexsort(columns.T[::-1])
+    ordered = columns[order]
+    first = np.flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)]))
+    return X[order[first]], Y[order[first]], np.add.reduceat(weight[order], first)
+
+
+def scaled_weights(raw: Array | None, rows: int) -> Array:
+    """Weights below 1, divided by a power of two, which rounds nothing."""
+    return np.ones(rows) if raw is None else np.ldexp(raw, -int(np.frexp(raw.max())[1]))
 
 
 def _scaled_outputs(unit: Array, learner: Any, X: Any, outputs: int) -> Array:

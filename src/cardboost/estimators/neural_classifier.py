@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from cardboost.estimators.classes import plain, present
-from cardboost.estimators.neural import NeuralBoost, NeuralTask
+from cardboost.estimators.neural import NeuralBoost, NeuralTask, scaled_weights
 from cardboost.estimators.validation import class_codes, class_factors, sample_weights
 from cardboost.losses.vector import CrossEntropy, LogisticOutputs, SquaredOutputs, VectorLoss
 from cardboost.model.nets import as_decision, probabilities
@@ -115,7 +115,7 @@ class NeuralBoostClassifier(ClassifierMixin, NeuralBoost):
         classes, codes = present(classes, codes[keep])
         raw = None if raw is None else raw[keep]
         factors = class_factors(self.class_weight, classes, codes, raw)
-        s = factors[codes] * (1.0 if raw is None else raw / raw.max())
+        weight = factors[codes] * scaled_weights(raw, len(codes))
         self.classes_ = classes
         self._factors = factors
         several = "cross_entropy" if len(classes) > 2 else "logistic"
@@ -123,9 +123,9 @@ class NeuralBoostClassifier(ClassifierMixin, NeuralBoost):
             "logistic": LogisticOutputs(), "cross_entropy": CrossEntropy(), "squared": SquaredOutputs(),
         }  # fmt: skip
         self._fitted_loss = self._vector_loss({"auto": named[several], **named})
-        wanted = self._columns(codes)
+        table, wanted, s = self._fitted_rows(table[keep], self._columns(codes), weight)
         self._units = np.ones(wanted.shape[1]), np.zeros(wanted.shape[1])
-        self._train(NeuralTask(table[keep], wanted, s / s.sum(), self._fitted_loss, codes))
+        self._train(NeuralTask(table, wanted, s, self._fitted_loss, self._codes(wanted)))
         return self
 
     def _columns(self, codes: NDArray[np.intp]) -> Array:
@@ -136,15 +136,18 @@ class NeuralBoostClassifier(ClassifierMixin, NeuralBoost):
             return np.where(codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
         return (codes[:, None] == np.arange(len(self.classes_))).astype(np.float64)
 
-    def _targets_to_check(
-        self, X: Array, y: Any, sample_weight: Any
-    ) -> tuple[Array, Array, NDArray[np.intp]]:
+    def _codes(self, columns: Array) -> NDArray[np.intp]:
+        """The way back."""
+        one = columns.shape[1] == 1
+        return (columns[:, 0] > 0.0).astype(np.intp) if one else np.argmax(columns, axis=1)
+
+    def _rows_to_check(self, X: Array, y: Any, sample_weight: Any) -> tuple[Array, Array, Array]:
         known = {label: k for k, label in enumerate(self._labels() or ())}
         codes = np.array([known.get(plain(own), -1) for own in np.asarray(y)])
         raw = sample_weights(sample_weight, len(X))
         keep = np.flatnonzero((codes >= 0) & (True if raw is None else raw > 0))
-        s = self._factors[codes[keep]] * (1.0 if raw is None else raw[keep] / raw.max())
-        return self._columns(codes[keep]), s / s.sum(), keep
+        weight = self._factors[codes[keep]] * scaled_weights(None if raw is None else raw[keep], len(keep))
+        return self._fitted_rows(X[keep], self._columns(codes[keep]), weight)
 
     def _labels(self) -> tuple[Any, ...] | None:
         return tuple(plain(label) for label in self.classes_)

@@ -9,9 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from cardboost.estimators.neural import NeuralBoost, NeuralTask
+from cardboost.estimators.neural import NeuralBoost, NeuralTask, scaled_weights
 from cardboost.estimators.validation import sample_weights
-from cardboost.losses.vector import AbsoluteOutputs, HuberOutputs, SquaredOutputs, VectorLoss
+from cardboost.losses.vector import (
+    AbsoluteOutputs,
+    HuberOutputs,
+    SquaredOutputs,
+    VectorLoss,
+    weighted_median,
+)
 
 Array = NDArray[np.float64]
 
@@ -49,11 +55,8 @@ class NeuralBoostRegressor(RegressorMixin, NeuralBoost):
         table = self._read(X, reset=True)
         target = _targets(y, len(table))
         raw = sample_weights(sample_weight, len(table))
-        keep = np.arange(len(table)) if raw is None else np.flatnonzero(raw > 0)
-        s = np.ones(len(keep)) if raw is None else raw[keep] / raw.max()
-        s = s / s.sum()
         self._flat = target.ndim == 1
-        target = np.atleast_2d(target.T).T[keep]
+        table, target, s = self._weighted_rows(table, target, raw)
         own = isinstance(self.loss, VectorLoss)
         middle = np.zeros(target.shape[1]) if own else s @ target
         unit = np.ones(target.shape[1])
@@ -69,19 +72,22 @@ class NeuralBoostRegressor(RegressorMixin, NeuralBoost):
             raise ValueError("y holds numbers that are too large: divide them by some power of ten.")
         squared = SquaredOutputs()
         self._fitted_loss = self._vector_loss(
-            {"auto": squared, "squared": squared, "absolute": AbsoluteOutputs(), "huber": _huber(wanted)}
+            {"auto": squared, "squared": squared, "absolute": AbsoluteOutputs(), "huber": _huber(wanted, s)}
         )
-        self._train(NeuralTask(table[keep], wanted, s, self._fitted_loss, None))
+        self._train(NeuralTask(table, wanted, s, self._fitted_loss, None))
         return self
 
-    def _targets_to_check(
-        self, X: Array, y: Any, sample_weight: Any
-    ) -> tuple[Array, Array, NDArray[np.intp]]:
-        raw = sample_weights(sample_weight, len(X))
+    def _weighted_rows(self, X: Array, target: Array, raw: Array | None) -> tuple[Array, Array, Array]:
+        """The rows that have a weight."""
         keep = np.arange(len(X)) if raw is None else np.flatnonzero(raw > 0)
-        s = np.ones(len(keep)) if raw is None else raw[keep] / raw.max()
+        weight = scaled_weights(None if raw is None else raw[keep], len(keep))
+        return self._fitted_rows(X[keep], np.atleast_2d(target.T).T[keep], weight)
+
+    def _rows_to_check(self, X: Array, y: Any, sample_weight: Any) -> tuple[Array, Array, Array]:
+        target, raw = _targets(y, len(X)), sample_weights(sample_weight, len(X))
+        table, target, s = self._weighted_rows(X, target, raw)
         unit, middle = self._units
-        return (np.atleast_2d(_targets(y, len(X)).T).T[keep] - middle) / unit, s / s.sum(), keep
+        return table, (target - middle) / unit, s
 
     def _labels(self) -> tuple[Any, ...] | None:
         return None
@@ -117,7 +123,8 @@ def _targets(y: Any, n_rows: int) -> Array:
     return target
 
 
-def _huber(wanted: Array) -> HuberOutputs:
+def _huber(wanted: Array, s: Array) -> HuberOutputs:
     """Straight beyond what errors of a normal distribution seldom reach."""
-    deviation = float(np.median(np.abs(wanted - np.median(wanted, axis=0))))
+    middle = np.array([weighted_median(own, s) for own in wanted.T])
+    deviation = weighted_median(np.abs(wanted - middle).ravel(), np.repeat(s, wanted.shape[1]))
     return HuberOutputs(_HUBER * deviation if deviation > 0.0 else 1.0)

@@ -161,10 +161,11 @@ class NetEnsemble:
         out = np.tile(self.intercept, (len(table), 1))
         for begin in range(0, len(table), _ROWS):
             part = slice(begin, begin + _ROWS)
-            Z = (table[part] - self.mean) / self.scale
-            for net in self.nets:
-                hidden = activated(Z @ net.hidden + net.bias, self.activation)
-                out[part] += net.gamma * (hidden @ net.out + net.offset)
+            with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is said below
+                Z = (table[part] - self.mean) / self.scale
+                for net in self.nets:
+                    hidden = activated(Z @ net.hidden + net.bias, self.activation)
+                    out[part] += net.gamma * (hidden @ net.out + net.offset)
         if not np.isfinite(out).all():
             raise ValueError("X contains NaN, infinity or numbers too large for the model.")
         return out
