@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from test_exact import hard_problem, least_in_node, matrix_problem, random_states
 from test_selection import enumeration_of, of_certificate
+from threadpoolctl import threadpool_limits
 
 from cardboost import CardBoostClassifier, _kernels
 from cardboost.cardinality import exact
@@ -106,6 +107,19 @@ def test_no_better_choice_leaves_the_limits(seed):
                 if value <= objective:
                     assert (A @ w <= caps + 1e-9).all()
                     assert (A @ w >= floors - 1e-9).all()
+
+
+def test_limits_have_the_same_bits_with_any_number_of_threads_of_blas():
+    rng = np.random.default_rng(3)
+    A = np.where(rng.random((6000, 40)) < 0.55, 1.0, -1.0)
+    full = lambda value: np.full(40, value)  # noqa: E731
+    prices = Prices(full(1e-3), full(0.02), full(0.01), full(0.5), np.ones(40, dtype=bool))
+    problem = matrix_problem(A, full(1.0 / 6000).repeat(150), "logistic", prices, None)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            found.append(margin_limits(problem, column_roles(problem), full(0.05), 0.7))
+    assert np.array_equal(found[0], found[1])
 
 
 @pytest.mark.parametrize("seed", range(40))

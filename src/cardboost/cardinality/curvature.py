@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cardboost.cardinality.merge import equal_columns
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.certificate.bounds import dual_bound
+from cardboost.threads import blas_threads
 
 Array = NDArray[np.float64]
 
@@ -40,6 +41,7 @@ def column_roles(problem: CardinalityProblem) -> NDArray[np.uint8]:
     return role.astype(np.uint8)
 
 
+@blas_threads(1)  # for equal bits with any number of threads
 def margin_limits(
     problem: CardinalityProblem, role: NDArray[np.uint8], centre: Array, objective: float
 ) -> tuple[Array, Array] | None:

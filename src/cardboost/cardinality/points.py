@@ -27,6 +27,7 @@ from cardboost.cardinality.merge import merge_rows
 from cardboost.cardinality.polish import Polisher
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.dictionary.columns import ColumnStore, MatrixPool
+from cardboost.threads import blas_threads
 
 Array = NDArray[np.float64]
 Points = NDArray[np.int64]
@@ -118,6 +119,7 @@ def refused(problem: CardinalityProblem) -> str | None:
     return None
 
 
+@blas_threads(1)  # for equal bits with any number of threads
 def choose_points(
     problem: CardinalityProblem,
     weights: Array,

@@ -1,4 +1,4 @@
-"""Error against size for two sides: their ensembles as points, what each can reach as a line of steps."""
+"""Error against size of sides: their ensembles as points, what each can reach as a line of steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Side:
 
 @dataclass(frozen=True)
 class FrontierPanel:
-    """Two sides over the same axes. ``tags``: points that a table speaks of.
+    """Sides over the same axes. ``tags``: points that a table speaks of.
 
     What is above the error ``top`` is left out.
     """

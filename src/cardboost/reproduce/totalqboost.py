@@ -5,10 +5,13 @@
     C  TotalQBoost (CPCG): columns chosen again after every new one, for 20 prices lambda of a term
     D  the same from the first T' columns of B
     E  the same T' columns, chosen from once
+    F  the same with a limit in place of a price: the best choice of every number of terms
 
-B to E share nu and one box for the weights: twice the largest weight of B's ensembles of at most T' columns.
-So the ensembles of B are choices that C, D and E could have made. Every experiment is a function of plain
-data, which gives plain data: it can run in any process.
+F is not the paper's. A price reaches only numbers of terms on the lower convex hull of risk against size; a
+limit reaches them all, as the estimators do with ``max_terms``. B to F share nu and one box for the weights:
+twice the largest weight of B's ensembles of at most T' columns. So the ensembles of B are choices that the
+others could have made. Every experiment is a function of plain data, which gives plain data: it can run in any
+process.
 """
 
 from __future__ import annotations
@@ -36,9 +39,9 @@ from cardboost.reproduce.totalqboost_problem import Problem, plain_columns
 
 Array = NDArray[np.float64]
 
-EXPERIMENTS = ("A", "B", "C", "D", "E")
+EXPERIMENTS = ("A", "B", "C", "D", "E", "F")
 #: whose results an experiment begins from
-NEEDS = {"A": (), "B": (), "C": ("B",), "D": ("B", "E"), "E": ("B",)}
+NEEDS = {"A": (), "B": (), "C": ("B",), "D": ("B", "E"), "E": ("B",), "F": ("B", "E")}
 #: T', the hot-start columns of the paper's appendix C
 HOT_START = {
     "banana": 40, "breast_cancer": 20, "diabetes": 20, "flare_solar": 10, "german": 40, "heart": 15,
@@ -56,7 +59,7 @@ class Settings:
     """What the paper says of all experiments, and what it leaves open.
 
     ``epsilon``: by how much an edge may exceed nu at the end, on losses that are summed as in the paper.
-    ``small``: nu of B to E. ``work`` of exact search per choice: nodes times about what each of them costs,
+    ``small``: nu of B to F. ``work`` of exact search per choice: nodes times about what each of them costs,
     the entries of the table and the cube of its columns.
     """
 
@@ -73,10 +76,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class Point:
-    """One ensemble. ``price``: nu of A and lambda of C to E, of mean losses; None in B.
+    """One ensemble. ``price``: nu of A and lambda of C to E, of mean losses; None in B and F.
 
     ``regularised``: the mean loss with nu times the sum of the weights. ``lower_bound``: below which no
-    choice from the same columns has ``regularised + price * terms``.
+    choice from the same columns has ``regularised + price * terms``; in F no choice of as many terms or fewer
+    has ``regularised``.
     """
 
     experiment: str
@@ -131,7 +135,9 @@ def _run(
     hot = first["columns"][:hot_start]
     if experiment == "D":
         return reselected("D", problem, settings, first, hot, needs["E"]["choices"])
-    return selected_once(problem, settings, first, hot)
+    if experiment == "E":
+        return selected_once(problem, settings, first, hot)
+    return selected_by_size(problem, settings, first, hot, needs["E"]["choices"])
 
 
 # convex weights
@@ -236,21 +242,16 @@ def selected_once(
     """E: a choice from the first T' columns for every price.
 
     Each begins at the best for its price among B's ensembles, the choices of every size that B's result has,
-    and the choices before it. At the end the best
-    choice of all is taken for every price, so that none is worse at its price than another one.
+    and the choices before it. At the end the best choice of all is taken for every price, so that none is
+    worse at its price than another one.
     """
     pool = problem.pool(columns)
-    n = pool.n_columns
     merged = merge_rows(_cardinality(problem, settings, pool, 0.0, first["box"]))
-    master = merged.master()
-    known = []
-    for weights in (np.zeros(n), *(np.pad(np.array(w), (0, n - len(w))) for w in first["starts"])):
-        master.move_to(weights)
-        known.append(Incumbent(np.flatnonzero(weights), weights, master.objective))
+    known = _known(merged, first["starts"])
     prices = first["prices"]
     found = []
     for price in prices:
-        own = replace(merged, prices=_rule(settings, price, first["box"]).prices(n, 0))
+        own = replace(merged, prices=_rule(settings, price, first["box"]).prices(pool.n_columns, 0))
         chosen = _choice(own, _best(known, price), settings)
         found.append(chosen)
         support = np.flatnonzero(chosen.weights)
@@ -263,6 +264,41 @@ def selected_once(
         points.append(_judged("E", problem, pool, chosen, price, settings.small))
         choices.append(chosen.weights.tolist())
     return {"points": [asdict(one) for one in points], "choices": choices}
+
+
+def selected_by_size(
+    problem: Problem,
+    settings: Settings,
+    first: dict[str, Any],
+    columns: list[list[int]],
+    choices: Sequence[list[float]],
+) -> dict[str, Any]:
+    """F: the best choice from the first T' columns for 1, 2, ... terms, while more terms lower the risk.
+
+    Each begins at the best of its size or fewer among B's ensembles, the choices of every size that B's
+    result has, the choices of E and the one before it.
+    """
+    pool = problem.pool(columns)
+    merged = merge_rows(_cardinality(problem, settings, pool, 0.0, first["box"]))
+    known = _known(merged, [*first["starts"], *choices])
+    points = []
+    for size in range(1, pool.n_columns + 1):
+        start = _best([at for at in known if len(at.support) <= size], 0.0)
+        chosen = _choice(replace(merged, max_terms=size), start, settings)
+        support = np.flatnonzero(chosen.weights)
+        known.append(Incumbent(support, chosen.weights, chosen.objective))
+        if len(support) == size:
+            points.append(_judged("F", problem, pool, chosen, None, settings.small))
+    return {"points": [asdict(one) for one in points]}
+
+
+def _known(merged: CardinalityProblem, starts: Sequence[list[float]]) -> list[Incumbent]:
+    """The empty choice and these weights, of the first columns or of all, without a price of terms."""
+    n, master, found = merged.pool.n_columns, merged.master(), []
+    for weights in (np.zeros(n), *(np.pad(np.array(w), (0, n - len(w))) for w in starts)):
+        master.move_to(weights)
+        found.append(Incumbent(np.flatnonzero(weights), weights, master.objective))
+    return found
 
 
 def reselected(
@@ -340,7 +376,9 @@ def _proof(own: CardinalityProblem, at: Incumbent, settings: Settings) -> _Chose
 # what is said of an ensemble
 
 
-def _judged(name: str, problem: Problem, pool: StumpPool, own: _Chosen, price: float, nu: float) -> Point:
+def _judged(
+    name: str, problem: Problem, pool: StumpPool, own: _Chosen, price: float | None, nu: float
+) -> Point:
     point = _point(name, problem, pool, own.weights, price, nu)
     return replace(point, proved=own.proved, lower_bound=own.lower_bound, nodes=own.nodes)
 

@@ -10,6 +10,7 @@ from cardboost.reproduce.totalqboost import Point
 from cardboost.reproduce.totalqboost_gains import (
     CHOSEN,
     CONVEX,
+    WITH_SIZES,
     SplitResult,
     frontier,
     least_error,
@@ -18,7 +19,8 @@ from cardboost.reproduce.totalqboost_gains import (
 )
 
 _SHOWN_FROM = 3  # terms: with fewer the error is so large that nothing else could be seen
-_SIDES = ("A and B: L1CG, UCG", "C to E: chosen")
+_SIDES = {"A and B: L1CG, UCG": CONVEX, "C to E: chosen": CHOSEN}
+_ALL_SIDES = {**_SIDES, "C to F: chosen": WITH_SIZES}
 
 
 def figures_of(by_set: Mapping[str, Sequence[SplitResult]]) -> dict[str, Figure]:
@@ -43,8 +45,8 @@ def figures_of(by_set: Mapping[str, Sequence[SplitResult]]) -> dict[str, Figure]
         figures["mean"] = Figure(
             "The least validation error with at most so many terms, mean over splits",
             f"Means over {number} splits, from the first number of terms that both sides have in "
-            "every split. A and B drawn through, C to E dashed. The least of many errors on few rows is "
-            "lower than that of any one ensemble on new rows; both sides have this in common.",
+            "every split. A and B drawn through, C to E dashed, with F dotted. The least of many errors on "
+            "few rows is lower than that of any one ensemble on new rows; all sides have this in common.",
             tuple(_mean_panel(name, splits) for name, splits in by_set.items()),
             width=320.0 * across + 32.0,
             height=220.0,
@@ -55,7 +57,7 @@ def figures_of(by_set: Mapping[str, Sequence[SplitResult]]) -> dict[str, Figure]
 
 def _panel(name: str, split: SplitResult) -> FrontierPanel:
     sides = []
-    for label, experiments in zip(_SIDES, (CONVEX, CHOSEN), strict=True):
+    for label, experiments in _SIDES.items():
         points = split.side(experiments)
         sides.append(Side(label, _places(representatives(points)), _places(frontier(points))))
     errors = sorted(y for side in sides for _, y in side.steps)
@@ -71,14 +73,14 @@ def _places(points: Sequence[Point]) -> tuple[tuple[float, float], ...]:
 
 
 def _mean_panel(name: str, splits: Sequence[SplitResult]) -> FrontierPanel:
-    both = [(own.side(CONVEX), own.side(CHOSEN)) for own in splits]
-    first = max(min((own.terms for own in side), default=1) for pair in both for side in pair)
-    last = max(own.terms for pair in both for side in pair for own in side)
+    both = [{label: own.side(names) for label, names in _ALL_SIDES.items()} for own in splits]
+    first = max(min((own.terms for own in side), default=1) for own in both for side in own.values())
+    last = max(point.terms for own in both for side in own.values() for point in side)
     sides = []
-    for k, label in enumerate(_SIDES):
+    for label in _ALL_SIDES:
         steps = []
         for terms in range(first, last + 1):
-            errors = [least_error(pair[k], terms) for pair in both]
+            errors = [least_error(own[label], terms) for own in both]
             known = [error for error in errors if error is not None]
             steps.append((float(terms), 100.0 * sum(known) / len(known)))
         sides.append(Side(label, (), tuple(steps)))

@@ -1,10 +1,10 @@
 """What the experiments show: representatives, frontiers, gains and counts, as in section 5.1 of the paper.
 
-Two sides are compared on every split: A and B against C, D and E. Of the ensembles of a side with the same
-number of terms the one with the least validation error stands for all (Pareto efficiency). The *sparsity
-gain* of an ensemble is 1 - k / k', where k' is the number of terms of the sparsest ensemble of the other side
-that is no worse on the validation rows. Where there is none it has a *generalisation gain*: 1 - e / e', where
-e' is the least error of the other side.
+Two sides are compared on every split: A and B against C, D and E, the paper's, or against these with F. Of
+the ensembles of a side with the same number of terms the one with the least validation error stands for all
+(Pareto efficiency). The *sparsity gain* of an ensemble is 1 - k / k', where k' is the number of terms of the
+sparsest ensemble of the other side that is no worse on the validation rows. Where there is none it has a
+*generalisation gain*: 1 - e / e', where e' is the least error of the other side.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from cardboost.reproduce.totalqboost_paper import Entry
 from cardboost.reproduce.totalqboost_store import Job, Result
 
 CONVEX, CHOSEN = ("A", "B"), ("C", "D", "E")
+WITH_SIZES = (*CHOSEN, "F")
 SIZES = (5, 10, 20)
 SAME = 1e-8  # share of a risk up to which it is the same
 _ENTRIES = 5
+
+Differences = dict[int, float | None]
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ def _entry(tag: str, own: Point, gain: float | None) -> Entry:
 
 @dataclass(frozen=True)
 class Matched:
-    """Sparsity at equal validation error. ``own``: the mean gain of the frontier of C to E.
+    """Sparsity at equal validation error. ``own``: the mean gain of the frontier of those that choose.
 
     ``gain``: the mean over the errors of both frontiers that both sides reach, which favours neither.
     ``only_chosen``, ``only_convex``: errors that one side alone reaches, which no gain is defined for.
@@ -137,9 +140,9 @@ class Matched:
     only_convex: int
 
 
-def matched_sparsity(split: SplitResult) -> Matched:
-    """The means of 1 - k / k': with k terms of C to E and k' of A and B a level is reached."""
-    convex, chosen = split.side(CONVEX), split.side(CHOSEN)
+def matched_sparsity(split: SplitResult, choosing: Sequence[str] = CHOSEN) -> Matched:
+    """The means of 1 - k / k': with k terms chosen and k' of A and B a level is reached."""
+    convex, chosen = split.side(CONVEX), split.side(choosing)
     levels = sorted({own.validation_error for side in (convex, chosen) for own in frontier(side)})
     pairs = [(sparsest(chosen, level), sparsest(convex, level)) for level in levels]
     gains = [1.0 - k / other for k, other in pairs if k is not None and other is not None]
@@ -154,13 +157,26 @@ def matched_sparsity(split: SplitResult) -> Matched:
     )
 
 
-def error_differences(split: SplitResult) -> dict[int, float | None]:
-    """At most so many terms: the least error of C to E less that of A and B."""
-    convex, chosen = split.side(CONVEX), split.side(CHOSEN)
-    found: dict[int, float | None] = {}
+def error_differences(split: SplitResult, choosing: Sequence[str] = CHOSEN) -> Differences:
+    """At most so many terms: the least error of those that choose less that of A and B."""
+    convex, chosen = split.side(CONVEX), split.side(choosing)
+    found: Differences = {}
     for size in SIZES:
         ours, theirs = least_error(chosen, size), least_error(convex, size)
         found[size] = None if ours is None or theirs is None else ours - theirs
+    return found
+
+
+def equal_differences(split: SplitResult, choosing: Sequence[str] = CHOSEN) -> Differences:
+    """The same between representatives of equally many terms: so many, or the next fewer that both have."""
+    theirs, ours = (
+        {own.terms: own.validation_error for own in representatives(split.side(side))}
+        for side in (CONVEX, choosing)
+    )
+    found: Differences = {}
+    for size in SIZES:
+        terms = max((k for k in ours.keys() & theirs.keys() if k <= size), default=None)
+        found[size] = None if terms is None else ours[terms] - theirs[terms]
     return found
 
 
@@ -193,26 +209,45 @@ def mean_of(values: Iterable[float | None]) -> Mean | None:
 
 
 @dataclass(frozen=True)
+class MeanDifferences:
+    """Of errors, for every size; ``all``: the mean over the sizes, whose sign decides."""
+
+    sizes: dict[int, Mean | None]
+    all: Mean | None
+
+    @property
+    def lower(self) -> bool:
+        return self.all is not None and self.all.mean < 0.0
+
+
+def mean_differences(splits: Iterable[Differences]) -> MeanDifferences:
+    known = list(splits)
+    whole = [[value for value in own.values() if value is not None] for own in known]
+    return MeanDifferences(
+        {size: mean_of(own[size] for own in known) for size in SIZES},
+        mean_of(sum(own) / len(own) if own else None for own in whole),
+    )
+
+
+@dataclass(frozen=True)
 class SetSummary:
-    """One set over its splits. ``lower``: the mean difference over the sizes, whose sign decides."""
+    """One set over its splits: some experiments that choose against A and B."""
 
     dataset: str
     splits: int
-    own: Mean | None  # sparsity gain of the frontier of C to E
+    own: Mean | None  # sparsity gain of the frontier of those that choose
     sparsity: Mean | None  # over both frontiers
-    reached: tuple[int, int, int]  # levels both sides reach, C to E alone, A and B alone
-    differences: dict[int, Mean | None]
-    lower: Mean | None
+    reached: tuple[int, int, int]  # levels both sides reach, the choices alone, A and B alone
+    at_most: MeanDifferences
+    equal: MeanDifferences
     proved: dict[str, tuple[int, int]]  # of how many choices
 
 
-def summarise(splits: Sequence[SplitResult]) -> SetSummary:
+def summarise(splits: Sequence[SplitResult], choosing: Sequence[str] = CHOSEN) -> SetSummary:
     """What the splits of one set show, each with both sides on the same rows."""
-    matched = [matched_sparsity(own) for own in splits]
-    apart = [error_differences(own) for own in splits]
-    whole = [[value for value in own.values() if value is not None] for own in apart]
+    matched = [matched_sparsity(own, choosing) for own in splits]
     proved = {}
-    for name in CHOSEN:
+    for name in choosing:
         points = [point for own in splits for point in own.points if point.experiment == name]
         proved[name] = (sum(bool(point.proved) for point in points), len(points))
     return SetSummary(
@@ -225,8 +260,8 @@ def summarise(splits: Sequence[SplitResult]) -> SetSummary:
             sum(own.only_chosen for own in matched),
             sum(own.only_convex for own in matched),
         ),
-        {size: mean_of(own[size] for own in apart) for size in SIZES},
-        mean_of(sum(own) / len(own) if own else None for own in whole),
+        mean_differences(error_differences(own, choosing) for own in splits),
+        mean_differences(equal_differences(own, choosing) for own in splits),
         proved,
     )
 
@@ -273,23 +308,27 @@ def _worse(value: float, other: float) -> bool:
 
 def law_e(split: SplitResult) -> Count:
     """Every proved choice of E with every ensemble of B that has as many terms, of at most T' columns."""
-    hot = HOT_START[split.dataset]
-    chosen = [own for own in split.points if own.experiment == "E" and own.proved and own.terms > 0]
-    others = [own for own in split.points if own.experiment == "B" and own.columns <= hot]
-    return _all_pairs(chosen, others)
+    return _all_pairs(_of(split, "E", True), _prefixes(split))
 
 
 def law_d(split: SplitResult, proved: bool = True) -> Count:
     """Every choice of D with every one of E that has as many terms; only proved ones, or all."""
-    ours, theirs = (
-        [
-            own
-            for own in split.points
-            if own.experiment == name and own.terms > 0 and (own.proved or not proved)
-        ]
-        for name in ("D", "E")
-    )
-    return _all_pairs(ours, theirs)
+    return _all_pairs(_of(split, "D", proved), _of(split, "E", proved))
+
+
+def law_f(split: SplitResult) -> Count:
+    """Every choice of F, proved or not, with those of E and ensembles of B of at most T' columns."""
+    return _all_pairs(_of(split, "F"), [*_prefixes(split), *_of(split, "E")])
+
+
+def _of(split: SplitResult, name: str, proved: bool = False) -> list[Point]:
+    """The ensembles of an experiment that have a term; only proved ones, or all."""
+    return [own for own in split.side(name) if own.proved or not proved]
+
+
+def _prefixes(split: SplitResult) -> list[Point]:
+    """The ensembles of B of at most T' columns."""
+    return [own for own in split.side("B") if own.columns <= HOT_START[split.dataset]]
 
 
 def _all_pairs(ours: Sequence[Point], theirs: Sequence[Point]) -> Count:

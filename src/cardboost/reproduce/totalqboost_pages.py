@@ -14,14 +14,16 @@ from cardboost.report.text import WIDTH, columns, filled
 from cardboost.reproduce.totalqboost import HOT_START, Settings
 from cardboost.reproduce.totalqboost_figures import figures_of
 from cardboost.reproduce.totalqboost_gains import (
-    CHOSEN,
     SIZES,
+    WITH_SIZES,
     Count,
     Mean,
+    MeanDifferences,
     SetSummary,
     SplitResult,
     law_d,
     law_e,
+    law_f,
     summarise,
     table_entries,
     total,
@@ -70,13 +72,20 @@ class Study:
 
     @cached_property
     def summaries(self) -> list[SetSummary]:
+        """Of the paper's experiments."""
         return [summarise(own) for own in self.by_set.values()]
+
+    @cached_property
+    def with_sizes(self) -> list[SetSummary]:
+        """With F among those that choose."""
+        return [summarise(own, WITH_SIZES) for own in self.by_set.values()]
 
     @cached_property
     def laws(self) -> tuple[Law, ...]:
         return (
             Law("a", "E is never worse than B's ensembles of at most T' columns", self._all(law_e)),
             Law("b", "D is never worse than E", self._all(law_d)),
+            Law("c", "F is never worse than E and those ensembles of B", self._all(law_f)),
         )
 
     @property
@@ -88,7 +97,7 @@ class Study:
 
     def proved(self, name: str) -> Count:
         """As ``worse`` those that are proved."""
-        return total(Count(*own.proved[name]) for own in self.summaries)
+        return total(Count(*own.proved[name]) for own in self.with_sizes)
 
     def _all(self, law: Any) -> Count:
         return total(law(own) for own in self.results)
@@ -118,7 +127,9 @@ def _intro(found: Study) -> list[str]:
         f"Five experiments on {_number(len(found.by_set), 'set')}, {_number(found.n_splits, 'split')} into "
         f"80 % for training and 20 % for validation: A ({own.prices} prices nu), B (up to {own.columns} "
         f"columns, every ensemble), C, D and E ({own.prices} prices lambda). Exponential loss, stumps, "
-        f"columns by largest edge, no intercept, {own.bits} bits, epsilon {own.epsilon:g} on summed losses.",
+        f"columns by largest edge, no intercept, {own.bits} bits, epsilon {own.epsilon:g} on summed losses. "
+        "A sixth, F, is not the paper's: E with a limit on terms in place of a price, for every number of "
+        "terms.",
         "All check points hold." if found.holds else "NOT ALL CHECK POINTS HOLD.",
     ]
     return said + [f"MISSING: {own}" for own in found.missing]
@@ -162,39 +173,45 @@ def _cells(entry: Entry | None, gain: float | None) -> list[str]:
     return [f"{entry.error:.2f}", str(entry.terms), "" if gain is None else f"{gain:.2f}"]
 
 
-def _gain_words(found: Study) -> list[str]:
-    frontier = sum(own.own is not None and own.own.positive for own in found.summaries)
-    both = sum(own.sparsity is not None and own.sparsity.positive for own in found.summaries)
-    lower = sum(own.lower is not None and own.lower.mean < 0.0 for own in found.summaries)
-    sets = len(found.summaries)
-    said = [
-        "C to E against A and B, both on the same rows of every split, means over splits with standard "
-        "errors. Sparsity gain in %: the mean of 1 - k/k', with k terms in C to E and k' in the sparsest of "
-        "A and B that is no worse; first over the frontier of C to E, as the paper defines it, then over the "
-        "validation errors of both frontiers that both sides reach, which favours neither. A star: positive "
-        "beyond two standard errors. Beside it how many such errors there are, and how many only C to E or "
-        "only A and B reach. Then the validation error of C to E less "
-        f"that of A and B, in percentage points, at no more than {', '.join(map(str, SIZES[:-1]))} or "
-        f"{SIZES[-1]} terms.",
-    ]
-    if found.n_splits > 1:
-        said.append(
-            f"The sparsity gain is positive beyond two standard errors on {frontier} of {sets} sets over "
-            f"the frontier of C to E, and on {both} over both; the error, averaged over the three sizes, is "
-            f"lower on {lower} of {sets}."
-        )
-    else:
-        said.append(
-            f"One split has no standard error. The error, averaged over the three sizes, is lower on {lower} "
-            f"of {sets} sets."
-        )
-    return said
+_GAIN_WORDS = (
+    "Those that choose against A and B, both on the same rows of every split, means over splits with "
+    "standard errors. Sparsity gain in %: the mean of 1 - k/k', with k terms chosen and k' in the sparsest of "
+    "A and B that is no worse; first over the frontier of those that choose, as the paper defines it, then "
+    "over the validation errors of both frontiers that both sides reach, which favours neither. A star: "
+    "positive beyond two standard errors. Beside it how many such errors there are, and how many only one "
+    "side reaches. Then the validation error of those that choose less that of A and B, in percentage points: "
+    f"the least with no more than {', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]} terms, and that of the "
+    "best with equally many, so many or the next fewer that both sides have. First C to E; then with F, as a "
+    "price reaches only some numbers of terms."
+)
 
 
-def _gains(found: Study) -> tuple[list[str], Rows]:
-    header = ["set", "frontier", "both", "errors", "C-E only", "A-B only"]
+def _gain_blocks(found: Study) -> list[tuple[str, str, list[SetSummary]]]:
+    """The title, what is seen, and the sets, for the paper's experiments and with F."""
+    parts = [("C to E", found.summaries), ("C to F", found.with_sizes)]
+    return [(f"{name} against A and B", _seen(found, own), own) for name, own in parts]
+
+
+def _seen(found: Study, sets: list[SetSummary]) -> str:
+    at_most, equal = sum(own.at_most.lower for own in sets), sum(own.equal.lower for own in sets)
+    errors = (
+        f"averaged over the three sizes, is lower on {at_most} of {len(sets)} with at most so many terms, "
+        f"and on {equal} with equally many."
+    )
+    if found.n_splits < 2:
+        return f"One split has no standard error. The error, {errors}"
+    frontier = sum(own.own is not None and own.own.positive for own in sets)
+    both = sum(own.sparsity is not None and own.sparsity.positive for own in sets)
+    return (
+        f"The sparsity gain is positive beyond two standard errors on {frontier} of {len(sets)} sets over "
+        f"the frontier of those that choose, and on {both} over both; the error, {errors}"
+    )
+
+
+def _gains(sets: list[SetSummary]) -> tuple[list[str], Rows]:
+    header = ["set", "frontier", "both", "errors", "choices only", "A-B only"]
     rows = []
-    for own in found.summaries:
+    for own in sets:
         rows.append([own.dataset, _starred(own.own), _starred(own.sparsity), *map(str, own.reached)])
     return header, rows
 
@@ -203,12 +220,17 @@ def _starred(own: Mean | None) -> str:
     return _mean(own, 1) + (" *" if own is not None and own.positive else "  ")
 
 
-def _differences(found: Study) -> tuple[list[str], Rows]:
-    header = ["set", *(f"<= {size} terms" for size in SIZES), "all three"]
+def _differences(sets: list[SetSummary]) -> list[tuple[list[str], Rows]]:
+    at_most = [(own.dataset, own.at_most) for own in sets]
+    equal = [(own.dataset, own.equal) for own in sets]
+    return [_difference_table("<= {} terms", at_most), _difference_table("as many, {}", equal)]
+
+
+def _difference_table(title: str, sets: list[tuple[str, MeanDifferences]]) -> tuple[list[str], Rows]:
+    header = ["set", *(title.format(size) for size in SIZES), "all three"]
     rows = []
-    for own in found.summaries:
-        apart = [_mean(own.differences[size], 2) for size in SIZES]
-        rows.append([own.dataset, *apart, _mean(own.lower, 2)])
+    for name, own in sets:
+        rows.append([name, *(_mean(own.sizes[size], 2) for size in SIZES), _mean(own.all, 2)])
     return header, rows
 
 
@@ -221,7 +243,8 @@ def _mean(own: Mean | None, decimals: int) -> str:
 
 
 def _proof_words(found: Study) -> str:
-    parts = [f"{own.worse} of {own.compared} in {name}" for name in CHOSEN for own in [found.proved(name)]]
+    counts = [(name, found.proved(name)) for name in WITH_SIZES]
+    parts = [f"{own.worse} of {own.compared} in {name}" for name, own in counts]
     return (
         f"Choices proved optimal among the columns they were made from: {', '.join(parts[:-1])} and "
         f"{parts[-1]}. "
@@ -230,10 +253,10 @@ def _proof_words(found: Study) -> str:
 
 
 def _proofs(found: Study) -> tuple[list[str], Rows]:
-    header = ["set", "T'", *CHOSEN]
+    header = ["set", "T'", *WITH_SIZES]
     rows = [
         [own.dataset, str(HOT_START[own.dataset]), *(f"{a} of {b}" for a, b in own.proved.values())]
-        for own in found.summaries
+        for own in found.with_sizes
     ]
     return header, rows
 
@@ -258,11 +281,17 @@ def _counts(found: Study) -> tuple[list[str], Rows]:
     return header, rows
 
 
+_WHICH = {
+    "a": "; choices of E proved optimal only",
+    "b": "; choices proved optimal only",
+    "c": "; all choices of F",
+}
+
+
 def _law_words(law: Law) -> str:
-    what = "choices of E proved optimal" if law.letter == "a" else "choices proved optimal"
     return (
         f"{law.count.worse} of {law.count.compared} pairs of equal cardinality are worse in regularised "
-        f"risk, at equal nu and box; {what} only"
+        f"risk, at equal nu and box{_WHICH[law.letter]}"
     )
 
 
@@ -279,10 +308,12 @@ def report(found: Study) -> str:
         lines += filled(sentence)
     lines += ["", "data", *columns(["set", "source"], [[*own] for own in found.sources.items()], (0, 1))]
     lines += ["", "Table 1", "-" * WIDTH, *filled(_TABLE_WORDS), "", *columns(*_table(found), (0, 1, 8))]
-    lines += ["", "Gains", "-" * WIDTH]
-    for sentence in _gain_words(found):
-        lines += filled(sentence)
-    lines += ["", *columns(*_gains(found), (0,)), "", *columns(*_differences(found), (0,))]
+    lines += ["", "Gains", "-" * WIDTH, *filled(_GAIN_WORDS)]
+    for title, seen, sets in _gain_blocks(found):
+        lines += ["", title, *filled(seen), ""]
+        for table in (_gains(sets), *_differences(sets)):
+            lines += [*columns(*table, (0,)), ""]
+    lines.pop()
     lines += ["", "Proofs", "-" * WIDTH, *filled(_proof_words(found)), "", *columns(*_proofs(found), (0,))]
     lines += ["", "Counts of section 5.1", "-" * WIDTH, *filled(_COUNT_WORDS), ""]
     lines += [*columns(*_counts(found), (0, 1)), "", "check points"]
@@ -296,12 +327,10 @@ def web_page(found: Study, figures: dict[str, Figure]) -> str:
     blocks = [html.paragraph(words) for words in _intro(found)]
     blocks += [html.figure(figure.svg()) for figure in figures.values()]
     blocks += [html.heading("Table 1"), html.paragraph(_TABLE_WORDS), html.table(*_table(found), (0, 1, 8))]
-    blocks += [
-        html.heading("Gains"),
-        *map(html.paragraph, _gain_words(found)),
-        html.table(*_gains(found), (0,)),
-        html.table(*_differences(found), (0,)),
-    ]
+    blocks += [html.heading("Gains"), html.paragraph(_GAIN_WORDS)]
+    for title, seen, sets in _gain_blocks(found):
+        blocks.append(html.paragraph(f"{title}. {seen}"))
+        blocks += [html.table(*table, (0,)) for table in (_gains(sets), *_differences(sets))]
     blocks += [html.heading("Proofs"), html.paragraph(_proof_words(found)), html.table(*_proofs(found), (0,))]
     blocks += [html.heading("Counts of section 5.1"), html.paragraph(_COUNT_WORDS)]
     blocks += [html.table(*_counts(found), (0, 1))]
@@ -332,8 +361,9 @@ def plain(found: Study) -> dict[str, Any]:
              **asdict(found.counts(ours, theirs, on))}
             for (ours, theirs, on), printed in WORSE.items()
         ],
-        "proved": {name: list(asdict(found.proved(name)).values()) for name in CHOSEN},
+        "proved": {name: list(asdict(found.proved(name)).values()) for name in WITH_SIZES},
         "summaries": [asdict(own) for own in found.summaries],
+        "with_sizes": [asdict(own) for own in found.with_sizes],
         "table_1": {
             name: {
                 "paper": [asdict(own) for own in TABLE_1.get(name, ())],
