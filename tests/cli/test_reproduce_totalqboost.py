@@ -66,7 +66,7 @@ def test_files_and_text(tmp_path, capsys, folder):
     assert said.startswith(report)
     assert max(map(len, report.splitlines())) < 80
     assert "no PNG: neither cairosvg, rsvg-convert nor chromium is installed" in said
-    assert "20 experiments computed, 0 at hand" in said
+    assert "24 experiments computed, 0 at hand" in said
     missing = [name for name in NAMES if name not in ("thyroid", "diabetes")]
     for name in missing:
         assert f"{name} is missing: ida/{name}.npz is not in the folder" in error
@@ -75,13 +75,13 @@ def test_files_and_text(tmp_path, capsys, folder):
     assert re.search(r"diabetes +1 +16\.00 +14 +41\.67", report)
     for share in ("1.61", "2.05", "23.81", "13.01"):
         assert share in report
-    assert report.count(" holds  ") == 2
+    assert report.count(" holds  ") == 3
     for name in ("figure-3.svg", "mean.svg"):
         drawing = ET.fromstring(files[name])
         assert drawing.attrib["width"]
     page = files["index.html"].decode()
     assert page.count("<svg ") == 2
-    assert page.count(">holds<") == 2
+    assert page.count(">holds<") == 3
     assert not re.search(r"<script|<link|src=|href=", page)
 
 
@@ -93,7 +93,7 @@ def test_numbers_again(tmp_path, capsys, folder):
     assert results["settings"]["columns"] == SMALL["columns"]
     proved = total = worse = compared = 0
     for split in results["splits"]:
-        by = {name: [p for p in split["points"] if p["experiment"] == name] for name in "ABCDE"}
+        by = {name: [p for p in split["points"] if p["experiment"] == name] for name in "ABCDEF"}
         assert [len(by[name]) for name in "ACDE"] == [4, 4, 4, 4]
         proved += sum(p["proved"] for p in by["E"])
         total += len(by["E"])
@@ -120,7 +120,7 @@ def test_the_same_bytes_after_anything(tmp_path, capsys, folder):
     (parts / "work" / "thyroid-0-B.json").write_text("{")
     (parts / "report.txt").unlink()
     _, said, _ = run(capsys, "--out", parts, *words)
-    assert "2 experiments computed, 3 at hand" in said
+    assert "2 experiments computed, 4 at hand" in said
     assert contents(parts) == contents(whole)
     assert run(capsys, "--out", tmp_path / "two", *words, "--workers", "2")[0] == 0
     assert contents(tmp_path / "two") == contents(whole)

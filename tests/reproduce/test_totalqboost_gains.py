@@ -9,14 +9,17 @@ from hypothesis import strategies as st
 
 from cardboost.reproduce.totalqboost import Point
 from cardboost.reproduce.totalqboost_gains import (
+    WITH_SIZES,
     Count,
     Mean,
     SplitResult,
+    equal_differences,
     error_differences,
     frontier,
     generalisation_gain,
     law_d,
     law_e,
+    law_f,
     least_error,
     matched_sparsity,
     mean_of,
@@ -96,8 +99,9 @@ def test_matched_gains_turn_round(points):
     assert (one.levels, one.only_chosen, one.only_convex) == (two.levels, two.only_convex, two.only_chosen)
     if one.gain is not None and one.levels == 1:
         assert (1 - one.gain) * (1 - two.gain) == pytest.approx(1)
-    a, b = error_differences(split), error_differences(other)
-    assert {k: None if v is None else -v for k, v in a.items()} == b
+    for differences in (error_differences, equal_differences):
+        a, b = differences(split), differences(other)
+        assert {k: None if v is None else -v for k, v in a.items()} == b
 
 
 def test_matched_gains_by_hand():
@@ -171,9 +175,29 @@ def test_a_summary_by_hand():
     assert own.sparsity.mean == pytest.approx((0.5 + 0.0) / 2)
     assert own.own.mean == pytest.approx(0.5)  # in the second split no error of E is reached by B
     assert own.reached == (2, 1, 0)
-    assert own.differences[5].mean == pytest.approx((0.0 - 0.1) / 2)
-    assert own.lower.mean == pytest.approx(-0.05)
+    assert own.at_most.sizes[5].mean == pytest.approx((0.0 - 0.1) / 2)
+    assert own.at_most.all.mean == pytest.approx(-0.05)
+    assert own.at_most.lower
+    assert own.equal.all == Mean(pytest.approx(-0.1), None, 1)  # only the second has as many terms
     assert own.proved == {"C": (0, 1), "D": (0, 0), "E": (2, 2)}
+    more = [SplitResult("heart", k, (*split.points, at("F", 1, 0.2))) for k, split in enumerate((one, two))]
+    assert summarise(more) == own
+    with_sizes = summarise(more, WITH_SIZES)
+    # of the first split's frontier 1 against 4; of the second's the same, and 4 terms that B does not reach
+    assert with_sizes.own.mean == pytest.approx(0.75)
+    assert with_sizes.proved["F"] == (2, 2)
+
+
+def test_equally_many_terms_by_hand():
+    """3 for 5, as that is the next fewer that both have; 10 for 10; 12 for 20, the best of each side."""
+    points = [at("B", 3, 0.30), at("B", 4, 0.10), at("A", 10, 0.20), at("B", 12, 0.25), at("A", 12, 0.15),
+              at("C", 3, 0.28), at("D", 5, 0.05), at("E", 10, 0.21), at("C", 12, 0.1), at("E", 12, 0.2),
+              at("F", 4, 0.12), at("F", 20, 0.0)]  # fmt: skip
+    split = SplitResult("heart", 0, tuple(points))
+    assert equal_differences(split) == pytest.approx({5: -0.02, 10: 0.01, 20: -0.05})
+    assert equal_differences(split, WITH_SIZES) == pytest.approx({5: 0.02, 10: 0.01, 20: -0.05})
+    alone = SplitResult("heart", 0, (at("B", 3, 0.3), at("C", 4, 0.1)))
+    assert equal_differences(alone) == {5: None, 10: None, 20: None}
 
 
 def test_counts_by_hand():
@@ -198,6 +222,15 @@ def test_the_laws(risk, proved, columns):
     split = SplitResult("thyroid", 0, (at("E", 4, 0, risk=0.4), at("D", 4, 0, risk, proved=proved)))
     assert law_d(split) == Count(int(proved and risk > 0.4), int(proved))
     assert law_d(split, proved=False).compared == 1
+
+
+@pytest.mark.parametrize(("risk", "columns"), [*product((0.3, 0.5), (5, 6))])
+def test_the_law_of_sizes(risk, columns):
+    """Every choice of F with E's and with B's of at most T' columns, 5 for thyroid."""
+    others = (at("B", 4, 0, risk=0.4, columns=columns), at("E", 4, 0, risk=0.4), at("E", 3, 0, risk=0.1))
+    split = SplitResult("thyroid", 0, (*others, at("F", 4, 0, risk, proved=False)))
+    compared = 1 + (columns == 5)
+    assert law_f(split) == Count(compared if risk > 0.4 else 0, compared)
 
 
 def test_rounding_is_not_worse():

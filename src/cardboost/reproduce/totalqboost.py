@@ -10,8 +10,8 @@
 F is not the paper's. A price reaches only numbers of terms on the lower convex hull of risk against size; a
 limit reaches them all, as the estimators do with ``max_terms``. B to F share nu and one box for the weights:
 twice the largest weight of B's ensembles of at most T' columns. So the ensembles of B are choices that the
-others could have made. Every experiment is a function of plain data, which gives plain data: it can run in any
-process.
+others could have made. Every experiment is a function of plain data, which gives plain data: it can run in
+any process.
 """
 
 from __future__ import annotations

@@ -175,14 +175,14 @@ def _cells(entry: Entry | None, gain: float | None) -> list[str]:
 
 _GAIN_WORDS = (
     "Those that choose against A and B, both on the same rows of every split, means over splits with "
-    "standard errors. Sparsity gain in %: the mean of 1 - k/k', with k terms chosen and k' in the sparsest of "
-    "A and B that is no worse; first over the frontier of those that choose, as the paper defines it, then "
-    "over the validation errors of both frontiers that both sides reach, which favours neither. A star: "
-    "positive beyond two standard errors. Beside it how many such errors there are, and how many only one "
-    "side reaches. Then the validation error of those that choose less that of A and B, in percentage points: "
-    f"the least with no more than {', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]} terms, and that of the "
-    "best with equally many, so many or the next fewer that both sides have. First C to E; then with F, as a "
-    "price reaches only some numbers of terms."
+    "standard errors. Sparsity gain in %: the mean of 1 - k/k', with k terms chosen and k' in the sparsest "
+    "of A and B that is no worse; first over the frontier of those that choose, as the paper defines it, "
+    "then over the validation errors of both frontiers that both sides reach, which favours neither. A "
+    "star: positive beyond two standard errors. Beside it how many such errors there are, and how many "
+    "only one side reaches. Then the validation error of those that choose less that of A and B, in "
+    f"percentage points: the least with no more than {', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]} "
+    "terms, and that of the best with equally many, so many or the next fewer that both sides have. First "
+    "C to E; then with F, as a price reaches only some numbers of terms."
 )
 
 
