@@ -74,6 +74,15 @@ def serve_child(run_task) -> bool:
     return True
 
 
+def run_benchmark(main, run_task) -> None:
+    """What a benchmark's file does: a contender's process runs its task, any other one the benchmark."""
+    try:
+        if not serve_child(run_task):
+            main()
+    except ContenderFailed as failure:
+        sys.exit(str(failure))
+
+
 def import_failure(module: str) -> str | None:
     """Why a module cannot be imported; None if it can."""
     tried = subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, text=True)
@@ -151,7 +160,10 @@ def print_table(header: list[str], rows: list[list[str]]) -> None:
         print("  ".join(cells).rstrip())
 
 
-def report_goals(goals: list[Goal]) -> None:
+def report_goals(goals: list[Goal], title: str = "Goals") -> None:
+    """Whether each is met, under a title; nothing where there are none."""
+    if goals:
+        print(f"\n{title}")
     for goal in goals:
         print("  " + goal.sentence())
 

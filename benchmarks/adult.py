@@ -16,15 +16,14 @@ import warnings
 from pathlib import Path
 
 from _harness import (
-    ContenderFailed,
     Goal,
     machine,
     print_machine,
     print_table,
     report_goals,
     require,
+    run_benchmark,
     run_in_own_process,
-    serve_child,
     timed,
     write_json,
 )
@@ -144,9 +143,7 @@ def main() -> None:
         ],
     )
     goals = compare(results) if options.only is None else []
-    if goals:
-        print("\nGoals")
-        report_goals(goals)
+    report_goals(goals)
     write_json(options.json, {"machine": facts, "results": results}, goals)
 
 
@@ -187,8 +184,4 @@ def compare(results: dict[str, dict]) -> list[Goal]:
 
 
 if __name__ == "__main__":
-    try:
-        if not serve_child(measure):
-            main()
-    except ContenderFailed as failure:
-        sys.exit(str(failure))
+    run_benchmark(main, measure)

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 
 from _harness import (
-    ContenderFailed,
     Goal,
     machine,
     print_machine,
     print_table,
     report_goals,
     require,
+    run_benchmark,
     run_in_own_process,
-    serve_child,
     write_json,
 )
 from selection import COLUMNS, L1, hot_start, price_or_limit, prices
@@ -99,14 +97,9 @@ def main() -> None:
         Goal("largest distance from the best objective", worst, WITHIN),
         Goal("answers that could not be used", fallbacks, 0),
     ]
-    print("\nGoals")
     report_goals(goals)
     write_json(options.json, {"machine": facts, "results": results}, goals)
 
 
 if __name__ == "__main__":
-    try:
-        if not serve_child(measure):
-            main()
-    except ContenderFailed as failure:
-        sys.exit(str(failure))
+    run_benchmark(main, measure)

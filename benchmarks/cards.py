@@ -40,15 +40,14 @@ from pathlib import Path
 import numpy as np
 
 from _harness import (
-    ContenderFailed,
     Goal,
     machine,
     print_machine,
     print_table,
     report_goals,
     require,
+    run_benchmark,
     run_in_own_process,
-    serve_child,
     timed,
     write_json,
 )
@@ -332,9 +331,7 @@ def main() -> None:
     }
     mean_ranks = report(means, names, options)
     goals = compare(mean_ranks, names, options.sizes)
-    if goals:
-        print("\nGoals: the best mean rank")
-        report_goals(goals)
+    report_goals(goals, "Goals: the best mean rank")
     seconds = {who: sum(own["seconds"] for job, own in done.items() if job[0] == who) for who in names}
     print("\nSeconds: " + ", ".join(f"{who} {seconds[who]:.0f}" for who in names))
     content = {
@@ -397,8 +394,4 @@ def compare(mean_ranks: dict, names: list[str], sizes: list[int]) -> list[Goal]:
 
 
 if __name__ == "__main__":
-    try:
-        if not serve_child(measure):
-            main()
-    except ContenderFailed as failure:
-        sys.exit(str(failure))
+    run_benchmark(main, measure)

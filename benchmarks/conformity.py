@@ -12,15 +12,14 @@ import sys
 import warnings
 
 from _harness import (
-    ContenderFailed,
     Goal,
     machine,
     print_machine,
     print_table,
     report_goals,
     require,
+    run_benchmark,
     run_in_own_process,
-    serve_child,
     timed,
     write_json,
 )
@@ -148,15 +147,9 @@ def main() -> None:
     goals = [
         Goal(f"{name}: failed checks", len(results[name]["failed"]), 0) for name in OURS if name in results
     ]
-    if goals:
-        print("\nGoals")
-        report_goals(goals)
+    report_goals(goals)
     write_json(options.json, {"machine": facts, "results": results}, goals)
 
 
 if __name__ == "__main__":
-    try:
-        if not serve_child(measure):
-            main()
-    except ContenderFailed as failure:
-        sys.exit(str(failure))
+    run_benchmark(main, measure)

@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 
 from _harness import (
-    ContenderFailed,
     Goal,
     forget_peak_memory,
     machine,
@@ -27,8 +26,8 @@ from _harness import (
     print_table,
     report_goals,
     require,
+    run_benchmark,
     run_in_own_process,
-    serve_child,
     timed,
     write_json,
 )
@@ -289,9 +288,7 @@ def main() -> None:
             measured[name] = run_contenders(synthetic(*size), [(OURS, None)], options)
             compare(name, size, measured[name])
             goals.append(Goal(f"time, twice the {what}", measured[name][0]["seconds"] / base, DOUBLING_GOAL))
-    if goals:
-        print("\nGoals")
-        report_goals(goals)
+    report_goals(goals)
     settings = {
         "rounds": options.rounds,
         "threads": options.threads,
@@ -303,8 +300,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        if not serve_child(measure):
-            main()
-    except ContenderFailed as failure:
-        sys.exit(str(failure))
+    run_benchmark(main, measure)

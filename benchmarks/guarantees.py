@@ -10,22 +10,20 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
 from _harness import (
-    ContenderFailed,
     Goal,
     machine,
     print_machine,
     print_table,
     report_goals,
     require,
+    run_benchmark,
     run_in_own_process,
-    serve_child,
     write_json,
 )
 
@@ -103,14 +101,9 @@ def main() -> None:
         Goal("longest fit, seconds", max(own["seconds"] for own in results.values()), SECONDS),
         Goal("certificates refused", sum(not own["checked"] for own in results.values()), 0),
     ]
-    print("\nGoals")
     report_goals(goals)
     write_json(options.json, {"machine": facts, "results": results}, goals)
 
 
 if __name__ == "__main__":
-    try:
-        if not serve_child(measure):
-            main()
-    except ContenderFailed as failure:
-        sys.exit(str(failure))
+    run_benchmark(main, measure)

@@ -22,15 +22,14 @@ import time
 import numpy as np
 
 from _harness import (
-    ContenderFailed,
     Goal,
     machine,
     print_machine,
     print_table,
     report_goals,
     require,
+    run_benchmark,
     run_in_own_process,
-    serve_child,
     timed,
     write_json,
 )
@@ -315,17 +314,11 @@ def main() -> None:
         ],
         rows,
     )
-    if goals:
-        print("\nGoals")
-        report_goals(goals)
+    report_goals(goals)
     settings = {"threads": options.threads, "repeats": options.repeats, "shape": A.shape}
     content = {"machine": facts, "settings": settings, "quick": options.quick, "results": measured}
     write_json(options.json, content, goals)
 
 
 if __name__ == "__main__":
-    try:
-        if not serve_child(measure):
-            main()
-    except ContenderFailed as failure:
-        sys.exit(str(failure))
+    run_benchmark(main, measure)

@@ -32,8 +32,8 @@ from _harness import (
     print_machine,
     print_table,
     report_goals,
+    run_benchmark,
     run_in_own_process,
-    serve_child,
     write_json,
 )
 
@@ -304,15 +304,10 @@ def main() -> None:
     goals.append(Goal("the largest of these ratios", max(ratios), 2.0, at_most=False))
     print(f"\nSeconds to an objective within {TARGET:g} of the best, {options.threads} thread(s)")
     print_table(["problem", "seconds", "/ ours", "tolerance", "distance"], rows)
-    print("\nGoals")
     report_goals(goals)
     settings = {"threads": options.threads, "repeats": options.repeats, "quick": options.quick}
     write_json(options.json, {"machine": facts, "settings": settings, "results": measured}, goals)
 
 
 if __name__ == "__main__":
-    try:
-        if not serve_child(measure):
-            main()
-    except ContenderFailed as failure:
-        sys.exit(str(failure))
+    run_benchmark(main, measure)

@@ -27,7 +27,6 @@ import warnings
 import numpy as np
 
 from _harness import (
-    ContenderFailed,
     Goal,
     import_failure,
     machine,
@@ -35,8 +34,8 @@ from _harness import (
     print_table,
     report_goals,
     require,
+    run_benchmark,
     run_in_own_process,
-    serve_child,
     timed,
     write_json,
 )
@@ -298,14 +297,9 @@ def main() -> None:
     for name in options.only:
         results[name], own = PARTS[name](options)
         goals += own
-    print("\nGoals")
     report_goals(goals)
     write_json(options.json, {"machine": facts, "results": results}, goals)
 
 
 if __name__ == "__main__":
-    try:
-        if not serve_child(measure):
-            main()
-    except ContenderFailed as failure:
-        sys.exit(str(failure))
+    run_benchmark(main, measure)

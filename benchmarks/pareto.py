@@ -16,15 +16,14 @@ import time
 from pathlib import Path
 
 from _harness import (
-    ContenderFailed,
     Goal,
     machine,
     print_machine,
     print_table,
     report_goals,
     require,
+    run_benchmark,
     run_in_own_process,
-    serve_child,
     timed,
     write_json,
 )
@@ -139,14 +138,9 @@ def main() -> None:
         )
     same = float(len({str(r["rows"]) for r in ours}))
     goals.append(Goal("different fronts for different numbers of jobs", same, 1.0))
-    print("\nGoals")
     report_goals(goals)
     write_json(options.json, {"machine": facts, "results": results}, goals)
 
 
 if __name__ == "__main__":
-    try:
-        if not serve_child(measure):
-            main()
-    except ContenderFailed as failure:
-        sys.exit(str(failure))
+    run_benchmark(main, measure)

@@ -27,15 +27,14 @@ import numpy as np
 
 import cards
 from _harness import (
-    ContenderFailed,
     Goal,
     machine,
     print_machine,
     print_table,
     report_goals,
     require,
+    run_benchmark,
     run_in_own_process,
-    serve_child,
     timed,
     write_json,
 )
@@ -158,9 +157,7 @@ def main() -> None:
         f"\nWhole points give up {100 * median:.2f} % of the improvement on the training rows in the median, "
         f"{100 * largest:.2f} % at most,\nand take {seconds:.2f} s for {len(options.sizes)} sizes."
     )
-    if goals:
-        print("\nGoals: mean test log loss")
-        report_goals(goals)
+    report_goals(goals, "Goals: mean test log loss")
     content = {"machine": facts, "points": options.points, "means": [[*key, v] for key, v in means.items()]}
     write_json(options.json, content, goals)
 
@@ -186,8 +183,4 @@ def report(means: dict, names: list[str], options: argparse.Namespace) -> list[G
 
 
 if __name__ == "__main__":
-    try:
-        if not serve_child(measure):
-            main()
-    except ContenderFailed as failure:
-        sys.exit(str(failure))
+    run_benchmark(main, measure)

@@ -54,8 +54,8 @@ from _harness import (
     print_table,
     report_goals,
     require,
+    run_benchmark,
     run_in_own_process,
-    serve_child,
     write_json,
 )
 
@@ -441,7 +441,6 @@ def main() -> None:
         if tried:
             report_peers(loss, compared[loss], tried)
     goals += judge_peers([line for lines in compared.values() for line in lines], peers)
-    print("\nGoals")
     report_goals(goals)
     figures = {
         "limit": options.limit,
@@ -453,8 +452,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        if not serve_child(run_task):
-            main()
-    except ContenderFailed as failure:
-        sys.exit(str(failure))
+    run_benchmark(main, run_task)

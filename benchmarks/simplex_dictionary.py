@@ -25,15 +25,14 @@ import numpy as np
 
 import fit_speed
 from _harness import (
-    ContenderFailed,
     Goal,
     machine,
     print_machine,
     print_table,
     report_goals,
     require,
+    run_benchmark,
     run_in_own_process,
-    serve_child,
     timed,
     write_json,
 )
@@ -149,14 +148,9 @@ def main() -> None:
         goals.append(Goal(f"R = {radius:g}: gap and value as told", apart, 1e-9))
     header = ["R", "columns", "a pass", "seconds", "passes", "looks", "steps", "support", "gap", "value"]
     print_table(header, lines)
-    print("\nGoals")
     report_goals(goals)
     write_json(options.json, {"machine": facts, "quick": options.quick, "results": measured}, goals)
 
 
 if __name__ == "__main__":
-    try:
-        if not serve_child(measure):
-            main()
-    except ContenderFailed as failure:
-        sys.exit(str(failure))
+    run_benchmark(main, measure)

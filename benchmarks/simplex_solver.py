@@ -31,15 +31,14 @@ import numpy as np
 
 import l1_solver
 from _harness import (
-    ContenderFailed,
     Goal,
     machine,
     print_machine,
     print_table,
     report_goals,
     require,
+    run_benchmark,
     run_in_own_process,
-    serve_child,
     timed,
     write_json,
 )
@@ -322,9 +321,7 @@ def main() -> None:
     print("\n'>' marks what was stopped short of the gap")
     header = ["R", "contender", "seconds", "/ newton", "iterations", "gap", "residual", "value", "support"]
     print_table(header, rows)
-    if goals:
-        print("\nGoals")
-        report_goals(goals)
+    report_goals(goals)
     write_json(options.json, {"machine": facts, "quick": options.quick, "results": measured}, goals)
 
 
@@ -347,8 +344,4 @@ def judge(radius: float, found: dict[str, dict]) -> list[Goal]:
 
 
 if __name__ == "__main__":
-    try:
-        if not serve_child(measure):
-            main()
-    except ContenderFailed as failure:
-        sys.exit(str(failure))
+    run_benchmark(main, measure)

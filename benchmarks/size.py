@@ -651,7 +651,6 @@ def main() -> None:
         for choice, how in (("test", "on the test rows"), ("cv", "by cross-validation"))
         for measure in MEASURES
     ]
-    print()
     report_goals(goals)
     write_json(options.json, described(facts, version.stdout.strip(), runs), goals)
 

@@ -33,15 +33,14 @@ import numpy as np
 
 import cards
 from _harness import (
-    ContenderFailed,
     Goal,
     machine,
     print_machine,
     print_table,
     report_goals,
     require,
+    run_benchmark,
     run_in_own_process,
-    serve_child,
     timed,
     write_json,
 )
@@ -183,9 +182,7 @@ def main() -> None:
     print(
         "seconds for a set, mean: " + ", ".join(f"{who} {np.mean(own):.1f}" for who, own in seconds.items())
     )
-    if goals:
-        print("\nGoals")
-        report_goals(goals)
+    report_goals(goals)
     write_json(options.json, {"machine": facts, "results": results, "seconds": seconds}, goals)
 
 
@@ -228,8 +225,4 @@ def show(results: dict[str, dict[str, list[dict]]], sets: list[str]) -> list[Goa
 
 
 if __name__ == "__main__":
-    try:
-        if not serve_child(measure):
-            main()
-    except ContenderFailed as failure:
-        sys.exit(str(failure))
+    run_benchmark(main, measure)

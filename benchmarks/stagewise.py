@@ -23,8 +23,8 @@ from _harness import (
     print_machine,
     print_table,
     report_goals,
+    run_benchmark,
     run_in_own_process,
-    serve_child,
     timed,
     write_json,
 )
@@ -126,5 +126,5 @@ def main() -> None:
     write_json(options.json, {"machine": facts, "results": results}, goals)
 
 
-if __name__ == "__main__" and not serve_child(measure):
-    main()
+if __name__ == "__main__":
+    run_benchmark(main, measure)

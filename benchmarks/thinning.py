@@ -36,15 +36,14 @@ from pathlib import Path
 import numpy as np
 
 from _harness import (
-    ContenderFailed,
     Goal,
     machine,
     print_machine,
     print_table,
     report_goals,
     require,
+    run_benchmark,
     run_in_own_process,
-    serve_child,
     timed,
     write_json,
 )
@@ -260,7 +259,6 @@ def main() -> None:
          "guarantee", "seconds"],
         rows,
     )  # fmt: skip
-    print("\nGoals")
     report_goals(goals)
     settings = {
         "threads": options.threads,
@@ -274,8 +272,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        if not serve_child(measure):
-            main()
-    except ContenderFailed as failure:
-        sys.exit(str(failure))
+    run_benchmark(main, measure)
