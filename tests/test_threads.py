@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import select
 import signal
+import threading
 import time
 import warnings
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from cardboost import _kernels
 from cardboost.boosting.column_generation import Pace, StopRule, generate
@@ -21,6 +23,7 @@ from cardboost.losses import LOSSES, SQUARED
 from cardboost.master.newton import Master
 from cardboost.master.problem import PriceRule
 from cardboost.risk import EmpiricalRisk
+from cardboost.threads import blas_threads
 
 
 def make_table(weighting: str):
@@ -120,3 +123,45 @@ def end(child: int) -> None:
         time.sleep(0.02)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
+
+
+def blas_counts():
+    return [own["num_threads"] for own in threadpool_info() if own["user_api"] == "blas"]
+
+
+def test_limits_of_several_threads_on_blas():
+    """The least holds as long as anybody is inside; at the end all is as before."""
+    import scipy.linalg  # noqa: F401  its own BLAS counts too
+
+    if not blas_counts():
+        pytest.skip("no BLAS that threadpoolctl knows")
+    with threadpool_limits(3, user_api="blas"):
+        before = blas_counts()
+        inside, first_is_out = threading.Barrier(3), threading.Event()
+        seen = []
+
+        def hold(most, last):
+            with blas_threads(most):
+                inside.wait(10)
+                seen.append(blas_counts())
+                inside.wait(10)
+                if last:
+                    first_is_out.wait(10)
+                    seen.append(blas_counts())
+
+        workers = [threading.Thread(target=hold, args=own) for own in ((2, False), (1, True))]
+        for worker in workers:
+            worker.start()
+        inside.wait(10)
+        inside.wait(10)
+        workers[0].join(10)
+        first_is_out.set()
+        workers[1].join(10)
+        assert seen == [[1] * len(before)] * 3
+        with blas_threads(2):
+            assert blas_counts() == [2] * len(before)
+            with blas_threads(8):
+                assert blas_counts() == [2] * len(before)
+        with pytest.raises(ZeroDivisionError), blas_threads(1):
+            1 / 0  # noqa: B018
+        assert blas_counts() == before

@@ -22,6 +22,7 @@ from cardboost.reproduce.independent import (
     soft_margin,
 )
 from cardboost.solvers import SimplexResult, minimize_on_simplex
+from cardboost.threads import blas_threads
 
 Array = NDArray[np.float64]
 
@@ -127,9 +128,7 @@ class Experiment:
 
 def run(data: BoxScores) -> Experiment:
     """Both examples. One BLAS thread: on matrices of this size more of them only wait for each other."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1, user_api="blas"):
+    with blas_threads(1):
         return _run(data)
 
 

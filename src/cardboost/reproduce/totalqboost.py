@@ -36,6 +36,7 @@ from cardboost.master.newton import Master
 from cardboost.master.problem import PriceRule
 from cardboost.reproduce.totalqboost_prices import spread_prices
 from cardboost.reproduce.totalqboost_problem import Problem, plain_columns
+from cardboost.threads import blas_threads
 
 Array = NDArray[np.float64]
 
@@ -109,9 +110,7 @@ def run_experiment(
 
     One BLAS thread: sums in another order would give other last digits.
     """
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1, user_api="blas"):
+    with blas_threads(1):
         return _run(experiment, X, y, split, hot_start, settings, needs)
 
 
