@@ -39,7 +39,7 @@ MAY_IMPORT = {
     "risk": {"_kernels", "losses", "data"},
     "dictionary": GROUND | {"outputs"},
     "master": GROUND | {"dictionary", "certificate.bounds"},
-    "cardinality": GROUND | {"dictionary", "master", "certificate.bounds"},
+    "cardinality": GROUND | {"dictionary", "master", "certificate.bounds", "threads"},
     "certificate": GROUND | {"master.problem"},
     "certificate.checker": set(),
     "certificate.checker_curvature": set(),
@@ -74,7 +74,7 @@ MAY_IMPORT = {
     "report": {"model", *RESULTS},
     "pareto": {"certificate", "data.categories", "estimators", "model", "outputs", "report", "validation"},
     "reproduce": {"boosting", "cardinality", "data", "datasets", "dictionary", "estimators", "losses"}
-    | {"master", "report", "risk", "solvers"},
+    | {"master", "report", "risk", "solvers", "threads"},
     "cli": {
         "model",
         "estimators",

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from cardboost import _kernels
+from cardboost import _kernels, threads
 from cardboost.boosting.column_generation import Pace, StopRule, generate
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
@@ -23,7 +23,6 @@ from cardboost.losses import LOSSES, SQUARED
 from cardboost.master.newton import Master
 from cardboost.master.problem import PriceRule
 from cardboost.risk import EmpiricalRisk
-from cardboost.threads import blas_threads
 
 
 def make_table(weighting: str):
@@ -125,43 +124,55 @@ def end(child: int) -> None:
     os.waitpid(child, 0)
 
 
-def blas_counts():
-    return [own["num_threads"] for own in threadpool_info() if own["user_api"] == "blas"]
+class Library:
+    """A BLAS that says how many threads it may use."""
+
+    def __init__(self, num_threads):
+        self.num_threads = num_threads
+
+    def set_num_threads(self, number):
+        self.num_threads = number
 
 
-def test_limits_of_several_threads_on_blas():
+def test_limits_of_several_threads_on_blas(monkeypatch):
     """The least holds as long as anybody is inside; at the end all is as before."""
-    import scipy.linalg  # noqa: F401  its own BLAS counts too
+    libraries = [Library(3), Library(1), Library(8)]
+    monkeypatch.setattr(threads, "_libraries", lambda with_scipy: libraries)
+    inside, first_is_out = threading.Barrier(3), threading.Event()
+    seen = []
 
-    if not blas_counts():
-        pytest.skip("no BLAS that threadpoolctl knows")
-    with threadpool_limits(3, user_api="blas"):
-        before = blas_counts()
-        inside, first_is_out = threading.Barrier(3), threading.Event()
-        seen = []
+    def counts():
+        return [own.num_threads for own in libraries]
 
-        def hold(most, last):
-            with blas_threads(most):
-                inside.wait(10)
-                seen.append(blas_counts())
-                inside.wait(10)
-                if last:
-                    first_is_out.wait(10)
-                    seen.append(blas_counts())
+    def hold(most, last):
+        with threads.blas_threads(most):
+            inside.wait(10)
+            seen.append(counts())
+            inside.wait(10)
+            if last:
+                first_is_out.wait(10)
+                seen.append(counts())
 
-        workers = [threading.Thread(target=hold, args=own) for own in ((2, False), (1, True))]
-        for worker in workers:
-            worker.start()
-        inside.wait(10)
-        inside.wait(10)
-        workers[0].join(10)
-        first_is_out.set()
-        workers[1].join(10)
-        assert seen == [[1] * len(before)] * 3
-        with blas_threads(2):
-            assert blas_counts() == [2] * len(before)
-            with blas_threads(8):
-                assert blas_counts() == [2] * len(before)
-        with pytest.raises(ZeroDivisionError), blas_threads(1):
-            1 / 0  # noqa: B018
-        assert blas_counts() == before
+    workers = [threading.Thread(target=hold, args=own) for own in ((4, False), (2, True))]
+    for worker in workers:
+        worker.start()
+    inside.wait(10)
+    inside.wait(10)
+    workers[0].join(10)
+    first_is_out.set()
+    workers[1].join(10)
+    assert seen == [[2, 1, 2]] * 3
+    assert counts() == [3, 1, 8]
+    with threads.blas_threads(2):
+        assert counts() == [2, 1, 2]
+        with threads.blas_threads(6):
+            assert counts() == [2, 1, 2]
+    with pytest.raises(ZeroDivisionError), threads.blas_threads(1):
+        1 / 0  # noqa: B018
+    assert counts() == [3, 1, 8]
+
+
+def test_the_blas_of_numpy_is_limited():
+    with threadpool_limits(2, user_api="blas"), threads.blas_threads(1):
+        held = [own["num_threads"] for own in threadpool_info() if own["user_api"] == "blas"]
+    assert set(held) <= {1}
