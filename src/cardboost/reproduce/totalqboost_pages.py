@@ -310,10 +310,9 @@ def report(found: Study) -> str:
     lines += ["", "Table 1", "-" * WIDTH, *filled(_TABLE_WORDS), "", *columns(*_table(found), (0, 1, 8))]
     lines += ["", "Gains", "-" * WIDTH, *filled(_GAIN_WORDS)]
     for title, seen, sets in _gain_blocks(found):
-        lines += ["", title, *filled(seen), ""]
+        lines += ["", title, *filled(seen)]
         for table in (_gains(sets), *_differences(sets)):
-            lines += [*columns(*table, (0,)), ""]
-    lines.pop()
+            lines += ["", *columns(*table, (0,))]
     lines += ["", "Proofs", "-" * WIDTH, *filled(_proof_words(found)), "", *columns(*_proofs(found), (0,))]
     lines += ["", "Counts of section 5.1", "-" * WIDTH, *filled(_COUNT_WORDS), ""]
     lines += [*columns(*_counts(found), (0, 1)), "", "check points"]
