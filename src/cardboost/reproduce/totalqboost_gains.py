@@ -180,6 +180,24 @@ def equal_differences(split: SplitResult, choosing: Sequence[str] = CHOSEN) -> D
     return found
 
 
+def single_difference(split: SplitResult) -> float | None:
+    """The mean error of F less that of B with as many terms, one ensemble each: nothing is picked by error.
+
+    Where B has several with as many terms, the one of least risk on the training rows counts.
+    """
+    theirs: dict[int, Point] = {}
+    for own in split.side("B"):
+        known = theirs.get(own.terms)
+        if known is None or own.regularised < known.regularised:
+            theirs[own.terms] = own
+    apart = [
+        own.validation_error - theirs[own.terms].validation_error
+        for own in split.side("F")
+        if own.terms in theirs
+    ]
+    return sum(apart) / len(apart) if apart else None
+
+
 # several splits
 
 
