@@ -121,8 +121,8 @@ def test_matched_gains_by_hand():
 def test_one_ensemble_a_side_by_hand():
     """3 terms: 0.1 against 0.3, B's of least risk; 5 terms: 0.2 against 0.1; 4 and 9: only one side."""
     points = [at("B", 3, 0.2, risk=0.5), at("B", 3, 0.3, risk=0.4), at("B", 3, 0.0, risk=0.6),
-              at("B", 5, 0.1), at("B", 9, 0.0), at("A", 5, 0.0), at("E", 5, 0.0), at("F", 3, 0.1), at("F", 4, 0.0),
-              at("F", 5, 0.2)]  # fmt: skip
+              at("B", 5, 0.1), at("B", 9, 0.0), at("A", 5, 0.0), at("E", 5, 0.0), at("F", 3, 0.1),
+              at("F", 4, 0.0), at("F", 5, 0.2)]  # fmt: skip
     assert single_difference(SplitResult("heart", 0, tuple(points))) == pytest.approx((-0.2 + 0.1) / 2)
     assert single_difference(SplitResult("heart", 0, (at("B", 3, 0.1), at("E", 3, 0.0)))) is None
 
