@@ -126,13 +126,9 @@ class Experiment:
         return self.small.holds and self.games.holds
 
 
+@blas_threads(1)
 def run(data: BoxScores) -> Experiment:
     """Both examples. One BLAS thread: on matrices of this size more of them only wait for each other."""
-    with blas_threads(1):
-        return _run(data)
-
-
-def _run(data: BoxScores) -> Experiment:
     train = np.arange(len(data.y)) % 2 == 0
     stumps, H = stump_outputs(data, train)
     small = _example("4 x 3", np.array(SMALL_MATRIX, dtype=float), SMALL_RADIUS, SMALL_TEMPERATURES)

@@ -97,6 +97,7 @@ class Point:
     nodes: int = 0
 
 
+@blas_threads(1)
 def run_experiment(
     experiment: str,
     X: Array,
@@ -110,19 +111,6 @@ def run_experiment(
 
     One BLAS thread: sums in another order would give other last digits.
     """
-    with blas_threads(1):
-        return _run(experiment, X, y, split, hot_start, settings, needs)
-
-
-def _run(
-    experiment: str,
-    X: Array,
-    y: NDArray[np.int8],
-    split: int,
-    hot_start: int,
-    settings: Settings,
-    needs: dict[str, dict[str, Any]],
-) -> dict[str, Any]:
     problem = Problem.make(X, y, split, settings.max_bins)
     if experiment == "A":
         return l1_path(problem, settings)
