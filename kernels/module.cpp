@@ -640,7 +640,8 @@ auto py_score_supports(In<double, 2> q, In<double, 1> gradient, In<double, 1> x0
 auto py_bound_nodes(int loss, Maybe<uint8_t, 2> packed, Maybe<double, 2> dense, In<double, 1> share, In<double, 1> l1,
                     In<double, 1> l2, In<double, 1> l0, In<double, 1> upper, In<uint8_t, 1> charged, int max_terms,
                     In<int8_t, 2> state, In<double, 2> start, In<double, 1> tau, double cutoff, int max_steps,
-                    int threads, Maybe<double, 1> floors, Maybe<double, 1> caps, Maybe<uint8_t, 1> role, double objective,
+                    int threads, Maybe<double, 1> floors, Maybe<double, 1> caps, Maybe<uint8_t, 1> role,
+                    Maybe<int32_t, 1> twin, double objective,
                     Maybe<double, 2> curve, Maybe<uint8_t, 1> curved) {
     const size_t n = l1.shape(0), m = share.shape(0), nodes = state.shape(0);
     require(loss == 0 || loss == 1, "bound_nodes: exponential or logistic loss only");
@@ -664,6 +665,10 @@ auto py_bound_nodes(int loss, Maybe<uint8_t, 2> packed, Maybe<double, 2> dense, 
     for (size_t i = 0; caps && i < m; ++i)
         require(std::isfinite(caps->data()[i]) && std::isfinite(floors->data()[i]), "bound_nodes: caps must be finite");
     require(caps.has_value() == role.has_value() && (!role || role->shape(0) == n), "bound_nodes: caps need roles");
+    require(role.has_value() == twin.has_value() && (!twin || twin->shape(0) == n), "bound_nodes: roles need twins");
+    for (size_t j = 0; twin && j < n; ++j)
+        require(twin->data()[j] >= 0 && twin->data()[j] <= static_cast<int32_t>(j),
+                "bound_nodes: a twin is the column itself or an earlier one");
     require(!caps || std::isfinite(objective), "bound_nodes: caps need an objective");
     require(!curve || caps, "bound_nodes: a curve needs caps");
     require(curve.has_value() == curved.has_value() && (!curved || curved->shape(0) == nodes),
@@ -674,7 +679,8 @@ auto py_bound_nodes(int loss, Maybe<uint8_t, 2> packed, Maybe<double, 2> dense, 
     ChoiceProblem problem{static_cast<LossKind>(loss), static_cast<int>(n), static_cast<int64_t>(m),
                           packed ? packed->data() : nullptr, dense ? dense->data() : nullptr, share.data(), l1.data(),
                           l2.data(), l0.data(), upper.data(), charged.data(), max_terms,
-                          floors ? floors->data() : nullptr, caps ? caps->data() : nullptr, role ? role->data() : nullptr};
+                          floors ? floors->data() : nullptr, caps ? caps->data() : nullptr, role ? role->data() : nullptr,
+                          twin ? twin->data() : nullptr};
     auto bound = make<double>({nodes}), weights = make<double>({nodes, n}), tau_out = make<double>({nodes}),
          value = make<double>({nodes});
     auto fixed = make<int8_t>({nodes, n});
@@ -1027,8 +1033,8 @@ NB_MODULE(_kernels, m) {
           "members"_a, "offsets"_a, "tolerance"_a, "threads"_a);
     m.def("bound_nodes", &py_bound_nodes, "loss"_a, "packed"_a.none(), "dense"_a.none(), "share"_a, "l1"_a, "l2"_a,
           "l0"_a, "upper"_a, "charged"_a, "max_terms"_a, "state"_a, "start"_a, "tau"_a, "cutoff"_a, "max_steps"_a,
-          "threads"_a, "floors"_a = nb::none(), "caps"_a = nb::none(), "role"_a = nb::none(), "objective"_a = 0.0,
-          "curve"_a = nb::none(), "curved"_a = nb::none());
+          "threads"_a, "floors"_a = nb::none(), "caps"_a = nb::none(), "role"_a = nb::none(), "twin"_a = nb::none(),
+          "objective"_a = 0.0, "curve"_a = nb::none(), "curved"_a = nb::none());
     m.def("price_levels", &py_price_levels, "packed"_a, "s"_a, "l1"_a, "l2"_a, "l0"_a, "step"_a, "top"_a, "levels"_a);
     m.def("tabu_moves", &py_tabu_moves, "packed"_a, "s"_a, "l1"_a, "l2"_a, "l0"_a, "step"_a, "top"_a, "counted"_a,
           "max_terms"_a, "tenure"_a, "moves"_a, "tolerance"_a, "levels"_a.noconvert(), "until"_a.noconvert(),

@@ -49,7 +49,7 @@ public:
           factor_(static_cast<size_t>(problem.n) * problem.n), scratch_(problem.n), step_(problem.n),
           best_worth_(problem.n), plain_worth_(problem.n), mu_(problem.n), d_(problem.n), aside_(problem.n),
           step_weights_(problem.n), inverse_(H_.size()), S_(square(problem)), P_(square(problem)),
-          plain_H_(square(problem)) {
+          plain_H_(square(problem)), taken_(problem.n) {
         active_.reserve(problem.n);
         used_.reserve(problem.n);
         seen_.reserve(problem.n);
@@ -363,11 +363,15 @@ private:
         return false;
     }
 
-    // columns of span_ without those that repeat another one
+    // of the columns of span_ that are equal or opposite, the first: each direction that is open, once
     void set_basis() {
         basis_.clear();
+        std::fill(taken_.begin(), taken_.end(), uint8_t(0));
         for (int j : span_)
-            if (p_.role[j] != kRepeats) basis_.push_back(j);
+            if (p_.role[j] != kZero && !taken_[p_.twin[j]]) {
+                taken_[p_.twin[j]] = 1;
+                basis_.push_back(j);
+            }
     }
 
     double mean_curvature() const {
@@ -714,6 +718,7 @@ private:
     std::vector<int> active_, used_, seen_, span_, basis_;
     std::vector<double> w_, target_, c_, worth_, terms_, r_, knee_, slope_, H_, factor_, scratch_, step_, best_worth_,
         plain_worth_, mu_, d_, aside_, step_weights_, inverse_, S_, P_, plain_H_;
+    std::vector<uint8_t> taken_;  // directions of the basis, by the first column that has each
 };
 
 }  // namespace

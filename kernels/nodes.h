@@ -15,15 +15,16 @@ struct ChoiceProblem {
     const double *l1, *l2, *l0, *upper;
     const uint8_t* charged;
     int max_terms;
-    // margins between which those of all choices better than the objective are, or null, and the role of every
-    // column (a ColumnRole)
+    // margins between which those of all choices better than the objective are, or null; with them the role of every
+    // column (a ColumnRole) and its twin: the first column that equals it or its opposite
     const double *floors, *caps;
     const uint8_t* role;
+    const int32_t* twin;
 };
 
-// Of a column where curvature is set aside: it repeats an earlier one or its opposite, it is repeated or has no
-// price, or some curvature may be set aside for it.
-enum ColumnRole : uint8_t { kRepeats = 0, kPlain = 1, kAside = 2 };
+// Of a column where curvature is set aside: it is zero, it has a twin or no price, or some curvature may be set
+// aside for it.
+enum ColumnRole : uint8_t { kZero = 0, kPlain = 1, kAside = 2 };
 
 // What a column may do in a node.
 enum ColumnState : int8_t { kFree = 0, kIn = 1, kOut = 2 };

@@ -173,7 +173,7 @@ def test_every_kernel_is_named():
 
 
 def test_every_key_of_the_certificate_is_described():
-    from cardboost.certificate import checker_format
+    from cardboost.certificate.checker import format as checker_format
 
     def keys(spec):
         if isinstance(spec, dict):

@@ -170,6 +170,7 @@ def bound_nodes(
     floors: F64 | None = None,
     caps: F64 | None = None,
     role: U8 | None = None,
+    twin: I32 | None = None,
     objective: float = 0.0,
     curve: F64 | None = None,
     curved: U8 | None = None,

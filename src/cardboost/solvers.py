@@ -350,6 +350,7 @@ def _matrix_certificate(
         rows=len(table) if sample_weight is None else int(np.count_nonzero(np.asarray(sample_weight))),
         features=table.shape[1],
         digest=data_digest(table, None, sample_weight),
+        candidates=False,
     )
     weights = found.incumbent.weights
     objective = task.objective(task.risk.evaluate(task.pool.margins(weights)).value, weights)

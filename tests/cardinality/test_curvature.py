@@ -16,7 +16,7 @@ from cardboost.cardinality import exact
 from cardboost.cardinality.curvature import (
     ASIDE,
     PLAIN,
-    REPEATS,
+    ZERO,
     column_roles,
     curvature_left,
     margin_limits,
@@ -26,7 +26,8 @@ from cardboost.cardinality.merge import merge_rows
 from cardboost.cardinality.polish import Polisher, polish
 from cardboost.cardinality.relaxation import pool_relaxation
 from cardboost.certificate import checker
-from cardboost.certificate.checker_curvature import Curvature
+from cardboost.certificate.checker import claims
+from cardboost.certificate.checker.curvature import Curvature
 from cardboost.master.problem import Prices
 from cardboost.solvers import select_columns
 from reference import curvature_left as slow_curvature_left
@@ -135,7 +136,8 @@ def test_bounds_with_curvature_are_those_of_the_twin_and_hold(seed):
     state = state[[k < 0 or np.count_nonzero(own == exact.IN) <= k for own in state]]
     more = {
         **arguments, "tau": np.zeros(len(state)), "cutoff": objective, "threads": 1, "floors": floors,
-        "caps": caps, "role": column_roles(problem), "objective": objective,
+        "caps": caps, "role": column_roles(problem).role, "twin": column_roles(problem).twin,
+        "objective": objective,
         "curved": np.ones(len(state), np.uint8),
     }  # fmt: skip
     bound, weights, _, _, fixed, branch, centre, curve, plain = _kernels.bound_nodes(
@@ -168,7 +170,19 @@ def test_repeated_and_opposite_columns_have_nothing_set_aside():
     charged = np.array([True, True, True, False, True, True])
     prices = Prices(full(0.0), full(0.0), full(0.01), full(2.0), charged)
     problem = merge_rows(matrix_problem(A, np.ones(40), "exponential", prices, None))
-    assert column_roles(problem).tolist() == [ASIDE, PLAIN, PLAIN, PLAIN, REPEATS, REPEATS]
+    roles = column_roles(problem)
+    assert roles.role.tolist() == [ASIDE, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN]
+    assert roles.twin.tolist() == [0, 1, 2, 3, 1, 2]
+    assert roles.basis.tolist() == [True, True, True, True, False, False]
+
+
+def test_columns_of_zeros_have_no_direction():
+    A = np.column_stack([np.ones(4), np.zeros(4)])
+    full = lambda value: np.full(2, float(value))  # noqa: E731
+    problem = matrix_problem(
+        A, np.ones(4), "logistic", Prices(full(0.0), full(0.0), full(0.0), full(1.0), np.ones(2, bool)), 1
+    )
+    assert column_roles(problem).role.tolist() == [ASIDE, ZERO]
 
 
 def test_curvature_closes_a_large_part_of_the_gap():
@@ -239,10 +253,10 @@ def test_a_changed_curve_is_refused_or_its_bound_is_true(factor, loss):
             continue
         broken = copy.deepcopy(content)
         own = broken["bounds"][0]["leaves"][i]
-        pairs = checker.leaf_weights(leaf["curve"]["aside"], bound["columns"])
+        pairs = checker.format.leaf_weights(leaf["curve"]["aside"], bound["columns"])
         own["curve"]["aside"] = [[j, factor * d] for j, d in pairs]
-        evidence = checker.gather(broken, A)
-        own["bound"] = checker.evaluate_bound(broken, broken["bounds"][0], own, evidence)
+        evidence = claims.gather(broken, A)
+        own["bound"] = float(claims.leaf_bounds(broken, broken["bounds"][0], [own], evidence)[0])
         faults = [fault for fault in checker.check(sealed(broken), A) if f"leaves[{i}]" in fault]
         passed += not faults
         if not faults and not leaf["forced_in"] and not leaf["forced_out"]:
@@ -283,6 +297,6 @@ def test_curves_of_a_classifier_with_an_intercept(loss):
     model = CardBoostClassifier(loss=loss, max_terms=None, l2=0.0, l0=0.01, hot_start=12, max_nodes=60).fit(
         X, y
     )
-    leaves = model.certificate_.leaves
+    leaves = model.certificate_.scopes["pool"].leaves
     assert any(leaf["curve"] is not None for leaf in leaves)
     assert model.certificate_.faults(X, y) == []

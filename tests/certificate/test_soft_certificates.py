@@ -111,11 +111,11 @@ def changes(value):
 
 # A changed file that is sealed again is a new certificate, and these can be true
 TRUE_AFTER_A_CHANGE = re.compile(
-    r"tolerance"  # a threshold: no claim turns on its last digits
-    r"|bounds\.\d+\.columns"  # a bound that leaves out a column below the largest edge
+    r"bounds\.\d+\.columns"  # a bound that leaves out a column below the largest edge
     r"|columns\.(cut|feature|missing_left|polarity|charged)\.\d+"  # of a column that is not in use
     r"|columns\.category\.\d+"
     r"|dictionary\.cuts\.\d+\.\d+"  # a cut that no column of the pool uses
+    r"|bounds\.\d+\.leaves\.\d+\.(intercept|weights.*)"  # row weights that prove more
 )
 
 

@@ -161,7 +161,7 @@ RIGHT = {
 
 CURVED = {
     **RIGHT["bound_nodes"], "loss": 0, "max_steps": 0, "floors": -np.ones(ROWS),
-    "caps": np.ones(ROWS), "role": np.full(2, 2, np.uint8),
+    "caps": np.ones(ROWS), "role": np.full(2, 2, np.uint8), "twin": np.arange(2, dtype=np.int32),
     "objective": 1.0, "curve": np.ones((3, 2)), "curved": np.ones(3, np.uint8),
 }  # fmt: skip
 
@@ -496,6 +496,8 @@ def test_decimals_of_impossible_gaps_do_not_crash(gap):
     [
         ("caps", np.ones(9)), ("caps", None), ("caps", np.full(ROWS, np.inf)), ("floors", np.ones(9)),
         ("floors", None), ("floors", np.full(ROWS, np.nan)), ("role", None), ("role", np.ones(3, np.uint8)),
+        ("twin", None), ("twin", np.arange(3, dtype=np.int32)), ("twin", np.array([1, 1], np.int32)),
+        ("twin", np.array([-1, 0], np.int32)),
         ("objective", np.nan), ("objective", np.inf), ("curve", np.full((3, 2), -1.0)),
         ("curve", np.zeros((3, 3))), ("curve", np.full((3, 2), np.inf)), ("curve", None), ("curved", None),
         ("curved", np.ones(2, np.uint8)),

@@ -215,6 +215,8 @@ class LearnerTask:
             rows=len(A),
             features=pool.n_columns,
             digest=data_digest(A, None, weight),
+            candidates=self.source.remaining(pool) is None,
+            largest_entry=float(np.max(np.abs(A), initial=0.0)),
             **limits,
         )
 

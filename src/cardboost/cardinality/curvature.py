@@ -10,6 +10,8 @@ are those of the box.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +22,7 @@ from cardboost.threads import blas_threads
 
 Array = NDArray[np.float64]
 
-REPEATS, PLAIN, ASIDE = 0, 1, 2  # what curvature may do with a column (kernels/nodes.h)
+ZERO, PLAIN, ASIDE = 0, 1, 2  # what curvature may do with a column (kernels/nodes.h)
 
 ROUNDS = 4
 ROOM = 1e-9  # for rounding
@@ -28,22 +30,35 @@ WIDER = 1e-6  # the same, for widths that come from an inverse
 PIVOT = 1e-8  # share of a column's curvature that no others make up, at least
 
 
-def column_roles(problem: CardinalityProblem) -> NDArray[np.uint8]:
-    """Columns that repeat an earlier one or its opposite add no direction; with a repeated one nothing can be
-    set aside for any of them."""
+class ColumnRoles(NamedTuple):
+    """What curvature may do with each column, and its twin: the first column equal or opposite to it.
+
+    Twins share one direction, so nothing can be set aside for any of them. Which of them stands for the
+    direction depends on the node: one that is not forced out.
+    """
+
+    role: NDArray[np.uint8]
+    twin: NDArray[np.int32]
+
+    @property
+    def basis(self) -> NDArray[np.bool_]:
+        """One column for every direction, where no column is out."""
+        return (self.role != ZERO) & (self.twin == np.arange(len(self.twin)))
+
+
+def column_roles(problem: CardinalityProblem) -> ColumnRoles:
     A = problem.pool.dense()
     signs = np.sign(A[np.argmax(A != 0, axis=0), np.arange(A.shape[1])])
-    first = equal_columns(A * signs)
-    count = np.bincount(first, minlength=len(first))
-    role = np.where(problem.prices.charged & (count[first] == 1), ASIDE, PLAIN)
-    role[first != np.arange(len(first))] = REPEATS
-    role[~A.any(axis=0)] = REPEATS
-    return role.astype(np.uint8)
+    twin = equal_columns(A * signs)
+    count = np.bincount(twin, minlength=len(twin))
+    role = np.where(problem.prices.charged & (count[twin] == 1), ASIDE, PLAIN)
+    role[~A.any(axis=0)] = ZERO
+    return ColumnRoles(role.astype(np.uint8), twin.astype(np.int32))
 
 
 @blas_threads(1)  # for equal bits with any number of threads
 def margin_limits(
-    problem: CardinalityProblem, role: NDArray[np.uint8], centre: Array, objective: float
+    problem: CardinalityProblem, roles: ColumnRoles, centre: Array, objective: float
 ) -> tuple[Array, Array] | None:
     """A floor and a cap for every row's margin, from the ellipsoid around ``centre``; None without one."""
     A, p, share = problem.pool.dense().astype(np.float64), problem.prices, problem.risk.weights.normalised
@@ -54,7 +69,7 @@ def margin_limits(
     floors, caps = np.minimum(A, 0.0) @ p.max_weight, np.maximum(A, 0.0) @ p.max_weight
     if not (np.isfinite(F).all() and np.isfinite(caps - floors).all() and room > 0.0):
         return None
-    basis = A[:, role != REPEATS]
+    basis = A[:, roles.basis]
     for _ in range(ROUNDS):
         left = share * curvature_left(problem.risk.loss.name, F, floors, caps)
         H = (basis * left[:, None]).T @ basis

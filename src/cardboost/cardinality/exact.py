@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost import _kernels
-from cardboost.cardinality.curvature import column_roles, margin_limits
+from cardboost.cardinality.curvature import ColumnRoles, column_roles, margin_limits
 from cardboost.cardinality.merge import merge_rows
 from cardboost.cardinality.polish import Incumbent, Polisher
 from cardboost.cardinality.problem import CardinalityProblem
@@ -157,7 +157,7 @@ class _Search:
         self._pace = _FIRST_CHUNK  # nodes that take about as long as one may wait to look at the clock
         self.polisher = Polisher(merged, late)
         self.limits: tuple[Array, Array] | None = None  # of margins in a better choice
-        self.role: NDArray[np.uint8] | None = None
+        self.roles: ColumnRoles | None = None
         self.root: Array | None = None
         self._columns = kernel_columns(merged)
         self.tree = _Tree(merged.pool.n_columns)
@@ -194,6 +194,7 @@ class _Search:
         """What the kernel finds for these nodes, or for the first of them when time runs out."""
         parts, done = [], 0
         floors, caps = self.limits or (None, None)
+        role, twin = self.roles or (None, None)
         while done < len(state) and not (done and self.late()):
             own = slice(done, done + self._pace)
             started = time.perf_counter()
@@ -201,7 +202,7 @@ class _Search:
                 _kernels.bound_nodes(
                     **self._columns, state=state[own], start=start[own], tau=tau[own], cutoff=self.cutoff,
                     max_steps=steps, threads=self.problem.risk.threads, floors=floors, caps=caps,
-                    role=self.role, objective=self.incumbent.objective,
+                    role=role, twin=twin, objective=self.incumbent.objective,
                     curve=None if curve is None else curve[own],
                     curved=None if curved is None else curved[own].astype(np.uint8),
                 )
@@ -223,10 +224,10 @@ class _Search:
         entries = self.problem.pool.dense().size
         if bound[0] < self.cutoff and entries * n <= _MOST_CURVED and not self.late():
             centre = start[0].astype(np.float32).astype(np.float64)
-            role = column_roles(self.problem)
-            self.limits = margin_limits(self.problem, role, centre, self.incumbent.objective)
+            roles = column_roles(self.problem)
+            self.limits = margin_limits(self.problem, roles, centre, self.incumbent.objective)
             if self.limits is not None:
-                self.role, self.root = role, centre
+                self.roles, self.root = roles, centre
         self._add(state, start, tau, np.zeros((1, n)), np.full(1, n))
 
     def _add(

@@ -11,6 +11,7 @@ limits on features it is the most valuable choice of columns that they allow, co
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,8 @@ from cardboost.risk import RiskPoint
 
 Array = NDArray[np.float64]
 
+#: gap, as a share of the size of the objective, up to which a model is called optimal
+OPTIMAL = 1e-4
 #: room for the rounding of sums: every bound is lowered by this share of the sizes that went into it
 ROUNDING = 1e-13
 #: unboxed columns without l2 must keep their edge below l1; this much is left for rounding
@@ -209,9 +212,20 @@ def _unseen_theta(c: Array, prices: Prices, max_terms: int | None, edge: float, 
     return 1.0 if edge <= allowed else allowed / edge
 
 
-def guarantee(null: float, objective: float, lower_bound: float) -> float:
-    """Share of the possible improvement over the empty model that is achieved for certain."""
+def guarantee(null: float, objective: float, lower_bound: float, size: float | None = None) -> float:
+    """Share of the possible improvement over the empty model that is achieved for certain.
+
+    1 where next to nothing is possible, compared with the ``size`` of the objective (default: of ``null``).
+    """
     possible = null - lower_bound
-    if possible <= 1e-9 * max(1.0, abs(null)):
+    if possible <= 1e-9 * (abs(null) if size is None else size):
         return 1.0
     return float(min(1.0, max(0.0, (null - objective) / possible)))
+
+
+def proof_status(gaps: Mapping[str, float], candidates: bool, size: float) -> str:
+    """What the gaps of the scopes say of a model: "optimal", "optimal among candidates" or "feasible"."""
+    closed = [scope for scope, gap in gaps.items() if gap <= OPTIMAL * size]
+    if "dictionary" in closed or ("pool" in closed and not candidates):
+        return "optimal"
+    return "optimal among candidates" if "pool" in closed else "feasible"

@@ -9,11 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from cardboost.certificate import checker
+from cardboost.certificate.bounds import proof_status
+from cardboost.certificate.statement import (
+    TOLERANCES,
+    are_candidates,
+    compared_with,
+    covers,
+    percent,
+    problem_lines,
+    short,
+)
 
 
 @dataclass(frozen=True)
@@ -30,27 +41,39 @@ class ScopedBound:
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What is claimed of a model and can be checked. The headline is the first bound of the file."""
+    """What is claimed of a model and can be checked.
+
+    ``lower_bound``, ``gap``, ``guarantee`` and ``scope`` are the headline: those of the widest scope that is
+    proven. ``scopes`` has each scope.
+    """
 
     content: Mapping[str, Any]
     positive: Any = True
     #: makes the matrix that the file is about of rows, labels and weights; None: the file is about the rows
     view: Callable[[Any, Any, Any], tuple[Any, Any, Any]] | None = None
 
+    @cached_property
+    def scopes(self) -> Mapping[str, ScopedBound]:
+        """What is proven of each scope: "dictionary", all stumps, and "pool", the candidate terms."""
+        keys = ("scope", "lower_bound", "gap", "relative_gap", "guarantee")
+        bounds = sorted(self.content["bounds"], key=lambda bound: bound["scope"] != "dictionary")
+        return {
+            bound["scope"]: ScopedBound(**{key: bound[key] for key in keys}, leaves=tuple(bound["leaves"]))
+            for bound in bounds
+        }
+
     @property
     def bounds(self) -> tuple[ScopedBound, ...]:
-        keys = ("scope", "lower_bound", "gap", "relative_gap", "guarantee")
-        return tuple(
-            ScopedBound(**{key: bound[key] for key in keys}, leaves=tuple(bound["leaves"]))
-            for bound in self.content["bounds"]
-        )
+        """The bounds of all scopes, the widest first."""
+        return tuple(self.scopes.values())
 
     def bound(self, scope: str | None = None) -> ScopedBound:
-        """The bound of that scope (default: the headline)."""
-        for own in self.bounds:
-            if scope is None or own.scope == scope:
-                return own
-        raise ValueError(f"This certificate has no bound of scope {scope!r}.")
+        """The bound of that scope (default: the headline, that of the widest scope)."""
+        if scope is None:
+            return self.bounds[0]
+        if scope not in self.scopes:
+            raise ValueError(f"This certificate has no bound of scope {scope!r}.")
+        return self.scopes[scope]
 
     @property
     def objective(self) -> float:
@@ -95,7 +118,11 @@ class Certificate:
 
     @property
     def status(self) -> str:
-        return str(self.content["status"])
+        """ "optimal" over the widest scope, "optimal among candidates", or "feasible"."""
+        if self.content["version"] >= 6:
+            return str(self.content["status"])
+        gaps = {scope: bound.gap for scope, bound in self.scopes.items()}
+        return proof_status(gaps, are_candidates(self.content), abs(self.null_objective))
 
     @property
     def scope(self) -> str:
@@ -127,49 +154,38 @@ class Certificate:
         return not self.faults(X, y, sample_weight)
 
     def lines(self) -> list[str]:
-        """The certificate in words, for cards and logs."""
-        out = [f"objective {self.objective:.6f}, empty model {self.null_objective:.6f}: {self.status}"]
+        """What is proven, in words: the problem, its limits, and the bound of every scope."""
+        lines = [*problem_lines(self.content), ""]
+        lines.append(
+            f"objective {short(self.objective)}, empty model {short(self.null_objective)}: {self.headline}"
+        )
         if self.points_cost is not None:
-            out.append(
+            lines.append(
                 f"with weights that are not whole: {self.continuous_objective:.6f}; whole points give up "
                 f"{100 * self.points_cost:.2f} % of its improvement"
             )
-        out.append("")
-        out.append(f"{'scope':<12}{'lower bound':>11}  {'guarantee':>9}   what it covers")
-        for own in self.bounds:
-            covers = (
-                f"the {self._pool_size()} candidate terms" if own.scope == "pool" else self._stumps_in_words()
+        lines += ["", f"{'scope':<12}{'lower bound':>11}  {'guarantee':>9}   among"]
+        for bound in self.bounds:
+            lines.append(
+                f"{bound.scope:<12}{short(bound.lower_bound):>11}  {percent(bound.guarantee):>9}   "
+                f"{covers(self.content, bound.scope)}"
             )
-            share = np.floor(own.guarantee * 1e4 + 1e-6) / 1e2
-            out.append(f"{own.scope:<12}{own.lower_bound:>11.6f}  {share:>7.2f} %   {covers}")
-        out += ["", "guarantee: at least this share of the improvement over the empty model"]
-        size, limit = self._size_in_words()
-        out.append(f"that {size} of that scope{limit} could make")
-        return out
+        lines += ["", "guarantee: at least this share of the improvement over the empty model that "]
+        lines[-1] += f"{compared_with(self.content)} of that scope could make"
+        return [*lines, TOLERANCES]
 
-    def _size_in_words(self) -> tuple[str, str]:
-        """What the model is compared with, and what limits its weights."""
-        problem = self.content["problem"]
-        k, f, radius = problem["max_terms"], problem["max_features"], problem.get("radius")
-        size = "any model" if k is None else f"any {k}-term card"
-        size = size if f is None else f"{size} on {f} feature{'' if f == 1 else 's'}"
-        return size, "" if radius is None else f" with weights that add up to {radius:g}"
-
-    def _pool_size(self) -> int:
-        return next(bound["columns"] for bound in self.content["bounds"] if bound["scope"] == "pool")
-
-    def _stumps_in_words(self) -> str:
-        cuts, monotonic = (self.content["dictionary"][key] for key in ("cuts", "monotonic"))
-        n = sum((2 if not monotonic or not monotonic[f] else 1) * len(own) for f, own in enumerate(cuts))
-        for own in self.content["categories"] or []:
-            if own is not None:
-                labels = len(own["kept"]) + own["rare"]
-                # sets of one label, and of all but one, are the stumps on that label
-                n += 2 * labels + (2 * (labels - 3) if own.get("order") else 0)
-        return f"all {n:,} stumps"
+    @property
+    def headline(self) -> str:
+        """The status and the guarantee of the widest scope, in a few words."""
+        where = covers(self.content, self.scope)
+        if self.status == "optimal":
+            return f"optimal among {where}"
+        first = f"optimal among {covers(self.content, 'pool')}, " if self.status != "feasible" else ""
+        return f"{first}{percent(self.guarantee)} guaranteed among {where}"
 
     def __repr__(self) -> str:
+        lines = [" ".join(line.split()) for line in problem_lines(self.content)]
         return (
-            f"Certificate(objective={self.objective:.6g}, lower_bound={self.lower_bound:.6g}, "
-            f"guarantee={self.guarantee:.4f}, scope={self.scope!r}, status={self.status!r})"
+            f"Certificate({self.headline}; objective={self.objective:.6g}, lower_bound={self.lower_bound:.6g}, "
+            f"guarantee={self.guarantee:.4f}, scope={self.scope!r}, status={self.status!r}; {'; '.join(lines)})"
         )

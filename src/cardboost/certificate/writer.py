@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.certificate import checker
-from cardboost.certificate.bounds import Leaf, guarantee
+from cardboost.certificate.bounds import Leaf, guarantee, proof_status
 from cardboost.master.problem import Prices
 
 Array = NDArray[np.float64]
 
 FORMAT = "cardboost-certificate"
-VERSION = 5
+VERSION = 6
 MAX_BYTES = 5_000_000
-_OPTIMAL = 1e-4
+_LEAST_SIZE = 1e-12
 _CUTS_TO_WEIGH = 100_000  # at most some 25 characters each: fewer cannot pass the limit of a file
 
 
@@ -49,7 +49,9 @@ class CertifiedProblem:
     label, or anything else for the rare labels. ``orders``: for every feature the codes of its labels in the
     order that makes its sets, or None; ``columns["first"]`` holds for a column on a set how many of these are
     in it, else None. ``target``: mean and scale of a regression's target. ``radius``: what
-    the weights of a soft margin, that of the intercept included, may add up to.
+    the weights of a soft margin, that of the intercept included, may add up to. ``candidates``: the columns
+    are some of many that there could be, found by a search; False: a matrix that holds all there are.
+    ``largest_entry``: of a column, for a soft margin.
     """
 
     kind: str
@@ -72,6 +74,14 @@ class CertifiedProblem:
     monotonic: Sequence[int] = ()
     orders: Sequence[NDArray[Any] | None] = ()
     radius: float | None = None
+    candidates: bool = True
+    largest_entry: float = 1.0
+
+    def size(self, null: float) -> float:
+        """What tolerances are relative to: the objective of the empty model, or the most that margins of a
+        soft margin can be."""
+        margin = 0.0 if self.radius is None else self.radius * self.largest_entry
+        return max(abs(null), margin, _LEAST_SIZE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +106,7 @@ def write_certificate(
     A file that would be too large does without the dictionary and the bound over it.
     """
     whole = any(own.scope == "dictionary" for own in bounds)
+    size = problem.size(null[1])
     content: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -122,15 +133,19 @@ def write_certificate(
         "solution": {**_model(weights, problem.n_free), "objective": objective},
         "points": None,
         "null": {"intercept": null[0], "objective": null[1]},
-        "bounds": [_bound(own, problem.n_free, objective, null[1]) for own in bounds],
-        "tolerance": _OPTIMAL,
+        "bounds": [_bound(own, problem.n_free, objective, null[1], size) for own in _widest_first(bounds)],
+        "candidates": problem.candidates,
         "data": {"rows": problem.rows, "features": problem.features, "digest": problem.digest},
     }
     if whole and _too_large(content):
         pool = [own for own in content["bounds"] if own["scope"] != "dictionary"]
         content |= {"unseen": None, "dictionary": None, "bounds": pool}
         content["categories"] = _categories(problem, whole=False)
-    return _signed(content)
+    return _signed(content, size)
+
+
+def _widest_first(bounds: Sequence[ProvenScope]) -> list[ProvenScope]:
+    return sorted(bounds, key=lambda bound: bound.scope != "dictionary")
 
 
 def with_points(
@@ -141,18 +156,19 @@ def with_points(
     No model of the same size is below the bound of the continuous ones, with whole points or without.
     """
     null = content["null"]["objective"]
-    bounds = [own | _follows(objective, own["lower_bound"], null) for own in content["bounds"]]
+    size = max(abs(null), _LEAST_SIZE)
+    bounds = [bound | _follows(objective, bound["lower_bound"], null, size) for bound in content["bounds"]]
     solution = {**_model(weights, n_free), "objective": objective}
     points = {"unit": unit, "most": most, "continuous": content["solution"]}
     whole = {**content, "solution": solution, "points": points, "bounds": bounds}
     del whole["digest"]
-    return _signed(whole)
+    return _signed(whole, size)
 
 
-def _signed(content: dict[str, Any]) -> dict[str, Any]:
-    """With the status that the gap gives, and the digest."""
-    objective, gap = content["solution"]["objective"], content["bounds"][0]["gap"]
-    content["status"] = "optimal" if gap <= _OPTIMAL * max(1.0, abs(objective)) else "feasible"
+def _signed(content: dict[str, Any], size: float) -> dict[str, Any]:
+    """With the status that the gaps give, and the digest."""
+    gaps = {bound["scope"]: bound["gap"] for bound in content["bounds"]}
+    content["status"] = proof_status(gaps, content["candidates"], size)
     return {**content, "digest": checker.content_digest(content)}
 
 
@@ -254,7 +270,7 @@ def _leaf(leaf: Leaf, n_free: int, columns: int) -> dict[str, Any]:
     }
 
 
-def _bound(proven: ProvenScope, n_free: int, objective: float, null: float) -> dict[str, Any]:
+def _bound(proven: ProvenScope, n_free: int, objective: float, null: float, size: float) -> dict[str, Any]:
     """The leaves of a scope and what follows from them."""
     leaves = [_leaf(leaf, n_free, proven.columns) for leaf in proven.leaves]
     lower = min(objective, *(leaf["bound"] for leaf in leaves))
@@ -263,11 +279,11 @@ def _bound(proven: ProvenScope, n_free: int, objective: float, null: float) -> d
         "columns": proven.columns - n_free,
         "leaves": leaves,
         "caps": None if proven.centre is None else _centre(proven.centre, n_free, proven.columns),
-        **_follows(objective, lower, null),
+        **_follows(objective, lower, null, size),
     }
 
 
-def _follows(objective: float, lower: float, null: float) -> dict[str, float]:
+def _follows(objective: float, lower: float, null: float, size: float) -> dict[str, float]:
     """What a lower bound says of an objective."""
     lower = min(lower, objective)
     gap = objective - lower
@@ -275,7 +291,7 @@ def _follows(objective: float, lower: float, null: float) -> dict[str, float]:
         "lower_bound": lower,
         "gap": gap,
         "relative_gap": gap / max(abs(objective), 1e-300),
-        "guarantee": guarantee(null, objective, lower),
+        "guarantee": guarantee(null, objective, lower, size),
     }
 
 

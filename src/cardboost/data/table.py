@@ -70,7 +70,7 @@ class Table:
         threads: int,
         target: NDArray[np.float64] | None = None,
     ) -> str:
-        """Digest of the content, whatever the order of the rows (certificate/checker_data.py defines it).
+        """Digest of the content, whatever the order of the rows (certificate/checker/data.py defines it).
 
         A categorical column is hashed as the numbers of :meth:`CategoricalColumn.digest_values`. For two
         classes ``positive`` gives the label's word, 1 or 0. For a regression, ``target`` is hashed as one

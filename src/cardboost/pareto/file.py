@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from cardboost.certificate.certificate import Certificate
-from cardboost.certificate.checker_format import structure_faults
+from cardboost.certificate.checker import structure_faults
 from cardboost.estimators.classifier import CardBoostClassifier
 from cardboost.estimators.regressor import CardBoostRegressor
 from cardboost.model import checks

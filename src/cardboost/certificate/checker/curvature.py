@@ -32,13 +32,16 @@ SPARE = 5e-9  # of the mean curvature of a column, what may not be set aside
 
 @dataclass(frozen=True, eq=False)
 class Curvature:
-    """Rows a_i (equal ones are one row) with shares, and floors and caps of their margins."""
+    """Rows a_i with shares, and floors and caps of their margins.
+
+    ``twin``: for every column the first one that equals it or its opposite. Twins share one direction: of
+    those that a model may use, one stands for it, and nothing may be set aside for any of them.
+    """
 
     loss: str
     a: Floats
     share: Floats
-    repeated: npt.NDArray[np.bool_]  # columns that another one repeats, or its opposite: no d_j for them
-    extra: npt.NDArray[np.bool_]  # of equal and opposite columns all but the first
+    twin: npt.NDArray[np.intp]
     objective: float
     floors: Floats
     caps: Floats
@@ -54,58 +57,57 @@ class Curvature:
         bound: float,
     ) -> Curvature:
         """``rows``: a_i and shares; ``box``: of weights; ``bound``: D(u) at ``centre``, nothing forced."""
-        a, back = np.unique(rows[0], axis=0, return_inverse=True)
-        share = np.bincount(back.reshape(-1), rows[1], len(a)).astype(np.float64)
-        signed = a * np.sign(a[np.argmax(a != 0, axis=0), np.arange(a.shape[1])])
-        _, first, group, count = np.unique(
-            signed, axis=1, return_index=True, return_inverse=True, return_counts=True
-        )
-        group = group.reshape(-1)
-        repeated = (count[group] > 1) | ~a.any(axis=0)
-        extra = (first[group] != np.arange(len(group))) | ~a.any(axis=0)
+        a, share = rows
         up, down, (low, high) = np.maximum(a, 0.0), np.minimum(a, 0.0), box
         floors, caps = up @ low + down @ high, up @ high + down @ low
-        found = cls(loss, a, share, repeated, extra, objective, floors, caps)
+        curvature = cls(loss, a, share, _twins(a), objective, floors, caps)
         every = np.ones(a.shape[1], dtype=bool)
         for _ in range(ROUNDS):
-            found = found.narrowed(centre, bound, every)
-        return found
+            curvature = curvature.narrowed(centre, bound, every)
+        return curvature
 
-    def _left(self, weights: Floats, inside: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-        """Margins, and the curvature that is left, over the columns ``inside``."""
-        margins = self.a @ weights
+    def _directions(self, inside: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+        """Of the columns ``inside`` that are equal or opposite the first; columns of zeros have none."""
+        columns = np.flatnonzero(inside & (self.twin >= 0))
+        return columns[np.unique(self.twin[columns], return_index=True)[1]]
+
+    def _left(self, weights: Floats, directions: npt.NDArray[np.intp]) -> tuple[Floats, Floats, Floats]:
+        """Margins, the columns of ``directions``, and the curvature that is left over them."""
+        margins, a = self.a @ weights, self.a[:, directions]
         left = self.share * _row_curvature(self.loss, margins, self.floors, self.caps)
-        return margins, _gram(self.a[:, inside & ~self.extra], left)
+        return margins, a, (a * left[:, None]).T @ a
 
     def narrowed(self, centre: Floats, bound: float, inside: npt.NDArray[np.bool_]) -> Curvature:
         """With the floors and caps that follow from the ellipsoid around ``centre``, if there is one."""
         room = self.objective - bound + ROOM * (1.0 + abs(self.objective))
-        margins, left = self._left(centre, inside)
+        margins, a, left = self._left(centre, self._directions(inside))
         factor = _factor(left)
         if factor is None or (np.diag(factor) ** 2 <= PIVOT * np.diag(left)).any() or not room > 0:
             return self
-        spans = np.sum(np.linalg.solve(factor, self.a[:, inside & ~self.extra].T) ** 2, axis=0)
+        spans = np.sum(np.linalg.solve(factor, a.T) ** 2, axis=0)
         width = np.sqrt(2.0 * room * spans) * (1.0 + WIDER)
         floors, caps = np.maximum(self.floors, margins - width), np.minimum(self.caps, margins + width)
         return replace(self, floors=floors, caps=caps)
 
     def allows(self, weights: Floats, aside: Floats, inside: npt.NDArray[np.bool_]) -> bool:
         """Whether the curvature left at ``weights`` exceeds ``aside``."""
-        if (aside[self.repeated] > 0).any() or (aside[~inside] > 0).any() or not (aside >= 0).all():
+        alone = np.bincount(self.twin[self.twin >= 0], minlength=len(self.twin)) == 1
+        may = inside & (self.twin >= 0) & alone[self.twin]
+        if (aside[~may] > 0).any() or not (aside >= 0).all():
             return False
-        _, left = self._left(weights, inside)
-        d = aside[inside & ~self.extra] + SPARE * np.trace(left) / max(1, len(left))
+        directions = self._directions(inside)
+        left = self._left(weights, directions)[2]
+        d = aside[directions] + SPARE * np.trace(left) / max(1, len(left))
         return _factor(left - np.diag(d)) is not None
 
 
-def _gram(a: Floats, x: Floats) -> Floats:
-    """Sum of x_i a_i a_i', in parts so small that no library starts threads for them."""
-    n = a.shape[1]
-    step, total = max(16, 200_000 // max(1, n * n)), np.zeros((n, n))
-    for first in range(0, len(a), step):
-        own = a[first : first + step]
-        total += (own * x[first : first + step, None]).T @ own
-    return total
+def _twins(a: Floats) -> npt.NDArray[np.intp]:
+    """For every column the first one that equals it or its opposite; -1 for a column of zeros."""
+    first: dict[bytes, int] = {}
+    signs = np.sign(a[np.argmax(a != 0, axis=0), np.arange(a.shape[1])])
+    lines = np.ascontiguousarray((a * signs).T) + 0.0  # no negative zeros
+    twin = [first.setdefault(line.tobytes(), j) if line.any() else -1 for j, line in enumerate(lines)]
+    return np.array(twin, dtype=np.intp)
 
 
 def _factor(matrix: Floats) -> Floats | None:

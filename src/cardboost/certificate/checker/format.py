@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
+VERSION = 6
+OPTIMAL = 1e-4  # gap, as a share of the size of the objective, up to which a model is called optimal
 SOFT = "soft margin"  # the loss of weights with a given sum
 UNCURVED = ("squared", "squared_hinge", "smooth_hinge")  # losses for which bounds set no curvature aside
 
@@ -41,7 +43,8 @@ _PROBLEM: dict[str, Any] = {
 _RADIUS = {"loss": (*_PROBLEM["loss"], SOFT, "squared_hinge", "smooth_hinge"),
            "radius": ("maybe", "positive")}
 _CERTIFICATE: dict[str, Any] = {
-    "format": ("cardboost-certificate",), "version": (1, 2, 3, 4, 5), "kind": ("stumps", "matrix"),
+    "format": ("cardboost-certificate",), "version": tuple(range(1, VERSION + 1)),
+    "kind": ("stumps", "matrix"),
     "problem": _PROBLEM,
     "columns": _COLUMNS,  # stumps have more
     "categories": ("maybe", ("list", ("maybe", {}))),  # see _LABELS
@@ -49,9 +52,11 @@ _CERTIFICATE: dict[str, Any] = {
     "dictionary": ("maybe", {"cuts": ("list", ("list", "number")),
                              "monotonic": ("maybe", ("list", (0, 1, -1)))}),
     "solution": _MODEL | {"objective": "number"}, "null": {"intercept": "number", "objective": "number"},
-    "bounds": ("list", _BOUND), "status": ("optimal", "feasible"), "tolerance": "amount",
+    "bounds": ("list", _BOUND), "candidates": "flag",
+    "status": ("optimal", "optimal among candidates", "feasible"),
     "data": {"rows": "count", "features": "count", "digest": "text"}, "digest": "text",
 }
+_BEFORE_6 = {"status": ("optimal", "feasible"), "tolerance": "amount"}
 _SOLUTION = _MODEL | {"objective": "number"}
 _POINTS = {"unit": "positive", "most": "count", "continuous": _SOLUTION}
 _LABELS = {"kept": ("list", "label"), "rare": "flag"}
@@ -160,6 +165,14 @@ def _pool_faults(certificate: dict[str, Any]) -> Iterator[str]:
             yield f"{key}: must be present exactly when a bound has the scope dictionary"
     if certificate["kind"] == "matrix" and "dictionary" in scopes:
         yield "bounds: a matrix has no dictionary"
+    if certificate["version"] < VERSION:
+        if certificate["tolerance"] != OPTIMAL:
+            yield f"tolerance: must be {OPTIMAL}, found {certificate['tolerance']!r}"
+        return
+    if scopes == ["pool", "dictionary"]:
+        yield "bounds: the widest scope, dictionary, must come first"
+    if certificate["kind"] == "stumps" and not certificate["candidates"]:
+        yield "candidates: must be true for stumps"
 
 
 def _problem_faults(certificate: dict[str, Any]) -> Iterator[str]:
@@ -278,6 +291,18 @@ def _dictionary_faults(certificate: dict[str, Any]) -> Iterator[str]:
             yield f"columns.polarity[{j}]: goes against dictionary.monotonic[{feature}]"
 
 
+def _price_faults(certificate: dict[str, Any]) -> Iterator[str]:
+    """Where all stumps are meant, each of them has the same prices and the same box, in the pool or not."""
+    columns, unseen = certificate["columns"], certificate["unseen"]
+    for key in PRICES:
+        for j, value in enumerate(columns[key]):
+            if value != unseen[key]:
+                yield f"columns.{key}[{j}]: {value!r}, but unseen.{key} is {unseen[key]!r}"
+    for j, charged in enumerate(columns["charged"]):
+        if not charged:
+            yield f"columns.charged[{j}]: every stump of a dictionary is charged"
+
+
 def _weight_faults(weights: Any, size: int, covered: int, path: str) -> Iterator[str]:
     if isinstance(weights, list):
         yield from _order_faults([j for j, _ in weights], size, path)
@@ -336,7 +361,8 @@ def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
 def structure_faults(certificate: Any) -> list[str]:
     """Faults of form, each starting with a JSON path; nothing else can be checked while there are any."""
     kind = certificate.get("kind") if isinstance(certificate, dict) else None
-    # version 1 has no sets, 1 and 2 no curves, 1 to 3 no points, 1 to 4 no radius and fewer losses
+    # version 1 has no sets, 1 and 2 no curves, 1 to 3 no points, 1 to 4 no radius and fewer losses; 1 to 5
+    # state a tolerance and do not say whether the columns are candidates
     version = certificate.get("version") if isinstance(certificate, dict) else None
     sets = version != 1
     columns = _COLUMNS if kind == "matrix" else _COLUMNS | _STUMPS | (_SETS if sets else {})
@@ -349,14 +375,17 @@ def structure_faults(certificate: Any) -> list[str]:
         own["points"] = ("maybe", _POINTS)
     if version not in (1, 2, 3, 4):
         own["problem"] = _PROBLEM | _RADIUS
-    faults = list(_shape_faults(certificate, _CERTIFICATE | own, ""))
+    form = _CERTIFICATE | own
+    if version in range(1, VERSION):
+        form = {key: spec for key, spec in form.items() if key != "candidates"} | _BEFORE_6
+    faults = list(_shape_faults(certificate, form, ""))
     if faults:
         return sorted(faults)
     unusable = [*_pool_faults(certificate), *_problem_faults(certificate)]
     if not unusable and certificate["kind"] == "stumps":
         unusable += _category_faults(certificate)
     if not unusable and certificate["dictionary"] is not None:
-        unusable += _dictionary_faults(certificate)
+        unusable += [*_dictionary_faults(certificate), *_price_faults(certificate)]
     return unusable + list(_leaf_faults(certificate))
 
 
