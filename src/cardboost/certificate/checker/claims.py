@@ -36,7 +36,7 @@ LEAST_SIZE = 1e-12  # of the objective, where the empty model has next to no los
 ARITHMETIC = 1e-12  # of numbers that follow from other numbers of the file, as a share
 SCALING = 1e-6  # of a target's mean and scale, in standard deviations
 CORNER = 1.0 / 4.0  # of the smooth hinge: its last stretch before the margin 1 is a parabola
-BATCH_ENTRIES = 2_000_000  # rows times leaves that are bounded together
+BATCH_ENTRIES = 200_000  # rows times leaves that are bounded together
 COVER_STEPS = 100  # cubes looked at for every leaf before the cover of the search space counts as unproved
 
 

@@ -19,7 +19,14 @@ from cardboost.certificate.checker.data import Floats, Table
 
 Indices = npt.NDArray[np.intp]
 
-BLOCK_ENTRIES = 4_000_000  # of a product of columns with weights, at a time
+BLOCK_WORK = 200_000  # multiplications of a product: for so few no library starts threads
+
+
+def row_blocks(rows: int, work: int) -> Iterator[slice]:
+    """Parts of the rows for products that take so much work per row."""
+    step = max(1, BLOCK_WORK // max(1, work))
+    for first in range(0, rows, step):
+        yield slice(first, first + step)
 
 
 @dataclass(frozen=True)
@@ -39,21 +46,16 @@ class Rows:
     def margins(self, intercept: Floats, weights: Floats) -> Floats:
         """F, a column for each column of ``weights``."""
         margins = np.outer(self.free, intercept)
-        for block in self._blocks(weights.shape[1]):
+        for block in row_blocks(len(self.a), weights.size):
             margins[block] += self.a[block].astype(np.float64, copy=False) @ weights
         return margins
 
     def edges(self, u: Floats) -> Floats:
         """sum_i u_i a_ij: a row for each column of ``u``."""
         edges = np.zeros((u.shape[1], self.a.shape[1]))
-        for block in self._blocks(u.shape[1]):
+        for block in row_blocks(len(self.a), edges.size):
             edges += u[block].T @ self.a[block].astype(np.float64, copy=False)
         return edges
-
-    def _blocks(self, width: int) -> Iterator[slice]:
-        step = max(1, BLOCK_ENTRIES // max(1, width, self.a.shape[1]))
-        for first in range(0, len(self.a), step):
-            yield slice(first, first + step)
 
 
 def merge_rows(a: npt.NDArray[np.int8], free: Floats, share: Floats) -> Rows:

@@ -21,6 +21,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from cardboost.certificate.checker.columns import row_blocks
+
 Floats = npt.NDArray[np.float64]
 
 ROUNDS = 4
@@ -75,7 +77,10 @@ class Curvature:
         """Margins, the columns of ``directions``, and the curvature that is left over them."""
         margins, a = self.a @ weights, self.a[:, directions]
         left = self.share * _row_curvature(self.loss, margins, self.floors, self.caps)
-        return margins, a, (a * left[:, None]).T @ a
+        gram = np.zeros((len(directions), len(directions)))
+        for block in row_blocks(len(a), gram.size):
+            gram += (a[block] * left[block, None]).T @ a[block]
+        return margins, a, gram
 
     def narrowed(self, centre: Floats, bound: float, inside: npt.NDArray[np.bool_]) -> Curvature:
         """With the floors and caps that follow from the ellipsoid around ``centre``, if there is one."""
@@ -84,7 +89,9 @@ class Curvature:
         factor = _factor(left)
         if factor is None or (np.diag(factor) ** 2 <= PIVOT * np.diag(left)).any() or not room > 0:
             return self
-        spans = np.sum(np.linalg.solve(factor, a.T) ** 2, axis=0)
+        inverse, spans = np.linalg.inv(factor).T, np.empty(len(a))
+        for block in row_blocks(len(a), inverse.size):
+            spans[block] = np.sum((a[block] @ inverse) ** 2, axis=1)
         width = np.sqrt(2.0 * room * spans) * (1.0 + WIDER)
         floors, caps = np.maximum(self.floors, margins - width), np.minimum(self.caps, margins + width)
         return replace(self, floors=floors, caps=caps)
