@@ -233,6 +233,9 @@ def test_fronts(place: tuple[str, str], tmp_path: Path) -> None:
         for point, expected in zip(own, said["sizes"], strict=True):
             assert (point.size, list(point.scores)) == (expected["size"], expected["cross_validated"])
             check_predictions(point.model, said | expected)
+    assert str(front)
+    assert front._repr_html_()
     for point, expected in zip(front, said["sizes"], strict=True):
+        assert point.model.card()
         proofs = [certificate.to_dict() for certificate in point.certificates]
         check_proofs(proofs, said | expected, getattr(point.model, "classes_", None))
