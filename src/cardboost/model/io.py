@@ -278,8 +278,11 @@ def _model(document: Any) -> Model:
     if version > VERSION:
         raise ValueError(f"version: expected at most {VERSION}, found {version}: a newer cardboost wrote it")
     given = fields(document, _MODEL_KEYS, "")
+    own = given["ensemble"]
+    if version == 1 and isinstance(own, dict) and "terms" in own:
+        own = {"categories": [], **own}  # the first files of version 1 knew numbers only
     with under("ensemble"):
-        ensemble = from_dict(given["ensemble"])
+        ensemble = from_dict(own)
     certificate, training = given["certificate"], given["training"]
     several = _several(ensemble)
     if several and isinstance(certificate, list):
