@@ -35,15 +35,12 @@ EXPECTED = {
 }
 AGAIN = "prove it again"
 LINEAR = 1  # version of the certificates of linear models
-#: the checker finds keys missing in these, and does not say what to do about it
-UNSAID = pytest.mark.xfail(strict=True, reason=f"refused, but not with {AGAIN!r}")
 
 
-def files(holds: str, key: str = "holds", first: Any = ()) -> Any:
-    """Parametrized over files that hold this; ``first``: marks of the files that knew numbers only."""
-    chosen = [own for own, said in EXPECTED.items() if said["holds"] == holds and key in said]
-    marked = [pytest.param(own, marks=first if "numbers-only" in own[0] else ()) for own in chosen]
-    return pytest.mark.parametrize("place", marked, ids=["/".join(own) for own in chosen])
+def files(holds: str, key: str = "holds") -> Any:
+    """Parametrized over files that hold this."""
+    chosen = [place for place, said in EXPECTED.items() if said["holds"] == holds and key in said]
+    return pytest.mark.parametrize("place", chosen, ids=["/".join(place) for place in chosen])
 
 
 def path_of(place: tuple[str, str]) -> Path:
@@ -176,7 +173,7 @@ def test_models_can_be_saved_again(place: tuple[str, str], tmp_path: Path) -> No
     assert once.read_bytes() == twice.read_bytes()
 
 
-@files("model", first=UNSAID)
+@files("model")
 def test_certificates_of_models(place: tuple[str, str]) -> None:
     model = load_model(path_of(place))
     check_proofs(model.certificate, EXPECTED[place], model.classes)
@@ -201,7 +198,7 @@ def test_the_command_line_takes_its_files(place: tuple[str, str], tmp_path: Path
     assert main(["export", model, "--format", "python", "--out", str(tmp_path / "card.py")]) == 0
 
 
-@files("model", "command_line", UNSAID)
+@files("model", "command_line")
 def test_certify_on_the_command_line(place: tuple[str, str], tmp_path: Path, capsys: Any) -> None:
     table = tmp_path / "table.csv"
     write_csv(table)
@@ -214,7 +211,7 @@ def test_certify_on_the_command_line(place: tuple[str, str], tmp_path: Path, cap
 # ------------------------------------------------------------------------------------ certificates and fronts
 
 
-@files("certificate", first=UNSAID)
+@files("certificate")
 def test_certificates_of_matrices(place: tuple[str, str]) -> None:
     said = EXPECTED[place]
     weight = None if said["weight"] is None else np.array(said["weight"])

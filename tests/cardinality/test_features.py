@@ -342,7 +342,7 @@ def solve_stumps(seed):
     assert root.leaf.bound <= optimum + TOLERANCE, seed
     assert optimum <= found.objective + TOLERANCE, seed
     wide = replace(problem, pool=problem.pool.subset(np.arange(problem.pool.n_columns)))
-    outer = dictionary_relaxation(wide, dictionary, rule, root, 10)
+    outer = dictionary_relaxation(wide, dictionary, rule, root)
     assert outer.leaf.bound <= optimum + TOLERANCE, seed
     if problem.max_terms is not None:
         least = whole_dictionary(seed, problem, rule, dictionary.intercept).best(problem.max_terms)
@@ -383,7 +383,7 @@ def test_an_equal_column_of_a_cheaper_feature_is_part_of_the_dictionary():
     problem = CardinalityProblem(pool, risk, prices, 2, pool.features, limits)
     found, _ = polish(problem)
     wide = replace(problem, pool=pool.subset(np.arange(pool.n_columns)))
-    outer = dictionary_relaxation(wide, dictionary, rule, pool_relaxation(problem), 10)
+    outer = dictionary_relaxation(wide, dictionary, rule, pool_relaxation(problem))
     assert (wide.pool.features == 1).any()
     A, feature = all_stumps(X, sign, by_feature=True)
     p = rule.prices(A.shape[1] + 2, 2)

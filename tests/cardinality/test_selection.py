@@ -183,7 +183,7 @@ def solve_stumps(seed):
     assert optimum <= found.objective + TOLERANCE, seed
     # over more columns the best bound can only be lower
     wide = replace(problem, pool=problem.pool.subset(np.arange(problem.pool.n_columns)))
-    outer = dictionary_relaxation(wide, dictionary, rule, root, 25)
+    outer = dictionary_relaxation(wide, dictionary, rule, root)
     assert outer.leaf.bound <= root.leaf.bound + 1e-9, seed
     assert outer.leaf.bound <= optimum + TOLERANCE, seed
     return found.objective - optimum

@@ -222,7 +222,7 @@ def select(seed):
     root = pool_relaxation(problem, found.weights)
     own = Enumeration(pool.dense()[:, pool.n_free :].astype(float), setting, rule).best(k)
     wide = replace(problem, pool=pool.subset(np.arange(pool.n_columns)))
-    outer = dictionary_relaxation(wide, setting.dictionary, rule, root, 25)
+    outer = dictionary_relaxation(wide, setting.dictionary, rule, root)
     everything = Enumeration(setting.columns(), setting, rule).best(k)
     # what a leaf claims is what its weights prove on the rows as they are
     point = setting.risk.evaluate(pool.margins(root.leaf.weights))
@@ -351,7 +351,7 @@ def everything(X, y, raw, threads, sketch=False):
     found, _ = polish(problem, solution.weights)
     root = pool_relaxation(problem, found.weights)
     wide = replace(problem, pool=pool.subset(np.arange(pool.n_columns)))
-    outer = dictionary_relaxation(wide, setting.dictionary, rule, root, 3)
+    outer = dictionary_relaxation(wide, setting.dictionary, rule, root)
     numbers = [solution.objective, solution.lower_bound, found.objective, root.leaf.bound, outer.leaf.bound]
     rounds = [(record.objective, record.lower_bound, record.edge) for record in trace]
     arrays = [solution.weights, found.weights, root.weights, outer.weights, numbers, rounds]

@@ -331,8 +331,7 @@ def _selected(
         assert root is not None  # local search came first
         everything = pool.subset(np.arange(pool.n_columns))
         outer = dictionary_relaxation(
-            replace(choice.problem, pool=everything), source, rule, root,
-            settings.max_iter // 4, lambda: settings.late(0.95),
+            replace(choice.problem, pool=everything), source, rule, root, lambda: settings.late(0.95),
         )  # fmt: skip
         everything.append(source.remaining(everything) or ())
         wide = [_widened(own, everything, risk, rule, settings.max_terms) for own in (root.leaf, outer.leaf)]

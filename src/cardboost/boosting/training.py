@@ -258,7 +258,7 @@ class _Proof:
             everything = pool.subset(np.arange(pool.n_columns))
             wide = replace(problem, pool=everything)
             outer = dictionary_relaxation(
-                wide, self.dictionary, rule, root, settings.max_iter // 4, lambda: settings.late(0.95)
+                wide, self.dictionary, rule, root, lambda: settings.late(0.95)
             )
             bounds.append(ProvenScope("dictionary", everything.n_columns, [outer.leaf]))
             if outer.leaf.bound > min(

@@ -32,6 +32,7 @@ _ROUNDS = 40  # multipliers tried at most
 _LEAST = 1e-6  # least multiplier tried besides 0
 _STRIDE = 16.0  # largest ratio of one multiplier to the next
 _PATIENCE = 6  # rounds without a better bound before giving up
+_GROWTHS = 100  # rounds of new columns at most; the bound is closed after about ten
 _BALANCING = 24  # steps of the multipliers of a limit on features
 
 
@@ -323,7 +324,6 @@ def dictionary_relaxation(
     dictionary: Dictionary,
     rule: PriceRule,
     root: Relaxation,
-    rounds: int,
     late: Callable[[], bool] = lambda: False,
 ) -> Relaxation:
     """The root bound over the whole dictionary: columns are added to ``problem.pool`` while that helps.
@@ -332,7 +332,7 @@ def dictionary_relaxation(
     """
     solver = RelaxationSolver(problem, root.weights, dictionary, rule, tau=root.tau, late=late)
     at, stale = solver.at(root.tau, _GROWTH_TOL), 0
-    for _ in range(rounds):
+    for _ in range(_GROWTHS):
         before = solver.best.bound
         # the multiplier is left alone while unseen columns cost more than it is likely to
         if stale or at.tau == 0.0 or abs(at.excess) * at.tau >= at.value - before:
