@@ -37,7 +37,7 @@ _SCREENED = 48  # entering columns that are scored for every drop, after an esti
 _WIDE = 64  # columns in use, beyond which they are taken out by saliency
 _SCORING_WORK = 2e9  # multiplications for the scores of one round, about
 _JOINING = 32  # columns that join the convex solution at a time, where there are many
-_JOINS = 8
+_WIDEST = 128  # columns of it, beyond which no more join
 _WORTH = 1e-4  # share of the objective below which more of them do not pay
 _FIRST_PREFIX = 10
 
@@ -59,6 +59,7 @@ class _GramRows:
         self.diagonal = pool.store.squares(pool.which, point)
         self.place = np.full(pool.n_columns, -1)  # of every column's row, -1: not there
         self._rows = np.empty((0, pool.n_columns))
+        self._square: tuple[NDArray[np.intp], Array] | None = None  # the latest
 
     def of(self, columns: NDArray[np.intp]) -> Array:
         """The rows of these columns."""
@@ -67,6 +68,13 @@ class _GramRows:
             self.place[new] = len(self._rows) + np.arange(len(new))
             self._rows = np.concatenate([self._rows, self._pool.gram(self._point, new)])
         return self._rows[self.place[columns]]
+
+    def square(self, columns: NDArray[np.intp]) -> Array:
+        """The part of these columns, without the rest of their rows."""
+        if self._square is None or not np.array_equal(columns, self._square[0]):
+            which = self._pool.which[columns]
+            self._square = columns, self._pool.store.gram(which, which, self._point)
+        return self._square[1]
 
     def block(self, columns: NDArray[np.intp], several: bool) -> Array:
         """The part of these columns. Without ``several`` no two columns whose rows are not there yet are
@@ -163,14 +171,18 @@ class Polisher:
         p = self.problem.prices
         gradient, gram = self._model(at)
         core = self._core(at)
-        gram.of(core)
         free = [int(j) for j in self._free]
         sizes = np.array([len(free) + len(own) for own in supports])
         members = np.array([j for own in supports for j in (*free, *own)], dtype=np.intp)
         columns = np.union1d(core, members)
-        new = np.bincount(np.repeat(np.arange(len(sizes)), sizes), gram.place[members] < 0, len(sizes))
+        if len(columns) == len(core):
+            block = gram.square(columns)
+        else:
+            gram.of(core)
+            new = np.bincount(np.repeat(np.arange(len(sizes)), sizes), gram.place[members] < 0, len(sizes))
+            block = gram.block(columns, bool((new > 1).any()))
         drops = _kernels.score_supports(
-            gram.block(columns, bool((new > 1).any())), gradient[columns], at.weights[columns], p.l1[columns],
+            block, gradient[columns], at.weights[columns], p.l1[columns],
             p.l2[columns], p.max_weight[columns], np.searchsorted(columns, members).astype(np.int32),
             np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), 1e-8, self.problem.risk.threads,
         )  # fmt: skip
@@ -317,7 +329,7 @@ class Polisher:
         _, gram = self._model(at)
         columns = np.flatnonzero((at.weights > 0) & p.charged)
         core = np.concatenate([self._free[at.weights[self._free] > 0], columns])
-        block = gram.of(core)[:, core] + np.diag(p.l2[core])
+        block = gram.square(core) + np.diag(p.l2[core])
         inverse = np.linalg.pinv(block, rcond=1e-12, hermitian=True)
         weights, alive = at.weights[core].copy(), p.charged[core]
         for _ in range(count):
@@ -498,14 +510,14 @@ class Polisher:
         usable = np.array(self._usable(), dtype=np.intp)
         if len(usable) <= _WIDE:
             return self.refit(usable)
+        p = self.problem.prices
         at = self.refit([]) if start is None else self.largest(start, _WIDE)
-        for _ in range(_JOINS):
-            if self.late():
-                break
-            gains = self._gains(at, [int(j) for j in at.support])
+        while len(at.support) < _WIDEST and not self.late():
+            gradient, gram = self._model(at)
+            rise = np.maximum(-gradient - p.l1, 0.0)
+            gains = rise * rise / np.maximum(gram.diagonal + p.l2, 1e-300)
             outside = np.setdiff1d(usable, at.support)
-            gaining = outside[gains[outside] > 0.0]
-            new = gaining[np.argsort(-gains[gaining], kind="stable")[:_JOINING]]
+            new = outside[np.argsort(-gains[outside], kind="stable")[:_JOINING]]
             wider = self.refit([*at.support, *new], at.weights)
             gain, at = at.objective - wider.objective, wider
             if gain <= _WORTH * abs(at.objective):
