@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,7 +165,7 @@ class Polisher:
 
     def _core(self, at: Incumbent) -> NDArray[np.intp]:
         """Columns with a weight, and those that may always have one."""
-        return np.union1d(self._free, np.flatnonzero(at.weights > 0))
+        return np.flatnonzero((at.weights > 0) | ~self.problem.prices.charged)
 
     def _scores(self, at: Incumbent, supports: list[list[int]]) -> Array:
         """Objective of every support according to the quadratic model."""
@@ -173,8 +174,10 @@ class Polisher:
         core = self._core(at)
         free = [int(j) for j in self._free]
         sizes = np.array([len(free) + len(own) for own in supports])
-        members = np.array([j for own in supports for j in (*free, *own)], dtype=np.intp)
-        columns = np.union1d(core, members)
+        members = np.array(list(chain.from_iterable(free + own for own in supports)), dtype=np.intp)
+        used = at.weights > 0
+        used[members] = True
+        columns = np.flatnonzero(used | ~p.charged)
         if len(columns) == len(core):
             block = gram.square(columns)
         else:
@@ -190,8 +193,8 @@ class Polisher:
             return at.objective - drops
         if self._costs is None:
             owner = np.repeat(np.arange(len(supports)), [len(own) for own in supports])
-            used = np.array([j for own in supports for j in own], dtype=np.intp)
-            paid = np.bincount(owner, p.l0[used], len(supports))
+            charged = np.array(list(chain.from_iterable(supports)), dtype=np.intp)
+            paid = np.bincount(owner, p.l0[charged], len(supports))
         else:
             paid = np.array([self._paid(own) for own in supports])
         return at.objective - drops + paid - self._paid([int(j) for j in at.support])
@@ -632,7 +635,7 @@ def _search(
     thinned = [polisher.shed(wide[0], k)] if wide and merged.limits is None and not late() else []
     thinned += [polisher.thin(own, k) for own in wide]
     starts += [at for at in thinned if merged.allows(at.support)]  # those that time was enough for
-    ends = [polisher.improve(at) for at in (starts[1:] if again else starts)]
+    ends = [*starts[:1], *map(polisher.improve, starts[1:])]
     if smaller is not merged:
         ends += [] if before is None else [before.best]
         ends = _refitted(Polisher(merged), list({tuple(at.support): at for at in ends}.values()), late)
