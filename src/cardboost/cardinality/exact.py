@@ -82,11 +82,13 @@ def exact_search(
     late: Callable[[], bool] = lambda: False,
     most_leaves: int = 15_000,
     progress: Progress | None = None,
+    proof_late: Callable[[], bool] = lambda: False,
 ) -> ExactResult:
     """Search until the incumbent is proved, or nodes or time run out.
 
     ``most_work`` limits nodes times the entries of the table that each of them reads.
-    ``progress(nodes, open, bound, objective)`` is called after every batch.
+    ``progress(nodes, open, bound, objective)`` is called after every batch. ``proof_late``: whether there is
+    no time left to prove the leaves of the search; the root alone is the proof then.
     """
     reason = accepts(problem)
     if reason is not None:
@@ -108,9 +110,12 @@ def exact_search(
         search.advance(int(min(_BATCH, (limit - search.tree.size) // 2)))
         if progress is not None:
             progress(search.tree.size, len(search.open), search.lower_bound, search.incumbent.objective)
+    search.late = proof_late
     leaves, all_of_them = search.leaves(most_leaves)
     bound = search.lower_bound
-    if all_of_them:
+    if search.cut_short:
+        bound, status = leaves[0].bound, "time limit"
+    elif all_of_them:
         bound = min(search.incumbent.objective, *(leaf.bound for leaf in leaves))
     root = float(search.tree.bound[0])
     return ExactResult(
@@ -163,6 +168,7 @@ class _Search:
         self.tree = _Tree(merged.pool.n_columns)
         self.open = np.zeros(0, dtype=np.intp)
         self.batches = 0
+        self.cut_short = False  # whether there was no time to prove the leaves
         self._closed_at = np.inf  # the least bound that a node was closed with
         self._tried: set[bytes] = set()
 
@@ -341,6 +347,9 @@ class _Search:
             own[at].astype(np.float64) for own in (tree.weights, tree.centre, tree.curve)
         )
         found = self._proven(np.concatenate(states), weights, centre, curve, np.concatenate(expected))
+        if found is None:  # the root is one leaf, for which there is always time
+            self.cut_short = True
+            return self.leaves(1)
         return found, low == self.batches
 
     def _shown(self, batches: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -371,9 +380,11 @@ class _Search:
 
     def _proven(
         self, state: NDArray[np.int8], weights: Array, centre: Array, curve: Array, expected: Array
-    ) -> tuple[Leaf, ...]:
-        """Leaves with the bounds that their weights prove as kept; those that fall short are solved anew."""
-        self.late = lambda: False
+    ) -> tuple[Leaf, ...] | None:
+        """Leaves with the bounds that their weights prove as kept; those that fall short are solved anew.
+
+        None where there is no time for all of them.
+        """
         none = np.zeros(len(state))
         curve[(state == OUT) & (weights == 0.0) & (centre == 0.0)] = 0.0  # these columns stay where they are
         curved = np.asarray(curve.any(axis=1))
@@ -382,6 +393,8 @@ class _Search:
         else:
             found = self._bounds(state, weights, none, curve, curved, steps=0)
         bound, weights = found[:2]
+        if len(bound) < len(state):
+            return None
         wanted = np.minimum(expected, self.cutoff)
         short = np.flatnonzero(bound < wanted - CLOSED * np.maximum(1.0, wanted))
         if len(short):
@@ -391,6 +404,7 @@ class _Search:
                 none[short],
                 *((curve[short], curved[short]) if self.bends else (None, None)),
             )
+            short = short[: len(again)]  # those that there was time for
             better = again > bound[short]
             for old, new in ((weights, exact), (centre, exact_centre), (curve, exact_curve)):
                 old[short[better]] = new[better]

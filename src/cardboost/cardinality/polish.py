@@ -38,8 +38,8 @@ _SCREENED = 48  # entering columns that are scored for every drop, after an esti
 _WIDE = 64  # columns in use, beyond which they are taken out by saliency
 _SCORING_WORK = 2e9  # multiplications for the scores of one round, about
 _JOINING = 32  # columns that join the convex solution at a time, where there are many
-_WIDEST = 128  # columns of it, beyond which no more join
-_WORTH = 1e-4  # share of the objective below which more of them do not pay
+_WIDEST = 192  # columns of it, beyond which no more join
+_WORTH = 1e-5  # share of the objective below which more of them do not pay
 _FIRST_PREFIX = 10
 
 
