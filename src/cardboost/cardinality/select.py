@@ -92,7 +92,7 @@ def _quick_search(
     """What a few nodes of exact search make of the convex solution thinned out; None where it is refused."""
     polisher = Polisher(merge_rows(problem), budget.end_of(Stage.FIRST_CHOICE))
     first = polisher.shed(polisher.all_columns(), polisher.most_terms)
-    if not problem.allows(first.support):
+    if not problem.allows(first.support) or budget.late(Stage.FIRST_NODES):
         return None
     problem = problem if boxed else with_default_box(problem, first)
     if exact.accepts(problem) is not None:
@@ -128,7 +128,8 @@ def select(
     sampling, method = None, options.method
     budget = Budget() if budget is None else budget
     quick = None
-    if method == "exact" and start is None and (options.max_nodes or np.inf) > 2 * _FEW:
+    many_nodes = (options.max_nodes or np.inf) > 2 * _FEW
+    if method == "exact" and start is None and many_nodes and not budget.late(Stage.FIRST_CHOICE):
         quick = _quick_search(problem, options, budget, boxed)
         if quick is not None and quick.status == "optimal":
             return quick
