@@ -37,6 +37,8 @@ _MOST_COLUMNS = 512
 _CURVED = 0.25  # part of the gap that curvature must close for the children to use it too
 _CURVED_WORK = 3  # times the work of a plain node
 _MOST_CURVED = 4e7  # multiplications of a Hessian, beyond which plain nodes come further in the time there is
+_HEAVY = 4e8  # multiplications of a Hessian, beyond which a node is solved a few steps at a time
+_FEW_STEPS = 4
 _RETRY = 5  # columns decided before it is tried again
 _WAIT = 0.02  # seconds between two looks at the clock, about
 _FIRST_CHUNK = 4
@@ -203,20 +205,37 @@ class _Search:
         while done < len(state) and not (done and self.late()):
             own = slice(done, done + self._pace)
             started = time.perf_counter()
-            parts.append(
-                _kernels.bound_nodes(
-                    **self._columns, state=state[own], start=start[own], tau=tau[own], cutoff=self.cutoff,
-                    max_steps=steps, threads=self.problem.risk.threads, floors=floors, caps=caps,
-                    role=self.role, objective=self.incumbent.objective,
-                    curve=None if curve is None else curve[own],
-                    curved=None if curved is None else curved[own].astype(np.uint8),
-                )
-            )  # fmt: skip
+            options = {
+                "cutoff": self.cutoff, "threads": self.problem.risk.threads, "floors": floors, "caps": caps,
+                "role": self.role, "objective": self.incumbent.objective,
+                "curve": None if curve is None else curve[own],
+                "curved": None if curved is None else curved[own].astype(np.uint8),
+            }  # fmt: skip
+            parts.append(self._solve(state[own], start[own], tau[own], steps, options))
             # how nodes are handed over in parts makes no difference to any of them
             seconds = (time.perf_counter() - started) / len(parts[-1][0])
             self._pace = int(np.clip(_WAIT / max(seconds, 1e-9), 1, 4096))
             done += len(parts[-1][0])
         return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+    def _solve(
+        self, state: NDArray[np.int8], start: Array, tau: Array, steps: int, options: dict[str, Any]
+    ) -> Any:
+        """What the kernel finds; where its steps take long, a few at a time with a look at the clock."""
+        heavy = self.problem.pool.dense().size * self.problem.pool.n_columns > _HEAVY
+        found, done, before = None, 0, None
+        while found is None or done < steps:
+            few = min(_FEW_STEPS, steps - done) if heavy else steps
+            found = _kernels.bound_nodes(
+                **self._columns, state=state, start=start, tau=tau, max_steps=few, **options
+            )
+            done += few
+            bound, start, tau = found[:3]
+            settled = before is not None and (bound <= before + CLOSED * np.abs(before)).all()
+            if settled or (bound >= options["cutoff"]).all() or self.late():
+                break
+            before = bound
+        return found
 
     def begin(self) -> None:
         n = self.problem.pool.n_columns
@@ -397,7 +416,7 @@ class _Search:
             return None
         wanted = np.minimum(expected, self.cutoff)
         short = np.flatnonzero(bound < wanted - CLOSED * np.maximum(1.0, wanted))
-        if len(short):
+        if len(short) and not self.late():
             again, exact, *_, exact_centre, exact_curve, _ = self._bounds(
                 state[short],
                 weights[short],
