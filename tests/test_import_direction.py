@@ -25,12 +25,13 @@ SOURCES = {
 }
 
 # What each part may import of ours, besides itself. A part that is not listed has no place in the picture.
-GROUND = {"_kernels", "losses", "data", "risk"}
+GROUND = {"_kernels", "losses", "data", "risk", "budget"}
 MIDDLE = {"dictionary", "master", "cardinality", "certificate"}
 RESULTS = {"certificate.certificate"}  # plain results, which anything may show
 ANNOTATIONS = RESULTS | {"boosting.column_generation"}  # and those that are only named in signatures
 MAY_IMPORT = {
     "threads": {"_kernels"},
+    "budget": set(),
     "validation": set(),
     "outputs": set(),
     "losses": {"_kernels"},
@@ -69,10 +70,12 @@ MAY_IMPORT = {
     "datasets": set(),
     "export": {"model"},
     "report": {"model", *RESULTS},
-    "pareto": {"certificate", "data.categories", "estimators", "model", "outputs", "report", "validation"},
+    "pareto": {"certificate", "data.categories", "estimators", "model", "outputs", "report", "validation"}
+    | {"budget"},
     "reproduce": {"boosting", "cardinality", "data", "datasets", "dictionary", "estimators", "losses"}
     | {"master", "report", "risk", "solvers", "threads"},
     "cli": {
+        "budget",
         "model",
         "estimators",
         "datasets",

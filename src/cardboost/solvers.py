@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cardboost.boosting.column_generation import TraceRecord
+from cardboost.budget import Budget
 from cardboost.cardinality.merge import equal_columns
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.qubo import QuboResult
@@ -288,6 +289,8 @@ def select_columns(
     """
     check_method("method", method)
     kind = get_loss(loss)
+    limit = None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
+    budget = Budget.of(limit)
     problem = check_matrix(A, l1, l2, l0, max_weight, sample_weight)
     problem = problem.with_free(free, number("free_weight", free_weight, 0.0, strict=True))
     n = problem.A.shape[1]
@@ -305,11 +308,8 @@ def select_columns(
     distinct = _distinct_columns(problem)
     pool = MatrixPool(ColumnStore(np.ascontiguousarray(problem.A.T), threads), distinct)
     task = CardinalityProblem(pool, risk, problem.prices(distinct), max_terms)
-    limit = math.inf if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
-    started = time.perf_counter()
-    late = lambda share: time.perf_counter() > started + share * limit  # noqa: E731
     options = SearchOptions(method, max_nodes, bits, seed, n_jobs)
-    found = select(task, None, options, late, boxed=max_weight is not None)
+    found = select(task, None, options, budget, boxed=max_weight is not None)
     task = found.problem
     null = risk.evaluate(np.zeros(problem.A.shape[0])).value
     content = _matrix_certificate(task, distinct, A, sample_weight, null, found)

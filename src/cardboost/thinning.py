@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -84,8 +82,6 @@ def thin_learners(
         tol=1e-4,
         fit_intercept=bool(fit_intercept),
         threads=usable_threads(n_jobs),
-        time_limit=math.inf,
-        started=time.perf_counter(),
     )
     return train_learners(
         every,

@@ -15,6 +15,7 @@ from cardboost import CardBoostClassifier, CardBoostRegressor
 from cardboost.boosting import totalqboost
 from cardboost.boosting.column_generation import STATUS
 from cardboost.boosting.totalqboost import ReselectRule, reselect
+from cardboost.budget import Budget
 from cardboost.cardinality.polish import Polisher
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.select import SearchOptions
@@ -160,7 +161,8 @@ def test_a_wish_to_stop_holds_in_the_hot_start_and_after_it():
         fit = model()._fit(X, y, None, lambda record, at=columns: record.n_columns == at)
         assert (fit.trace_.status, fit.n_iter_, len(fit.trace_)) == ("stopped", columns, records)
         assert fit.certificate_.verify(X, y)
-    asked = model(hot_start=0)._fit(X, y, None, lambda record: record.n_columns > 0, lambda: True)
+    at_once = Budget(stopped=lambda: True)
+    asked = model(hot_start=0)._fit(X, y, None, lambda record: record.n_columns > 0, at_once)
     assert (asked.trace_.status, asked.n_iter_) == ("stopped", 1)
 
 

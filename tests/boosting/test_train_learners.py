@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ from cardboost.boosting.learners import (
 )
 from cardboost.boosting.resolve import FittedLearners, ToFit, resolve_dictionary
 from cardboost.boosting.training import TrainingSettings
+from cardboost.budget import Budget
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
@@ -36,7 +36,7 @@ def settings(**options):
     given = {
         "loss": "logistic", "max_terms": 5, "l0": 0.0, "l1": 1e-4, "l2": 0.01, "criterion": "gain",
         "hot_start": 12, "max_iter": 40, "max_weight": None, "tol": 1e-4, "fit_intercept": True,
-        "threads": 1, "time_limit": math.inf, "started": time.perf_counter(),
+        "threads": 1,
     } | options  # fmt: skip
     return TrainingSettings(**given | {"loss": get_loss(given["loss"])})
 
@@ -272,7 +272,7 @@ def test_a_dictionary_of_constants_gives_the_intercept(options):
 
 def test_time_and_callbacks():
     X, y = table(11)
-    result = fit(GaussianNB(), X, y, time_limit=1e-9)
+    result = fit(GaussianNB(), X, y, budget=Budget(1e-9))
     assert result.trace.status == "time limit"
     assert result.faults(X, y) == []
     stopped = fit(DecisionTreeClassifier(max_depth=1), X, y, callback=lambda record, _: record.n_columns >= 3)

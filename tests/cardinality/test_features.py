@@ -6,7 +6,6 @@ The optimum of every small problem is found by enumeration of the sets of featur
 from __future__ import annotations
 
 import itertools
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -477,7 +476,7 @@ def trained(X, y, **more):
     options = {
         "loss": get_loss("logistic"), "max_terms": None, "l0": 0.0, "l1": 1e-4, "l2": 0.05,
         "criterion": "gain", "hot_start": 10, "max_iter": 40, "max_weight": 1.0, "tol": 1e-3,
-        "fit_intercept": True, "threads": 1, "time_limit": np.inf, "started": time.perf_counter(),
+        "fit_intercept": True, "threads": 1,
     }  # fmt: skip
     facts = DataFacts(len(X), X.shape[1], lambda: checker.data_digest(X, y), (1.0, 1.0))
     settings = TrainingSettings(**{**options, **more})

@@ -15,6 +15,7 @@ from enumeration import Enumeration, all_stumps, tangled
 from threadpoolctl import threadpool_limits
 
 from cardboost import CardBoostClassifier
+from cardboost.budget import Budget
 from cardboost.cardinality.merge import merge_rows, sketch_rows
 from cardboost.cardinality.polish import Polisher, _refitted, polish
 from cardboost.cardinality.problem import CardinalityProblem
@@ -467,7 +468,7 @@ def test_whenever_time_is_up_the_choice_keeps_to_its_limit(asked):
         return False
 
     generated = False
-    model._fit(X, y, None, after_round, stopped)
+    model._fit(X, y, None, after_round, Budget(stopped=stopped))
     assert model.ensemble_.n_terms <= 6
     assert model.certificate_.verify(X, y)
 

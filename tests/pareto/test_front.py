@@ -10,7 +10,8 @@ from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 
 from cardboost import CardBoostClassifier, CardBoostRegressor, ParetoFront, load_model, pareto_front
 from cardboost.boosting import growing
-from cardboost.estimators.sizes import Allowance, fit_sizes
+from cardboost.budget import Budget
+from cardboost.estimators.sizes import fit_sizes
 from cardboost.pareto.compute import SIZES as DEFAULT_SIZES
 from cardboost.pareto.compute import default_estimator
 from cardboost.pareto.picking import RATES
@@ -27,7 +28,7 @@ def test_the_scores_are_those_of_a_plain_loop(binary):
     X, y, front = binary
     folds = StratifiedKFold(3, shuffle=True, random_state=_seed(0)).split(X, y)
     for k, (kept, held) in enumerate(folds):
-        fits = fit_sizes(quick(), X[kept], y[kept], None, SIZES, Allowance())
+        fits = fit_sizes(quick(), X[kept], y[kept], None, SIZES, Budget())
         for point, model in zip(front, fits.models(), strict=True):
             assert point.scores[k] == pytest.approx(
                 -log_loss(y[held], model.predict_proba(X[held])), rel=1e-12
@@ -78,7 +79,7 @@ def test_models_are_like_any_other(binary, tmp_path):
 def test_recalls_are_points_of_the_curve(binary):
     X, y, front = binary
     kept, held = next(StratifiedKFold(3, shuffle=True, random_state=_seed(0)).split(X, y))
-    model = fit_sizes(quick(), X[kept], y[kept], None, SIZES, Allowance()).models()[-1]
+    model = fit_sizes(quick(), X[kept], y[kept], None, SIZES, Budget()).models()[-1]
     fpr, tpr, _ = roc_curve(y[held], model.decision_function(X[held]), drop_intermediate=False)
     for rate, share in zip(RATES, front[-1].recalls[0], strict=True):
         assert share == tpr[fpr <= rate].max()
@@ -122,7 +123,7 @@ def test_three_classes_categories_and_missing_values():
     assert len(point.term_frequency) == point.model.ensemble_.n_terms
     folds = StratifiedKFold(3, shuffle=True, random_state=_seed(0)).split(X, y)
     for k, (kept, held) in enumerate(folds):
-        fits = fit_sizes(quick(), X.iloc[kept], y[kept], None, (1, 2), Allowance())
+        fits = fit_sizes(quick(), X.iloc[kept], y[kept], None, (1, 2), Budget())
         assert point.scores[k] == (fits.models()[1].predict(X.iloc[held]) == y[held]).mean()
     assert {row["class"] for row in front.stability(2)} <= set(y)
     with pytest.raises(ValueError, match="recall_at_fpr is for two classes"):
@@ -135,7 +136,7 @@ def test_a_number():
     assert front.scoring == "neg_mean_squared_error"
     folds = KFold(3, shuffle=True, random_state=_seed(0)).split(X)
     for k, (kept, held) in enumerate(folds):
-        model = fit_sizes(quick_regressor(), X[kept], y[kept], None, (1, 3), Allowance()).models()[1]
+        model = fit_sizes(quick_regressor(), X[kept], y[kept], None, (1, 3), Budget()).models()[1]
         assert front[1].scores[k] == pytest.approx(-np.mean((model.predict(X[held]) - y[held]) ** 2))
     assert front.pick("best").certificate_.verify(X, y)
 
@@ -215,7 +216,7 @@ def test_splitters_of_scikit_learn():
     front = pareto_front(X, y, sizes=(2,), cv=splitter, estimator=quick())
     assert front.n_folds == front.n_folds_done == 4
     kept, held = next(splitter.split(X, y))
-    model = fit_sizes(quick(), X[kept], y[kept], None, (2,), Allowance()).models()[0]
+    model = fit_sizes(quick(), X[kept], y[kept], None, (2,), Budget()).models()[0]
     assert front[0].scores[0] == pytest.approx(-log_loss(y[held], model.predict_proba(X[held])), rel=1e-12)
 
 

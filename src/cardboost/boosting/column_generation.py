@@ -6,7 +6,6 @@ row weights u  ->  best unseen columns and a bound on all others  ->  pool  ->  
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, overload
@@ -14,6 +13,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.budget import clock
 from cardboost.certificate.bounds import dual_bound
 from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary, Proposals
 from cardboost.master.newton import Master
@@ -77,11 +77,12 @@ class Trace(Sequence[TraceRecord]):
 
 @dataclass(frozen=True)
 class StopRule:
-    """When to stop: so many columns, so small a gap, so late an hour."""
+    """When to stop: so many columns, so small a gap, or no time for more."""
 
     max_columns: int
     tol: float = 0.0
-    deadline: float = math.inf  # on time.perf_counter()
+    late: Callable[[], bool] = lambda: False  # whether to generate no more columns
+    settled: Callable[[], bool] = lambda: False  # whether to end the last solve too
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def generate(
     columns with less work than the dictionary's search, which then only serves the bound, and suggests
     weights for all of them. ``known`` columns of the pool are from an earlier run and count in the records.
     """
-    started = time.perf_counter() if started is None else started
+    started = clock() if started is None else started
     pool = master.pool
     start_columns = pool.n_columns
     records: list[TraceRecord] = []
@@ -157,7 +158,7 @@ def generate(
             objective,
             bound,
             proposals.bound,
-            time.perf_counter() - started,
+            clock() - started,
         )
         records.append(record)
         if callback is not None and callback(record):
@@ -171,10 +172,10 @@ def generate(
             if not tight and (len(proposals) or not dictionary.exact):
                 tight = True
                 records.pop()
-                master.solve(tol=pace.final_tol or 1e-8, max_iter=200)
+                master.solve(tol=pace.final_tol or 1e-8, max_iter=200, late=stop.late)
                 continue
             status = "exhausted"
-        elif time.perf_counter() >= stop.deadline:
+        elif stop.late():
             status = "time limit"
         else:
             tight = False
@@ -186,5 +187,5 @@ def generate(
             continue
         break
     steps = 0 if pace.final_tol is None else 200
-    solution = master.solve(tol=pace.final_tol, max_iter=steps, certified=pace.certified)
+    solution = master.solve(pace.final_tol, steps, pace.certified, stop.settled)
     return pool, solution, Trace(tuple(records), status)

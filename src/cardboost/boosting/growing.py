@@ -13,6 +13,7 @@ from cardboost.boosting.column_generation import Pace, StopRule, Trace, TraceRec
 from cardboost.boosting.held_out import EarlyStop
 from cardboost.boosting.scouting import Scout
 from cardboost.boosting.totalqboost import ReselectRule, reselect
+from cardboost.budget import Stage
 from cardboost.dictionary.base import ColumnPool, Dictionary
 from cardboost.dictionary.stumps import StumpPool
 from cardboost.master.newton import Master
@@ -59,11 +60,14 @@ def stop_rule(settings: TrainingSettings, known: int = 0) -> StopRule:
     limit = min(settings.hot_start, settings.max_iter) if settings.selects else settings.max_iter
     if settings.max_terms is not None and not settings.reselects:
         limit = min(settings.max_iter, max(limit, settings.max_terms))
-    # with a time limit half of it is for generating where a selection and its proof follow, and half of that
-    # where columns are generated between selections too
-    share = 0.25 if settings.reselects else 0.5 if settings.selects else 0.9
-    deadline = settings.started + settings.time_limit * share
-    return StopRule(max(0, limit - known), 0.0 if settings.selects else settings.tol, deadline)
+    columns, weights = Stage.COLUMNS, Stage.WEIGHTS
+    if settings.selects:
+        columns = Stage.HOT_START if settings.reselects else Stage.CANDIDATES
+        weights = Stage.CANDIDATE_WEIGHTS
+    return StopRule(
+        max(0, limit - known), 0.0 if settings.selects else settings.tol,
+        lambda: settings.budget.up(columns), lambda: settings.budget.up(weights),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +131,7 @@ def grow(task: TrainingTask, settings: TrainingSettings) -> Grown:
             dictionary, master, stop,
             criterion=settings.criterion, l1=settings.l1, l2=settings.l2, unseen=rule.prices(1, 0),
             pace=pace, callback=lambda record: rounds.after(record, master.weights),
-            started=settings.started, scout=find, known=known,
+            started=settings.budget.started, scout=find, known=known,
         )  # fmt: skip
         found = solution.weights
         if rounds.early is not None:
@@ -135,7 +139,7 @@ def grow(task: TrainingTask, settings: TrainingSettings) -> Grown:
             stages = stages[: rounds.early.best + 1]
             pool = pool.subset(np.arange(len(stages[-1])))
             master = Master(pool, risk, lambda own: rule.prices(own.n_columns, own.n_free), stages[-1])
-            found = master.solve(tol=pace.final_tol, max_iter=200, certified=pace.certified).weights
+            found = master.solve(pace.final_tol, 200, pace.certified, stop.settled).weights
     return Grown(pool, found, constant, master, trace, tuple(stages), losses, rounds.asked)
 
 
@@ -179,14 +183,14 @@ def go_on(
         settings.criterion,
         settings.search,
         per_round,
-        settings.started + 0.6 * settings.time_limit,
-        lambda: settings.late(0.6),
+        settings.budget.end_of(Stage.RESELECTION),
+        lambda: settings.budget.up(Stage.RESELECTION),
     )
     # what bounds the convex problem bounds one in which terms cost more, or are fewer
     known = before[-1].lower_bound if len(before) else -np.inf
     weights, trace = reselect(
         dictionary, pool, risk, limits, start,
-        lower_bound=known, callback=callback, started=settings.started,
+        lower_bound=known, callback=callback, started=settings.budget.started,
     )  # fmt: skip
     return weights, Trace((*before.records, *trace.records), trace.status)
 

@@ -17,6 +17,7 @@ from cardboost.boosting.growing import constant_weights, go_on, pace_for, price_
 from cardboost.boosting.path import ModelFrame
 from cardboost.boosting.resolve import bind_dictionary, resolve_dictionary
 from cardboost.boosting.training import TrainingSettings, choose
+from cardboost.budget import Stage
 from cardboost.cardinality.relaxation import dictionary_relaxation
 from cardboost.cardinality.select import SearchOptions
 from cardboost.certificate.bounds import Leaf, dual_bound, guarantee
@@ -264,7 +265,7 @@ def train_learners(
             source, master, stop,
             criterion=settings.criterion, l1=settings.l1, l2=settings.l2,
             unseen=rule.prices(1, 0) if source.exact else None, pace=_pace(settings, source),
-            callback=lambda record: after_round(record, master.weights), started=settings.started,
+            callback=lambda record: after_round(record, master.weights), started=settings.budget.started,
         )  # fmt: skip
         found = solution.weights
     if settings.reselects and not asked:
@@ -331,7 +332,8 @@ def _selected(
         assert root is not None  # local search came first
         everything = pool.subset(np.arange(pool.n_columns))
         outer = dictionary_relaxation(
-            replace(choice.problem, pool=everything), source, rule, root, lambda: settings.late(0.95),
+            replace(choice.problem, pool=everything), source, rule, root,
+            settings.budget.end_of(Stage.DICTIONARY),
         )  # fmt: skip
         everything.append(source.remaining(everything) or ())
         wide = [_widened(own, everything, risk, rule, settings.max_terms) for own in (root.leaf, outer.leaf)]

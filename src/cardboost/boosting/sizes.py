@@ -19,6 +19,7 @@ from cardboost.boosting.training import (
     finish,
     selection_problem,
 )
+from cardboost.budget import Stage
 from cardboost.cardinality.deepening import deepen
 from cardboost.cardinality.merge import merge_rows
 from cardboost.cardinality.polish import Incumbent
@@ -85,17 +86,18 @@ def train_sizes(task: TrainingTask, settings: TrainingSettings, sizes: Sequence[
         return SizedTraining(task, settings, tuple(choices))
     rule = replace(price_rule(settings), l0=settings.l0)
     problem = selection_problem(grown.pool, task.risk, rule, settings)
-    late = 0.65 if settings.limits else 0.9
-    found = choose_sizes(problem, sizes, grown.weights, lambda: settings.late(late))
+    stage = Stage.SIZES if settings.limits is None else Stage.FEATURE_SEARCH
+    found = choose_sizes(problem, sizes, grown.weights, settings.budget.end_of(stage))
     if settings.limits is None:
         return SizedTraining(
             task, settings, tuple(SizedChoice(k, grown, at) for k, at in zip(sizes, found, strict=True))
         )
     choices = []
+    late = settings.budget.end_of(Stage.SIZES)
     for size, at in zip(sizes, found, strict=True):  # few features: every size has more columns of its own
         own = grown.copy()
         own_problem = replace(problem, pool=own.pool, max_terms=size)
-        _, at = deepen(own_problem, at, task.dictionary, rule, lambda: settings.late(0.9))
+        _, at = deepen(own_problem, at, task.dictionary, rule, late)
         more = own.pool.n_columns - len(grown.weights)
         own = replace(own, weights=np.concatenate([grown.weights, np.zeros(more)]))
         choices.append(SizedChoice(size, own, at))

@@ -12,10 +12,8 @@ or less. Models are written without such pairs.
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,7 @@ from cardboost.boosting.growing import constant_weights
 from cardboost.boosting.path import BoostingPath
 from cardboost.boosting.proof import netted, null_model, stump_problem, whole_dictionary_fits
 from cardboost.boosting.training import TrainingResult, TrainingTask
+from cardboost.budget import Budget
 from cardboost.certificate.bounds import ROUNDING, Leaf
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import ProvenScope, write_certificate
@@ -61,21 +60,9 @@ class SoftMarginSettings:
     method: str
     tol: float
     max_iter: int  # rounds: looks at the dictionary, or steps of "mprp"
-    started: float
-    time_limit: float = math.inf
     slack: float = 0.0  # share of the improvement that fewer terms may cost
     callback: Callable[[TraceRecord, Callable[[], Any]], object] | None = None
-    stopped: Callable[[], bool] = lambda: False
-
-    def late(self, share: float = 1.0) -> bool:
-        """Whether this share of the time is up, or the caller has asked to stop."""
-        return time.perf_counter() >= self.started + share * self.time_limit or self.stopped()
-
-    def shared(self, among: int) -> SoftMarginSettings:
-        """What is left of the time, shared among so many trainings."""
-        now = time.perf_counter()
-        left = max(1e-3, self.started + self.time_limit - now)
-        return replace(self, started=now, time_limit=left / among)
+    budget: Budget = field(default_factory=Budget)
 
 
 class Rounds:
@@ -102,7 +89,7 @@ class Rounds:
         terms = self.terms(columns).tolist()
         self.seen.update(terms)
         own = len(self.seen), len(terms), record.objective, record.objective - record.gap
-        self.records.append(TraceRecord(*own, -record.slope, time.perf_counter() - settings.started))
+        self.records.append(TraceRecord(*own, -record.slope, settings.budget.elapsed))
         if settings.callback is not None:
             self.asked = bool(settings.callback(self.records[-1], lambda: self.model(columns, weights)))
         return self.asked or (len(self.records) >= settings.max_iter and record.gap > settings.tol)
@@ -175,14 +162,14 @@ def train_soft_margin(task: TrainingTask, settings: SoftMarginSettings) -> Train
     if settings.method == "newton":
         found = newton_by_radius(
             oracle, settings.radius, start,
-            tol=settings.tol, max_iter=SOFT_STEPS, callback=rounds.see, late=settings.late,
+            tol=settings.tol, max_iter=SOFT_STEPS, callback=rounds.see, late=settings.budget.late,
         )  # fmt: skip
     else:
         full = np.zeros(len(columns.store))
         full[start[0]] = start[1]
         found = mprp_on_simplex(
             MatrixAlong(oracle), settings.radius, full,
-            tol=settings.tol, max_iter=settings.max_iter, callback=rounds.see, late=settings.late,
+            tol=settings.tol, max_iter=settings.max_iter, callback=rounds.see, late=settings.budget.late,
         )  # fmt: skip
     stages = [columns.weights(*own) for own in rounds.kept_stages()]
     pool = columns.pool
@@ -209,14 +196,14 @@ def _fewer(
     columns, weights = found.columns, found.weights
     null = _null(task, settings.radius)[1]
     limit, share = found.objective + settings.slack * max(0.0, null - found.objective), 0.2
-    while len(columns) > 1 and not settings.late():
+    while len(columns) > 1 and not settings.budget.late():
         out = max(1, int(share * len(columns)))
         keep = np.sort(np.argsort(weights, kind="stable")[out:])
         part = SubStore(oracle.store, columns[keep])
         start = weights[keep] * (settings.radius / weights[keep].sum())
         tried = newton_on_simplex(
             MatrixOracle(part, task.risk), settings.radius, (np.arange(len(keep), dtype=np.int32), start),
-            tol=min(_TRIED, 0.1 * (limit - found.objective)), max_iter=SOFT_STEPS, late=settings.late,
+            tol=min(_TRIED, 0.1 * (limit - found.objective)), max_iter=SOFT_STEPS, late=settings.budget.late,
         )  # fmt: skip
         if tried.objective <= limit:
             columns, weights = part.columns[tried.columns], tried.weights

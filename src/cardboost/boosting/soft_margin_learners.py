@@ -51,7 +51,7 @@ def train_soft_learners(
     )
     found = newton_by_radius(
         oracle, radius, _start(oracle, radius),
-        tol=settings.tol, max_iter=SOFT_STEPS, callback=rounds.see, late=settings.late,
+        tol=settings.tol, max_iter=SOFT_STEPS, callback=rounds.see, late=settings.budget.late,
     )  # fmt: skip
     pool.append(task.source.remaining(pool) or ())
     weights = full(found.columns, found.weights)

@@ -11,7 +11,6 @@ have changed nothing. A choice replaces the one before only if its objective is 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.column_generation import Trace, TraceRecord
+from cardboost.budget import clock
 from cardboost.cardinality import exact, tabu
 from cardboost.cardinality.merge import merge_rows, sketch_rows
 from cardboost.cardinality.polish import Incumbent, Polisher, polish
@@ -50,8 +50,8 @@ class ReselectRule:
     criterion: Criterion
     search: SearchOptions
     per_round: int = 1  # columns
-    deadline: float = math.inf  # on time.perf_counter()
     late: Callable[[], bool] = lambda: False  # asked within a round: whether to settle for what is known
+    time_is_up: Callable[[], bool] = lambda: False  # asked between rounds
     all_moves_every: int = 1  # rounds; those in between look at moves that bring in their own columns
 
 
@@ -71,7 +71,7 @@ def reselect(
     ``start``: weights over the pool as it is, those of a hot start. ``lower_bound``: one that is known for
     any choice. ``callback`` sees every round with its weights and ends the loop by returning true.
     """
-    started = time.perf_counter() if started is None else started
+    started = clock() if started is None else started
     records: list[TraceRecord] = []
     chooser = _Chooser(pool, risk, rule)
     at, stale = chooser.first(start), 0
@@ -85,7 +85,7 @@ def reselect(
             own, edges = prices.prices(pool.n_columns, pool.n_free), pool.edges(point)
             proven, _ = dual_bound(point, edges, own, rule.max_terms, found.bound, prices.prices(1, 0))
             lower_bound = max(lower_bound, proven)
-        seconds = time.perf_counter() - started
+        seconds = clock() - started
         record = TraceRecord(columns, len(at.support), at.objective, lower_bound, found.bound, seconds)
         records.append(record)
         if callback is not None and callback(record, at.weights):
@@ -96,7 +96,7 @@ def reselect(
             status = "exhausted"
         elif stale >= PATIENCE:
             status = "stagnant"
-        elif time.perf_counter() >= rule.deadline:
+        elif rule.time_is_up():
             status = "time limit"
         else:
             pool.append(found.atoms)

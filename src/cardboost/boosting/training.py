@@ -7,7 +7,6 @@ and its gap over the whole dictionary is the certificate.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from cardboost.boosting.growing import Grown, grow, price_rule, regrow
 from cardboost.boosting.held_out import HeldOut
 from cardboost.boosting.path import BoostingPath, ModelFrame
 from cardboost.boosting.proof import DataFacts, netted, null_model, stump_problem, whole_dictionary_fits
+from cardboost.budget import Budget, Stage
 from cardboost.cardinality.deepening import deepen
 from cardboost.cardinality.merge import merge_rows
 from cardboost.cardinality.polish import Incumbent, polish
@@ -58,20 +58,14 @@ class TrainingSettings:
     tol: float
     fit_intercept: bool
     threads: int
-    time_limit: float
-    started: float
     #: sees every round, with a way to get the model of that round; ends generation by returning true
     callback: Callable[[TraceRecord, Callable[[], Any]], object] | None = None
-    stopped: Callable[[], bool] = lambda: False
+    budget: Budget = field(default_factory=Budget)
     max_features: int | None = None
     feature_costs: Array | None = None  # one per feature of the table
     intercept_box: float | None = None  # None: that of the loss
     search: SearchOptions = field(default_factory=SearchOptions)
     reselect: bool = False  # choose again after every column that is generated beyond ``hot_start``
-
-    def late(self, share: float = 1.0) -> bool:
-        """Whether this share of the time is up, or the caller has asked to stop."""
-        return time.perf_counter() >= self.started + share * self.time_limit or self.stopped()
 
     @property
     def selects(self) -> bool:
@@ -195,13 +189,15 @@ def choose(
     """
     rule, limits = replace(rule, l0=settings.l0), settings.limits
     problem = selection_problem(pool, risk, rule, settings)
-    found = known
+    found, budget = known, settings.budget
     if found is None:
-        found, _ = polish(problem, start, lambda: settings.late(0.65 if limits else 0.75))
+        stage = Stage.LOCAL_SEARCH if limits is None else Stage.FEATURE_SEARCH
+        # convex weights of all columns are found by the search itself, also for fewer columns
+        found, _ = polish(problem, start if settings.reselects else None, budget.end_of(stage))
     if limits is not None and dictionary is not None and known is None:
-        problem, found = deepen(problem, found, dictionary, rule, lambda: settings.late(0.75))
+        problem, found = deepen(problem, found, dictionary, rule, budget.end_of(Stage.LOCAL_SEARCH))
     boxed = settings.max_weight is not None
-    chosen = select(problem, found, settings.search, lambda share: settings.late(0.75 + 0.17 * share), boxed)
+    chosen = select(problem, found, settings.search, budget.within(Stage.SELECTION), boxed)
     problem = chosen.problem
     if not boxed:
         rule = replace(rule, max_weight=float(np.max(problem.prices.max_weight[pool.n_free :], initial=0.0)))
@@ -258,7 +254,7 @@ class _Proof:
             everything = pool.subset(np.arange(pool.n_columns))
             wide = replace(problem, pool=everything)
             outer = dictionary_relaxation(
-                wide, self.dictionary, rule, root, lambda: settings.late(0.95)
+                wide, self.dictionary, rule, root, settings.budget.end_of(Stage.DICTIONARY)
             )
             bounds.append(ProvenScope("dictionary", everything.n_columns, [outer.leaf]))
             if outer.leaf.bound > min(

@@ -37,6 +37,8 @@ _MOST_COLUMNS = 512
 _CURVED = 0.25  # part of the gap that curvature must close for the children to use it too
 _CURVED_WORK = 3  # times the work of a plain node
 _MOST_CURVED = 4e7  # multiplications of a Hessian, beyond which plain nodes come further in the time there is
+_HEAVY = 4e8  # multiplications of a Hessian, beyond which a node is solved a few steps at a time
+_FEW_STEPS = 4
 _RETRY = 5  # columns decided before it is tried again
 _WAIT = 0.02  # seconds between two looks at the clock, about
 _FIRST_CHUNK = 4
@@ -82,11 +84,13 @@ def exact_search(
     late: Callable[[], bool] = lambda: False,
     most_leaves: int = 15_000,
     progress: Progress | None = None,
+    proof_late: Callable[[], bool] = lambda: False,
 ) -> ExactResult:
     """Search until the incumbent is proved, or nodes or time run out.
 
     ``most_work`` limits nodes times the entries of the table that each of them reads.
-    ``progress(nodes, open, bound, objective)`` is called after every batch.
+    ``progress(nodes, open, bound, objective)`` is called after every batch. ``proof_late``: whether there is
+    no time left to prove the leaves of the search; the root alone is the proof then.
     """
     reason = accepts(problem)
     if reason is not None:
@@ -108,9 +112,12 @@ def exact_search(
         search.advance(int(min(_BATCH, (limit - search.tree.size) // 2)))
         if progress is not None:
             progress(search.tree.size, len(search.open), search.lower_bound, search.incumbent.objective)
+    search.late = proof_late
     leaves, all_of_them = search.leaves(most_leaves)
     bound = search.lower_bound
-    if all_of_them:
+    if search.cut_short:
+        bound, status = leaves[0].bound, "time limit"
+    elif all_of_them:
         bound = min(search.incumbent.objective, *(leaf.bound for leaf in leaves))
     root = float(search.tree.bound[0])
     return ExactResult(
@@ -163,6 +170,7 @@ class _Search:
         self.tree = _Tree(merged.pool.n_columns)
         self.open = np.zeros(0, dtype=np.intp)
         self.batches = 0
+        self.cut_short = False  # whether there was no time to prove the leaves
         self._closed_at = np.inf  # the least bound that a node was closed with
         self._tried: set[bytes] = set()
 
@@ -198,20 +206,37 @@ class _Search:
         while done < len(state) and not (done and self.late()):
             own = slice(done, done + self._pace)
             started = time.perf_counter()
-            parts.append(
-                _kernels.bound_nodes(
-                    **self._columns, state=state[own], start=start[own], tau=tau[own], cutoff=self.cutoff,
-                    max_steps=steps, threads=self.problem.risk.threads, floors=floors, caps=caps,
-                    role=role, twin=twin, objective=self.incumbent.objective,
-                    curve=None if curve is None else curve[own],
-                    curved=None if curved is None else curved[own].astype(np.uint8),
-                )
-            )  # fmt: skip
+            options = {
+                "cutoff": self.cutoff, "threads": self.problem.risk.threads, "floors": floors, "caps": caps,
+                "role": role, "twin": twin, "objective": self.incumbent.objective,
+                "curve": None if curve is None else curve[own],
+                "curved": None if curved is None else curved[own].astype(np.uint8),
+            }  # fmt: skip
+            parts.append(self._solve(state[own], start[own], tau[own], steps, options))
             # how nodes are handed over in parts makes no difference to any of them
             seconds = (time.perf_counter() - started) / len(parts[-1][0])
             self._pace = int(np.clip(_WAIT / max(seconds, 1e-9), 1, 4096))
             done += len(parts[-1][0])
         return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+    def _solve(
+        self, state: NDArray[np.int8], start: Array, tau: Array, steps: int, options: dict[str, Any]
+    ) -> Any:
+        """What the kernel finds; where its steps take long, a few at a time with a look at the clock."""
+        heavy = self.problem.pool.dense().size * self.problem.pool.n_columns > _HEAVY
+        found, done, before = None, 0, None
+        while found is None or done < steps:
+            few = min(_FEW_STEPS, steps - done) if heavy else steps
+            found = _kernels.bound_nodes(
+                **self._columns, state=state, start=start, tau=tau, max_steps=few, **options
+            )
+            done += few
+            bound, start, tau = found[:3]
+            settled = before is not None and (bound <= before + CLOSED * np.abs(before)).all()
+            if settled or (bound >= options["cutoff"]).all() or self.late():
+                break
+            before = bound
+        return found
 
     def begin(self) -> None:
         n = self.problem.pool.n_columns
@@ -342,6 +367,9 @@ class _Search:
             own[at].astype(np.float64) for own in (tree.weights, tree.centre, tree.curve)
         )
         found = self._proven(np.concatenate(states), weights, centre, curve, np.concatenate(expected))
+        if found is None:  # the root is one leaf, for which there is always time
+            self.cut_short = True
+            return self.leaves(1)
         return found, low == self.batches
 
     def _shown(self, batches: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -372,9 +400,11 @@ class _Search:
 
     def _proven(
         self, state: NDArray[np.int8], weights: Array, centre: Array, curve: Array, expected: Array
-    ) -> tuple[Leaf, ...]:
-        """Leaves with the bounds that their weights prove as kept; those that fall short are solved anew."""
-        self.late = lambda: False
+    ) -> tuple[Leaf, ...] | None:
+        """Leaves with the bounds that their weights prove as kept; those that fall short are solved anew.
+
+        None where there is no time for all of them.
+        """
         none = np.zeros(len(state))
         curve[(state == OUT) & (weights == 0.0) & (centre == 0.0)] = 0.0  # these columns stay where they are
         curved = np.asarray(curve.any(axis=1))
@@ -383,15 +413,18 @@ class _Search:
         else:
             found = self._bounds(state, weights, none, curve, curved, steps=0)
         bound, weights = found[:2]
+        if len(bound) < len(state):
+            return None
         wanted = np.minimum(expected, self.cutoff)
         short = np.flatnonzero(bound < wanted - CLOSED * np.maximum(1.0, wanted))
-        if len(short):
+        if len(short) and not self.late():
             again, exact, *_, exact_centre, exact_curve, _ = self._bounds(
                 state[short],
                 weights[short],
                 none[short],
                 *((curve[short], curved[short]) if self.bends else (None, None)),
             )
+            short = short[: len(again)]  # those that there was time for
             better = again > bound[short]
             for old, new in ((weights, exact), (centre, exact_centre), (curve, exact_curve)):
                 old[short[better]] = new[better]

@@ -142,11 +142,17 @@ def choose_points(
     support = np.flatnonzero(problem.prices.charged & (weights > 0))
     if not problem.allows(support):
         polisher = Polisher(merged, late)
-        found = polisher.improve(polisher.shed(polisher.refit(support, weights), polisher.most_terms))
-        weights = found.weights
+        most_terms = polisher.most_terms
+        starts = [polisher.largest(weights, most_terms)]  # within the limits, whatever time there is
+        if not late():
+            starts.append(polisher.shed(polisher.refit(support, weights), most_terms))
+        allowed = [polisher.improve(at) for at in starts if problem.allows(at.support)]
+        weights = min(allowed, key=lambda at: at.objective).weights
     search = _PointSearch(merged, most, scale, late)
-    starts = [weights, *(_other_features(merged, weights, late) if merged.limits is not None else [])]
-    return search.result(min(map(search.from_weights, starts), key=lambda at: at.objective))
+    origins = [weights]
+    if merged.limits is not None and not late():
+        origins += _other_features(merged, weights, late)
+    return search.result(min(map(search.from_weights, origins), key=lambda at: at.objective))
 
 
 def _other_features(merged: CardinalityProblem, weights: Array, late: Callable[[], bool]) -> list[Array]:
@@ -159,9 +165,9 @@ def _other_features(merged: CardinalityProblem, weights: Array, late: Callable[[
     for other in np.setdiff1d(groups[merged.prices.charged], inside):
         added = np.flatnonzero(groups == other)
         supports += [np.append(used[groups[used] != own], added) for own in inside]
+    wide = [polisher.refit(own, weights) for own in supports if not late()]
     found = [
-        polisher.shed(at, polisher.most_terms)
-        for at in sorted(polisher.refit_all(supports, weights), key=lambda at: at.objective)[:_WIDER]
+        polisher.shed(at, polisher.most_terms) for at in sorted(wide, key=lambda at: at.objective)[:_WIDER]
     ]
     return [at.weights for at in found if merged.allows(at.support)]
 

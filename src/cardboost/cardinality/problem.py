@@ -62,6 +62,11 @@ class CardinalityProblem:
         box = np.where(p.charged, np.minimum(p.max_weight, max_weight), p.max_weight)
         return replace(self, prices=replace(p, max_weight=box))
 
+    def part(self, columns: NDArray[np.intp]) -> CardinalityProblem:
+        """The same with these columns only."""
+        groups = None if self.groups is None else self.groups[columns]
+        return replace(self, pool=self.pool.subset(columns), prices=self.prices[columns], groups=groups)
+
     def refit_prices(self, support: Support) -> Prices:
         """Convex prices under which only these charged columns (and the free ones) may be used."""
         p = self.prices

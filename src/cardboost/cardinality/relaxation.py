@@ -139,7 +139,7 @@ class RelaxationSolver:
         """Solve the relaxation at this multiplier and note the bound."""
         self.tau = tau
         self.master.reprice(lambda pool: self._prices())
-        found = self.master.solve(tol=tol, max_iter=60)
+        found = self.master.solve(tol=tol, max_iter=60, late=self.late)
         self._note()
         k = self.problem.max_terms
         if k is None:

@@ -8,13 +8,13 @@ all, with leaves that bound any choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.budget import Budget, Stage
 from cardboost.cardinality import exact, tabu
 from cardboost.cardinality.merge import merge_rows
 from cardboost.cardinality.polish import Incumbent, Polisher, polish
@@ -87,20 +87,21 @@ def _leaf_bytes(problem: CardinalityProblem) -> int:
 
 
 def _quick_search(
-    problem: CardinalityProblem, options: SearchOptions, late: Callable[[float], bool], boxed: bool
+    problem: CardinalityProblem, options: SearchOptions, budget: Budget, boxed: bool
 ) -> Selection | None:
     """What a few nodes of exact search make of the convex solution thinned out; None where it is refused."""
-    polisher = Polisher(merge_rows(problem), lambda: late(0.2))
+    polisher = Polisher(merge_rows(problem), budget.end_of(Stage.FIRST_CHOICE))
     first = polisher.shed(polisher.all_columns(), polisher.most_terms)
-    if not problem.allows(first.support):
+    if not problem.allows(first.support) or budget.late(Stage.FIRST_NODES):
         return None
     problem = problem if boxed else with_default_box(problem, first)
     if exact.accepts(problem) is not None:
         return None
     most = max(1, _FILE // _leaf_bytes(problem))
     found = exact.exact_search(
-        problem, first, max_nodes=_FEW, late=lambda: late(0.3), most_leaves=most, progress=options.progress
-    )
+        problem, first, max_nodes=_FEW, late=budget.end_of(Stage.FIRST_NODES), most_leaves=most,
+        progress=options.progress, proof_late=budget.end_of(Stage.CHOICE),
+    )  # fmt: skip
     return Selection(
         problem,
         found.incumbent,
@@ -117,44 +118,46 @@ def select(
     problem: CardinalityProblem,
     start: Incumbent | None,
     options: SearchOptions,
-    late: Callable[[float], bool] = lambda share: False,
+    budget: Budget | None = None,
     boxed: bool = True,
 ) -> Selection:
     """Choose columns. ``start``: what local search has found already.
 
-    ``late(share)`` says whether that share of the time is used up. ``boxed=False``: no box was given, and
-    twice the largest weight found becomes one.
+    ``boxed=False``: no box was given, and twice the largest weight found becomes one.
     """
     sampling, method = None, options.method
+    budget = Budget() if budget is None else budget
     quick = None
-    if method == "exact" and start is None and (options.max_nodes or np.inf) > 2 * _FEW:
-        quick = _quick_search(problem, options, late, boxed)
+    many_nodes = (options.max_nodes or np.inf) > 2 * _FEW
+    if method == "exact" and start is None and many_nodes and not budget.late(Stage.FIRST_CHOICE):
+        quick = _quick_search(problem, options, budget, boxed)
         if quick is not None and quick.status == "optimal":
             return quick
     if method == "qubo" or not isinstance(method, str):
         sampling = anneal(
             problem, "tabu" if method == "qubo" else method, None if start is None else start.weights,
-            bits=6 if options.bits == "auto" else options.bits, seed=options.seed, late=lambda: late(0.5),
+            bits=6 if options.bits == "auto" else options.bits, seed=options.seed,
+            late=budget.end_of(Stage.CHOICE),
         )  # fmt: skip
         found = sampling.incumbent
     else:
         known = None if quick is None else quick.incumbent.weights
-        found = start if start is not None else polish(problem, known, lambda: late(0.5))[0]
+        found = start if start is not None else polish(problem, known, budget.end_of(Stage.CHOICE))[0]
     if start is not None and start.objective < found.objective:
         found = start
     walk = None
     refused = tabu.accepts(problem)
     if method == "tabu" and refused is not None:
         raise ValueError(refused)
-    if method == "tabu" or (method == "auto" and refused is None and not late(0.5)):
+    if method == "tabu" or (method == "auto" and refused is None and not budget.late(Stage.CHOICE)):
         walk = tabu_search(
             problem, found.weights, bits=options.bits, seed=options.seed, n_jobs=options.n_jobs,
-            late=lambda: late(0.6),
+            late=budget.end_of(Stage.TABU),
         )  # fmt: skip
         found = min(found, walk.incumbent, key=lambda at: at.objective)
     if not boxed:
         problem = with_default_box(problem, found)
-    root = pool_relaxation(problem, found.weights, lambda: late(0.65))
+    root = pool_relaxation(problem, found.weights, budget.end_of(Stage.RELAXATION))
     leaves: tuple[Leaf, ...] = (root.leaf,)
     centre: Array | None = None
     bound, status, nodes = root.leaf.bound, "feasible", 0
@@ -162,7 +165,7 @@ def select(
     refused = exact.accepts(problem) if wanted else None
     if refused is not None and method == "exact":
         raise ValueError(refused)
-    if wanted and refused is None and late(0.75):
+    if wanted and refused is None and budget.late(Stage.SEARCH_BEGINS):
         status = "time limit"
     elif wanted and refused is None:
         proven = exact.exact_search(
@@ -170,9 +173,10 @@ def select(
             found,
             max_nodes=options.max_nodes,
             most_work=options.auto_work if method == "auto" else None,
-            late=lambda: late(0.9),
+            late=budget.end_of(Stage.SEARCH),
             most_leaves=max(1, _FILE // _leaf_bytes(problem)),
             progress=options.progress,
+            proof_late=budget.end_of(Stage.LEAVES),
         )
         found, status, nodes = proven.incumbent, proven.status, proven.nodes
         # leaves that prove hardly more than the relaxation of the root are not worth their room

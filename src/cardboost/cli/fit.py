@@ -133,10 +133,12 @@ def add_parser(verbs: Any, **style: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from cardboost.budget import Budget
     from cardboost.cli.inferred import describe
     from cardboost.cli.progress import Interrupt
     from cardboost.cli.run import fit_rows
 
+    budget = Budget.of(arguments.time)
     if arguments.hot_start == 0 and not arguments.reselect:
         raise BadInput("--hot-start 0 needs --reselect: without it there is no candidate to select from.")
     rows, classes, facts = read_rows(arguments)
@@ -167,7 +169,7 @@ def run(arguments: argparse.Namespace) -> int:
         quiet = arguments.quiet
         outcome = fit_rows(
             rows, classes, options, facts,
-            test=test, interrupt=interrupt, quiet=quiet, points=_points(arguments),
+            test=test, interrupt=interrupt, quiet=quiet, points=_points(arguments), budget=budget,
         )  # fmt: skip
         written = outcome.write(folder)
     if arguments.json:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-import math
 import sys
 import time
 from dataclasses import replace
@@ -34,6 +33,7 @@ from cardboost.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from cardboost.budget import Budget
     from cardboost.cli.progress import Interrupt
     from cardboost.cli.run import Rows
     from cardboost.pareto.front import ParetoFront, SizePoint
@@ -128,10 +128,12 @@ def _pick(text: str) -> str | int:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from cardboost.budget import Budget
     from cardboost.cli.fit import read_rows, say_what_was_read
     from cardboost.cli.inferred import describe
     from cardboost.cli.progress import Interrupt
 
+    budget = Budget.of(arguments.time)
     if isinstance(arguments.pick, int) and arguments.pick not in arguments.sizes:
         raise BadInput(f"--pick {arguments.pick}: this size is not among --sizes.")
     rows, classes, facts = read_rows(arguments, "pareto")
@@ -140,7 +142,7 @@ def run(arguments: argparse.Namespace) -> int:
         say_what_was_read(facts, describe(rows.table), arguments.json, "pareto")
     started = time.perf_counter()
     with Interrupt().listening() as interrupt:
-        front = _with_classes(_compute(rows, arguments, interrupt), classes)
+        front = _with_classes(_compute(rows, arguments, interrupt, budget), classes)
         pick = arguments.pick
         point = front.at(pick) if isinstance(pick, int) else front.picked(pick)
         seconds = time.perf_counter() - started
@@ -156,10 +158,9 @@ def run(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _compute(rows: Rows, arguments: argparse.Namespace, interrupt: Interrupt) -> ParetoFront:
+def _compute(rows: Rows, arguments: argparse.Namespace, interrupt: Interrupt, budget: Budget) -> ParetoFront:
     from cardboost.cli.progress import Progress
     from cardboost.estimators.classifier import CardBoostClassifier
-    from cardboost.estimators.sizes import Allowance
     from cardboost.pareto.compute import FrontWork
 
     names = ("l0", "l1", "l2", "loss", "hot_start", "max_bins")
@@ -167,8 +168,6 @@ def _compute(rows: Rows, arguments: argparse.Namespace, interrupt: Interrupt) ->
     progress = Progress(0, arguments.quiet)
     try:
         progress.begin("reading")
-        limit = math.inf if arguments.time is None else arguments.time
-        allowance = Allowance(time.perf_counter(), limit, lambda: interrupt.asked)
         # labels go in as 0 and 1, so that either class can be the positive one
         work = FrontWork.make(
             rows.table, rows.positive.astype(int), arguments.sizes, arguments.folds, arguments.scoring,
@@ -182,7 +181,7 @@ def _compute(rows: Rows, arguments: argparse.Namespace, interrupt: Interrupt) ->
                 own = model.certificate_
                 progress.proved(stage, model.max_terms, own.objective, own.lower_bound, own.guarantee)
 
-        return work.run(allowance, say)
+        return work.run(replace(budget, stopped=lambda: interrupt.asked), say)
     except (ValueError, TypeError) as error:
         raise BadInput(str(error)) from None
     finally:

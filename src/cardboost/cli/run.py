@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.budget import Budget, Stage
 from cardboost.cli.files import BadInput, write_together
 from cardboost.cli.frame import Array, Frame
 from cardboost.cli.progress import Interrupt, Progress
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 MODEL, CARD, LOG = "model.json", "card.txt", "log.jsonl"
 HEADER, VECTORS = "card.h", "test_vectors.h"
-_POINTS_SECONDS = 0.5  # at least, for choosing whole points when the time for the fit is up
 #: forms of C, the smaller one first, with what is said of them
 _C = {
     "c-int16": f"{HEADER} is C without floating point (c-int16), proven to decide as the model does.",
@@ -202,10 +201,11 @@ def fit_rows(
     interrupt: Interrupt | None = None,
     quiet: bool = False,
     points: dict[str, Any] | None = None,
+    budget: Budget | None = None,
 ) -> Run:
     """Train with these options of the classifier; a wish to stop is granted after the first column.
 
-    ``points``: options of ``scorecard``, if the model is to be one.
+    ``points``: options of ``scorecard``, if the model is to be one. ``budget``: what is left of the time.
     """
     from cardboost.estimators.classifier import CardBoostClassifier
 
@@ -223,22 +223,22 @@ def fit_rows(
             progress.choose(record)
         return enough
 
-    started = time.perf_counter()
+    budget = Budget.of(estimator.time_limit) if budget is None else budget
+    began = budget.elapsed
     try:
         progress.begin("binning")
         # labels go in as 0 and 1, so that either class can be the positive one
         labels = rows.positive.astype(np.int64)
         asked = (lambda: interrupt.asked) if interrupt is not None else (lambda: False)
-        estimator._fit(rows.table, labels, rows.weight, after_round, asked, proving)
+        time_to_fit = replace(budget if points is None else budget.within(Stage.FIT), stopped=asked)
+        estimator._fit(rows.table, labels, rows.weight, after_round, time_to_fit, proving)
         ensemble, certificate = estimator.ensemble_, estimator.certificate_
         scorecard = None
         if points is not None:
-            left = None
-            if estimator.time_limit is not None:
-                left = max(_POINTS_SECONDS, started + estimator.time_limit - time.perf_counter())
+            left = max(budget.left, 1e-9) if budget.limited else None
             scorecard = estimator.scorecard(**points, time_limit=left)
             ensemble, certificate = scorecard.ensemble, scorecard.certificate
-        seconds = time.perf_counter() - started
+        seconds = budget.elapsed - began
         for own in certificate.bounds:
             progress.end(own.scope, ensemble.n_terms, certificate.objective, own.lower_bound, own.guarantee)
     except (ValueError, TypeError) as error:

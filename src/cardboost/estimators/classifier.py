@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from cardboost.boosting.learners import train_learners
 from cardboost.boosting.resolve import resolve_dictionary
 from cardboost.boosting.training import TrainingResult, train
+from cardboost.budget import Budget
 from cardboost.cardinality.exact import Progress as Proving
 from cardboost.estimators.base import Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
@@ -173,26 +173,24 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
         y: Any,
         sample_weight: Any,
         callback: Progress | None = None,
-        stopped: Callable[[], bool] = lambda: False,
+        budget: Budget | None = None,
         proving: Proving | None = None,
     ) -> CardBoostClassifier:
-        """``callback`` sees every round and ends generation by returning true; ``stopped`` ends searches;
-        ``proving`` is told how far the exact search is."""
-        started = time.perf_counter()
+        """``callback`` sees every round and ends generation by returning true; ``budget``: for all of it, by
+        default that of ``time_limit``; ``proving`` is told how far the exact search is."""
+        budget = self._budget() if budget is None else budget
         if resolve_dictionary(self.dictionary) != ("stumps",):
-            return self._fit_learners(X, y, sample_weight, started, callback, stopped, proving)
-        given = self._prepare(X, y, sample_weight, started, stopped)
+            return self._fit_learners(X, y, sample_weight, budget, callback, proving)
+        given = self._prepare(X, y, sample_weight, budget)
         rounds = Rounds(self, X, y)
         self._accept(given, self._train(given, rounds, callback, proving))
         rounds.end()
         return self
 
-    def _prepare(
-        self, X: Any, y: Any, sample_weight: Any, started: float, stopped: Callable[[], bool]
-    ) -> PreparedFit:
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
         """Read and check everything; one task for two classes, else one against the rest for every class."""
         table = self._read_for_fit(X)
-        settings = self._settings(get_loss(self.loss), table, started, stopped)
+        settings = self._settings(get_loss(self.loss), table, budget)
         classes, rows = self._class_rows(table, y, sample_weight)
         rows, held = rows.split(self.validation_fraction, self.random_state)
         earlier = self._earlier()
@@ -263,9 +261,8 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
         X: Any,
         y: Any,
         sample_weight: Any,
-        started: float,
+        budget: Budget,
         callback: Progress | None,
-        stopped: Callable[[], bool],
         proving: Proving | None,
     ) -> CardBoostClassifier:
         """The same with weak learners that are not, or not only, stumps."""
@@ -273,7 +270,7 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
             if getattr(self, name) is not off:
                 raise ValueError(f"{name} is for stumps only; with other learners leave it at {off!r}.")
         given = self._learner_rows(X, y, sample_weight)
-        settings = self._settings(get_loss(self.loss), given.table, started, stopped)
+        settings = self._settings(get_loss(self.loss), given.table, budget)
         rounds = Rounds(self, X, y)
         reporting = self._reporting(settings, rounds, callback, None, proving)
         result = train_learners(self.dictionary, given.X, given.sign, reporting, **given.data)
@@ -290,11 +287,7 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
         assert given.classes is not None
         results = []
         for k, (label, task) in enumerate(given.tasks):
-            own = settings
-            if not binary:  # what is left of the time is shared among the classes to come
-                now = time.perf_counter()
-                left = max(1e-3, settings.started + settings.time_limit - now)
-                own = replace(settings, started=now, time_limit=left / (many - k))
+            own = settings if binary else replace(settings, budget=settings.budget.part(k, many))
             fitted = self._reconstruction(given.table, given.classes) if binary else None
             results.append(train(task, self._reporting(own, rounds, callback, fitted, proving, label)))
         return results

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.training import TrainingResult, train
+from cardboost.budget import Budget
 from cardboost.cardinality.exact import Progress as Proving
 from cardboost.estimators.base import Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
@@ -130,12 +130,12 @@ class CardBoostRegressor(SelectingCards, RegressorCards):
         y: Any,
         sample_weight: Any,
         callback: Progress | None = None,
-        stopped: Callable[[], bool] = lambda: False,
+        budget: Budget | None = None,
         proving: Proving | None = None,
     ) -> CardBoostRegressor:
-        """``callback`` sees every round and ends generation by returning true; ``stopped`` ends searches;
-        ``proving`` is told how far the exact search is."""
-        given = self._prepare(X, y, sample_weight, time.perf_counter(), stopped)
+        """``callback`` sees every round and ends generation by returning true; ``budget``: for all of it, by
+        default that of ``time_limit``; ``proving`` is told how far the exact search is."""
+        given = self._prepare(X, y, sample_weight, self._budget() if budget is None else budget)
         rounds, fitted = Rounds(self, X, y), self._reconstruction(given.table)
         ((_, task),) = given.tasks
         settings = self._reporting(given.settings, rounds, callback, fitted, proving)
@@ -143,16 +143,14 @@ class CardBoostRegressor(SelectingCards, RegressorCards):
         rounds.end()
         return self
 
-    def _prepare(
-        self, X: Any, y: Any, sample_weight: Any, started: float, stopped: Callable[[], bool]
-    ) -> PreparedFit:
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
         """Read and check everything; one task."""
         if self.loss != "squared":
             raise ValueError(f"loss must be 'squared'; got {self.loss!r}.")
         if self.dictionary != "stumps":
             raise ValueError(f"dictionary={self.dictionary!r}: only 'stumps' is available for regression.")
         table = self._read_for_fit(X)
-        settings = self._settings(SQUARED, table, started, stopped)
+        settings = self._settings(SQUARED, table, budget)
         rows, earlier = self._number_rows(table, y, sample_weight), self._earlier()
         task = self._task(rows, SQUARED, None if earlier is None else earlier[0], settings.limits is not None)
         assert task.risk.target is not None

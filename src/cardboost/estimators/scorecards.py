@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numbers
-import time
 from collections.abc import Callable
 from typing import Any
 
 from cardboost.boosting.candidates import Candidates
+from cardboost.budget import Budget
 from cardboost.cardinality.points import Scale
 from cardboost.model.ensemble import LOG_ODDS
 from cardboost.model.scorecard import OddsScale, Scorecard
@@ -41,36 +41,34 @@ def choose_scorecard(
             raise ValueError("base_score, base_odds and points_to_double_odds need fit_intercept=True.")
         fixed = Scale(odds.unit(loss), odds.zero(loss))
     limit = None if max_terms is None else whole("max_terms", max_terms, 1)
-    seconds = None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
-    started = time.perf_counter()
+    budget = Budget.of(None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True))
 
-    def card(most_terms: int | None) -> Scorecard:
-        own, certificate = candidates.in_points(
-            max(-low, high),
-            most_terms,
-            fixed,
-            lambda: seconds is not None and time.perf_counter() > started + seconds,
-        )
+    def card(most_terms: int | None, time_for_it: Budget) -> Scorecard:
+        own, certificate = candidates.in_points(max(-low, high), most_terms, fixed, time_for_it.late)
         return Scorecard(own, certificate, odds, negative=high <= 0)
 
     if max_bytes is None:
-        return card(limit)
-    return _within(whole("max_bytes", max_bytes, 1), card, limit)
+        return card(limit, budget)
+    return _within(whole("max_bytes", max_bytes, 1), card, limit, budget)
 
 
-def _within(budget: int, card: Callable[[int | None], Scorecard], limit: int | None) -> Scorecard:
+def _within(
+    most_bytes: int, card: Callable[[int | None, Budget], Scorecard], limit: int | None, budget: Budget
+) -> Scorecard:
     """The card of most terms whose C without floating point takes no more than so many bytes.
 
-    More terms are never worse, so the largest card that fits is the best.
+    More terms are never worse, so the largest card that fits is the best. Every card that does not fit lowers
+    the limit on terms, so that there is an end; each may take half of the time that is left.
     """
     from cardboost.export.budget import c_size
 
-    found = card(limit)
-    while (size := c_size(found.ensemble) + _SPARE) > budget:
-        fewer = found.n_terms - max(1, (size - budget) // _BYTES_OF_TERM)
-        if found.n_terms <= 1:
-            raise ValueError(f"max_bytes: no card fits into {budget} bytes; one term takes {size}.")
-        found = card(max(1, fewer))
+    found = card(limit, budget.part(0, 2))
+    while (size := c_size(found.ensemble) + _SPARE) > most_bytes:
+        if found.n_terms <= 1 or limit == 1:
+            raise ValueError(f"max_bytes: no card fits into {most_bytes} bytes; one term takes {size}.")
+        used = found.n_terms if limit is None else min(found.n_terms, limit)
+        limit = max(1, used - max(1, (size - most_bytes) // _BYTES_OF_TERM))
+        found = card(limit, budget.part(0, 2))
     return found
 
 

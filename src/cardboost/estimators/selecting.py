@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +11,7 @@ from sklearn.base import clone
 
 from cardboost.boosting.path import BoostingPath
 from cardboost.boosting.training import TrainingSettings, TrainingTask
+from cardboost.budget import Budget, clock
 from cardboost.cardinality.exact import Progress as Proving
 from cardboost.cardinality.select import SearchOptions, check_method
 from cardboost.cardinality.tabu import check_bits
@@ -56,9 +55,12 @@ class SelectingCards(BoostedCards):
                 setattr(other, name, list(value) if isinstance(value, list) else clone(value, safe=False))
         return other
 
-    def _settings(
-        self, loss: Loss, table: Table, started: float, stopped: Callable[[], bool]
-    ) -> TrainingSettings:
+    def _budget(self) -> Budget:
+        """For a whole fit, from now on."""
+        limit = self.time_limit
+        return Budget.of(None if limit is None else number("time_limit", limit, 0.0, strict=True))
+
+    def _settings(self, loss: Loss, table: Table, budget: Budget) -> TrainingSettings:
         check_method("selector", self.selector)
         if self.criterion not in ("gain", "edge"):
             raise ValueError(f"criterion must be 'gain' or 'edge'; got {self.criterion!r}.")
@@ -78,7 +80,6 @@ class SelectingCards(BoostedCards):
             value = getattr(self, name)
             return None if value is None else check(name, value, *rest, **options)
 
-        limit = optional("time_limit", number, 0.0, strict=True)
         return TrainingSettings(
             loss=loss,
             max_terms=optional("max_terms", whole, 1),
@@ -92,9 +93,7 @@ class SelectingCards(BoostedCards):
             tol=number("tol", self.tol, 0.0),
             fit_intercept=bool(self.fit_intercept),
             threads=usable_threads(self.n_jobs),
-            time_limit=math.inf if limit is None else limit,
-            started=started,
-            stopped=stopped,
+            budget=budget,
             max_features=optional("max_features", whole, 1),
             feature_costs=feature_prices(self.feature_costs, table),
             reselect=again,
@@ -114,12 +113,12 @@ class SelectingCards(BoostedCards):
 
         ``proving`` and the screen are told of the exact search too.
         """
-        due = time.perf_counter() + _SECONDS
+        due = clock() + _SECONDS
 
         def searching(nodes: int, open_nodes: int, bound: float, objective: float) -> None:
             nonlocal due
-            if self.verbose and time.perf_counter() >= due:
-                due = time.perf_counter() + _SECONDS
+            if self.verbose and clock() >= due:
+                due = clock() + _SECONDS
                 print(f"[cardboost] {label}{proving_line(nodes, bound, objective)}")
             if proving is not None:
                 proving(nodes, open_nodes, bound, objective)

@@ -6,10 +6,8 @@ that are not stumps are fitted size by size.
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sklearn.base import clone
@@ -17,6 +15,7 @@ from sklearn.base import clone
 from cardboost.boosting.resolve import resolve_dictionary
 from cardboost.boosting.sizes import SizedTraining, train_sizes
 from cardboost.boosting.training import TrainingResult, TrainingSettings
+from cardboost.budget import Budget
 from cardboost.estimators.classes import plain
 from cardboost.estimators.selecting import PreparedFit
 from cardboost.model.ensemble import Ensemble
@@ -25,23 +24,6 @@ from cardboost.model.multiclass import MulticlassEnsemble
 #: of the exact search for one size with the selector "auto": nodes, and these times the entries that each of
 #: them reads. A file holds the proofs of all sizes.
 PROOF_NODES, PROOF_WORK = 120, 1e8
-
-
-@dataclass(frozen=True)
-class Allowance:
-    """Time for a piece of work: ``seconds`` from ``started``, or until ``stopped`` says so."""
-
-    started: float = field(default_factory=time.perf_counter)
-    seconds: float = math.inf
-    stopped: Callable[[], bool] = lambda: False
-
-    @property
-    def left(self) -> float:
-        return max(1e-3, self.started + self.seconds - time.perf_counter())
-
-    def part(self, parts: int) -> Allowance:
-        """One of so many equal parts of what is left."""
-        return Allowance(time.perf_counter(), self.left / parts, self.stopped)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +61,14 @@ class SizedFits:
         return model
 
     def prove(
-        self, k: int, allowance: Allowance, before: Sequence[TrainingResult] = ()
+        self, k: int, budget: Budget, before: Sequence[TrainingResult] = ()
     ) -> tuple[Any, list[TrainingResult]]:
         """The k-th model with its certificate, and what it was made of, for the size that follows."""
         if self.given is None:
             return self.done[k], []
         results = []
         for c, training in enumerate(self.trainings):
-            settings = _within(training.settings, allowance.part(len(self.trainings) - c))
+            settings = _within(training.settings, budget.part(c, len(self.trainings)))
             results.append(training.prove(k, settings, before[c] if before else None))
         model = sized(self.estimator, self.sizes[k])
         model._accept(self.given, results)
@@ -99,33 +81,29 @@ def sized(estimator: Any, size: int) -> Any:
 
 
 def fit_sizes(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, sizes: Sequence[int], allowance: Allowance
+    estimator: Any, X: Any, y: Any, sample_weight: Any, sizes: Sequence[int], budget: Budget
 ) -> SizedFits:
     """Fit a classifier or a regressor for every size (ascending)."""
     sizes = tuple(sizes)
-    if estimator.time_limit is not None:
-        own = min(float(estimator.time_limit), allowance.seconds)
-        allowance = replace(allowance, seconds=own)
+    budget = budget.at_most(estimator.time_limit)
     if resolve_dictionary(estimator.dictionary) != ("stumps",):
         done = []
         for k, size in enumerate(sizes):
-            share = allowance.part(len(sizes) - k)
-            limit = None if math.isinf(share.seconds) else share.seconds
-            model = sized(estimator, size).set_params(time_limit=limit)
-            done.append(model._fit(X, y, sample_weight, stopped=allowance.stopped))
+            model = sized(estimator, size)
+            done.append(model._fit(X, y, sample_weight, budget=budget.part(k, len(sizes))))
         return SizedFits(estimator, sizes, None, (), tuple(done))
     model = sized(estimator, sizes[-1])
-    given = model._prepare(X, y, sample_weight, allowance.started, allowance.stopped)
+    given = model._prepare(X, y, sample_weight, budget)
     trainings = []
     for k, (_, task) in enumerate(given.tasks):
-        settings = _within(given.settings, allowance.part(given.n_tasks - k) if k else allowance)
+        settings = _within(given.settings, budget.part(k, given.n_tasks))
         trainings.append(train_sizes(task, settings, sizes))
     return SizedFits(estimator, sizes, given, tuple(trainings))
 
 
-def _within(settings: TrainingSettings, allowance: Allowance) -> TrainingSettings:
+def _within(settings: TrainingSettings, budget: Budget) -> TrainingSettings:
     search = settings.search
     if search.method == "auto":
         nodes = min(PROOF_NODES, search.max_nodes or PROOF_NODES)
         search = replace(search, max_nodes=nodes, auto_work=PROOF_WORK)
-    return replace(settings, started=allowance.started, time_limit=allowance.seconds, search=search)
+    return replace(settings, budget=budget, search=search)

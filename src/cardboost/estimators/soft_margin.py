@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,6 +14,7 @@ from cardboost.boosting.resolve import resolve_dictionary
 from cardboost.boosting.soft_margin import SoftMarginSettings, train_soft_margin
 from cardboost.boosting.soft_margin_learners import train_soft_learners
 from cardboost.boosting.training import TrainingResult
+from cardboost.budget import Budget, Stage
 from cardboost.estimators.base import Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
 from cardboost.estimators.classes import ClassifierCards, ClassRows
@@ -164,7 +164,7 @@ class SoftMarginClassifier(ClassifierCards):
         stopped: Callable[[], bool] = lambda: False,
     ) -> SoftMarginClassifier:
         """``callback`` sees every round and ends the fit by returning true; so does ``stopped``."""
-        settings = self._settings(time.perf_counter(), stopped)
+        settings = self._settings(stopped)
         if resolve_dictionary(self.dictionary) != ("stumps",):
             return self._fit_learners(X, y, sample_weight, settings, callback)
         table = self._read_for_fit(X)
@@ -221,7 +221,7 @@ class SoftMarginClassifier(ClassifierCards):
         rounds.end()
         return self
 
-    def _settings(self, started: float, stopped: Callable[[], bool]) -> SoftMarginSettings:
+    def _settings(self, stopped: Callable[[], bool]) -> SoftMarginSettings:
         """All arguments checked; the radius follows later."""
         if self.method not in _METHODS:
             raise ValueError(f"method must be 'newton' or 'mprp'; got {self.method!r}.")
@@ -241,9 +241,7 @@ class SoftMarginClassifier(ClassifierCards):
             tol=number("tol", self.tol, 0.0),
             slack=float(slack),
             max_iter=most if self.max_iter is None else whole("max_iter", self.max_iter, 1),
-            started=started,
-            time_limit=math.inf if limit is None else limit,
-            stopped=stopped,
+            budget=Budget.of(limit, stopped),
         )
 
     def _temperature(
@@ -253,7 +251,10 @@ class SoftMarginClassifier(ClassifierCards):
         if self.temperature != "cv":
             return float(self.temperature), None
         search = TemperatureSearch(
-            check_temperatures(self.temperatures), self.cv, self.random_state, lambda: settings.late(0.5)
+            check_temperatures(self.temperatures),
+            self.cv,
+            self.random_state,
+            settings.budget.end_of(Stage.TEMPERATURES),
         )
         threads = usable_threads(self.n_jobs)
         return search.run(rows, lambda kept, held: self._tasks(kept, classes, _LOSS, threads, held=held))
@@ -273,7 +274,7 @@ class SoftMarginClassifier(ClassifierCards):
         for k, (label, task) in enumerate(tasks):
             own = settings
             if not binary:
-                own = settings.shared(len(classes) - k)
+                own = replace(settings, budget=settings.budget.part(k, len(classes)))
             after = self._after_round(rounds, callback, fitted, label)
             results.append(train_soft_margin(task, replace(own, callback=after)))
         return results

@@ -108,11 +108,18 @@ class Master:
         self._anchor_columns = self.pool.n_columns
         return self._gram
 
-    def solve(self, tol: float | None = 1e-8, max_iter: int = 100, certified: bool = True) -> MasterSolution:
+    def solve(
+        self,
+        tol: float | None = 1e-8,
+        max_iter: int = 100,
+        certified: bool = True,
+        late: Callable[[], bool] = lambda: False,
+    ) -> MasterSolution:
         """Newton steps until the relative gap over the pool is at most ``tol``; None: ``max_iter`` steps.
 
         ``certified=False`` stops when the drop that the quadratic model still promises is that small, which
-        takes fewer steps where ``l1`` is tiny and the bound therefore loose.
+        takes fewer steps where ``l1`` is tiny and the bound therefore loose. ``late``: asked between steps
+        whether to stop.
         """
         status, steps = "iteration limit", 0
         self._bound, self._bound_at = -np.inf, None
@@ -134,7 +141,7 @@ class Master:
             elif small:
                 status = "optimal"
                 break
-            if steps >= max_iter:
+            if steps >= max_iter or late():
                 break
             start, before = self.point, (self.weights, edges)
             taken, promised, got = self._step(edges)

@@ -7,10 +7,8 @@ Folds then give the scores, and proofs, size by size, the certificates.
 from __future__ import annotations
 
 import contextlib
-import math
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from cardboost.budget import Budget, Stage
 from cardboost.estimators.classifier import CardBoostClassifier
 from cardboost.estimators.regressor import CardBoostRegressor
-from cardboost.estimators.sizes import Allowance, SizedFits, fit_sizes
+from cardboost.estimators.sizes import SizedFits, fit_sizes
 from cardboost.estimators.validation import class_codes, real_targets, sample_weights
 from cardboost.outputs import count_rows
 from cardboost.pareto.folds import FoldResult, FoldTask, Scorer, run_elsewhere, splits, take
@@ -33,8 +32,6 @@ Saying = Callable[..., None]
 SIZES = tuple(range(1, 21))
 #: more different whole numbers than this are amounts, not classes
 MOST_CLASSES = 20
-#: when the models of all rows, and when the folds, are to be done: shares of the time
-_ALL_ROWS, _FOLDS = 0.3, 0.75
 
 
 def pareto_front(
@@ -103,12 +100,12 @@ def pareto_front(
             detail = (
                 "" if model is None else f", {model.max_terms} terms, {100 * least_guarantee(model):.1f} %"
             )
-            print(f"[cardboost] {time.perf_counter() - started:7.2f} s  {stage}{detail}", flush=True)
+            print(f"[cardboost] {budget.elapsed:7.2f} s  {stage}{detail}", flush=True)
 
-    started = time.perf_counter()
-    limit = math.inf if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
+    limit = None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
+    budget = Budget.of(limit)
     work = FrontWork.make(X, y, sizes, cv, scoring, estimator, sample_weight, n_jobs, random_state)
-    return work.run(Allowance(started, limit), say)
+    return work.run(budget, say)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,24 +148,20 @@ class FrontWork:
         folds = splits(cv, target, weight, classifier, random_state)
         return cls(X, target, weight, known, model, scorer, folds, effective_n_jobs(n_jobs))
 
-    def run(self, time_for_all: Allowance, say: Saying) -> ParetoFront:
-        """All rows, folds, proofs. ``stopped`` of the time is a wish to finish early.
+    def run(self, budget: Budget, say: Saying) -> ParetoFront:
+        """All rows, folds, proofs. ``stopped`` of the budget is a wish to finish early.
 
         ``say`` is told of every stage, in a few words and with the model that was proved.
         """
-        stopped, status = time_for_all.stopped, "complete"
-
-        def until(share: float) -> Allowance:
-            end = time_for_all.started + share * time_for_all.seconds
-            now = time.perf_counter()
-            return Allowance(now, max(1e-3, end - now), stopped)
-
+        stopped, status = budget.stopped, "complete"
         say("all rows")
-        fits = fit_sizes(self.estimator, self.X, self.y, self.weight, self.sizes, until(_ALL_ROWS))
+        fits = fit_sizes(
+            self.estimator, self.X, self.y, self.weight, self.sizes, budget.within(Stage.ALL_ROWS)
+        )
         done: list[FoldResult] = []
         asked = False  # to come to an end
         try:
-            with contextlib.closing(self._folds(until(_FOLDS), done)) as results:
+            with contextlib.closing(self._folds(budget.within(Stage.FOLDS), done)) as results:
                 for result in results:
                     done.append(result)
                     say(f"folds: {len(done)} of {len(self.folds)} done")
@@ -179,12 +172,13 @@ class FrontWork:
         late = fits.cut_short or len(done) < len(self.folds) or any(result.late for result in done)
         models = []
         try:
-            for model in self._proofs(fits, until(0.95), lambda: asked or stopped(), say):
+            proving = replace(budget.within(Stage.PROOFS), stopped=lambda: asked or stopped())
+            for model in self._proofs(fits, proving, say):
                 models.append(model)
         except KeyboardInterrupt:
             asked = True
-            models = [*models, *self._proofs(fits, until(0.95), lambda: True, say, len(models))]
-        late = late or time.perf_counter() > time_for_all.started + 0.9 * time_for_all.seconds
+            models = [*models, *self._proofs(fits, replace(budget, stopped=lambda: True), say, len(models))]
+        late = late or (budget.limited and budget.left < 0.1 * budget.seconds)
         if asked or stopped():
             status = "interrupted"
         elif late:
@@ -192,27 +186,24 @@ class FrontWork:
         done.sort(key=lambda own: own.number)
         return ParetoFront(self._points(models, done), self.scorer.name, len(self.folds), status)
 
-    def _folds(self, allowance: Allowance, done: list[FoldResult]) -> Generator[FoldResult]:
+    def _folds(self, budget: Budget, done: list[FoldResult]) -> Generator[FoldResult]:
         """The folds as they become ready; one at least.
 
         A fold whose searches were ended early would say less of a size than none: it is left out, except
         where there is no other.
         """
-        deadline = math.inf
-        if math.isfinite(allowance.seconds):
-            deadline = time.time() + allowance.seconds
         tasks = [
             FoldTask(
                 k, self.estimator, self.X, self.y, self.weight, kept, held, self.sizes, self.scorer,
-                deadline, k == 0,
+                budget.deadline, k == 0,
             )
             for k, (kept, held) in enumerate(self.folds)
         ]  # fmt: skip
         if self.n_jobs == 1:
             for task in tasks:
-                if allowance.stopped() and done:
+                if budget.stopped() and done:
                     return
-                result = task.run(allowance.stopped)
+                result = task.run(budget.stopped)
                 if result is not None and not (done and result.late):
                     yield result
             return
@@ -223,22 +214,20 @@ class FrontWork:
             for result in results:
                 if result is not None and not (done and result.late):
                     yield result
-                if allowance.stopped() and done:
+                if budget.stopped() and done:
                     return
 
     def _proofs(
         self,
         fits: SizedFits,
-        allowance: Allowance,
-        stopped: Callable[[], bool],
+        budget: Budget,
         say: Saying,
         first: int = 0,
     ) -> Iterator[Any]:
         """The model of every size with its certificate, from the ``first`` size on."""
         before: Any = ()
         for k in range(first, len(self.sizes)):
-            share = Allowance(allowance.started, allowance.seconds, stopped).part(len(self.sizes) - k)
-            model, before = fits.prove(k, share, before)
+            model, before = fits.prove(k, budget.part(k, len(self.sizes)), before)
             say(f"proofs: {k + 1} of {len(self.sizes)}", model)
             yield model
 

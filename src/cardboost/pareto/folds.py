@@ -7,7 +7,6 @@ import math
 import multiprocessing
 import signal
 import threading
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
-from cardboost.estimators.sizes import Allowance, fit_sizes
+from cardboost.budget import Budget
+from cardboost.estimators.sizes import fit_sizes
 from cardboost.estimators.validation import search_seed
 from cardboost.pareto.picking import RATES
 from cardboost.validation import whole
@@ -166,7 +166,7 @@ def recalls(model: Any, X: Any, y: Any, weight: Any) -> tuple[float, ...] | None
 
 @dataclass(frozen=True, eq=False)
 class FoldTask:
-    """All that a fold needs, in this process or in another. ``deadline``: on time.time()."""
+    """All that a fold needs, in this process or in another. ``deadline``: that of a budget."""
 
     number: int
     estimator: Any
@@ -182,16 +182,15 @@ class FoldTask:
 
     def run(self, stopped: Callable[[], bool] = lambda: False) -> FoldResult | None:
         """None where it was too late to begin."""
-        left = self.deadline - time.time()
-        if left <= 0 and not self.must:
+        budget = Budget.before(self.deadline, stopped)
+        if budget.seconds == 0.0 and not self.must:
             return None
-        allowance = Allowance(time.perf_counter(), max(1e-3, left), stopped)
         weight = None if self.weight is None else self.weight[self.kept]
         fits = fit_sizes(
-            self.estimator, take(self.X, self.kept), self.y[self.kept], weight, self.sizes, allowance
+            self.estimator, take(self.X, self.kept), self.y[self.kept], weight, self.sizes, budget
         )
         late = stopped() or fits.cut_short
-        late = late or (math.isfinite(left) and allowance.left < 0.1 * allowance.seconds)
+        late = late or (budget.limited and budget.left < 0.1 * budget.seconds)
         models = fits.models()
         X, y = take(self.X, self.held), self.y[self.held]
         weight = None if self.weight is None else self.weight[self.held]
