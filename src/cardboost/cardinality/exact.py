@@ -10,7 +10,7 @@ nodes, open ones and columns fixed by their reduced cost are the leaves of the p
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,22 +85,24 @@ def exact_search(
     most_leaves: int = 15_000,
     progress: Progress | None = None,
     proof_late: Callable[[], bool] = lambda: False,
+    begin_at: Sequence[Leaf] = (),
 ) -> ExactResult:
     """Search until the incumbent is proved, or nodes or time run out.
 
-    ``most_work`` limits nodes times the entries of the table that each of them reads.
+    ``most_work`` limits nodes times :func:`node_work`.
     ``progress(nodes, open, bound, objective)`` is called after every batch. ``proof_late``: whether there is
-    no time left to prove the leaves of the search; the root alone is the proof then.
+    no time left to prove the leaves of the search; the root alone is the proof then. ``begin_at``: leaves of
+    an earlier search of the same problem, which this one goes on from.
     """
     reason = accepts(problem)
     if reason is not None:
         raise ValueError(reason)
     search = _Search(merge_rows(problem), incumbent, late)
-    search.begin()
-    limit = np.inf if max_nodes is None else max_nodes
+    search.begin(begin_at)
+    limit = np.inf if max_nodes is None else max_nodes + search.tree.size - 1
     if most_work is not None:
-        entries = max(1, search.problem.pool.dense().size)
-        limit = min(limit, max(1.0, most_work // (entries * (_CURVED_WORK if search.bends else 1))))
+        rows, columns = search.problem.pool.dense().shape
+        limit = min(limit, max(1.0, most_work // node_work(rows, columns, search.bends)))
     status = "optimal"
     while len(search.open):
         if search.tree.size + 2 > limit:
@@ -123,6 +125,11 @@ def exact_search(
     return ExactResult(
         search.incumbent, bound, root, leaves, search.root, search.tree.size, len(search.open), status
     )  # fmt: skip
+
+
+def node_work(rows: int, columns: int, curved: bool) -> float:
+    """About how many nanoseconds a node takes a single thread (benchmarks/proof.py)."""
+    return (9.0 * columns**3 + 12.0 * rows * columns) / (1 if curved else _CURVED_WORK)
 
 
 class _Tree:
@@ -238,7 +245,8 @@ class _Search:
             before = bound
         return found
 
-    def begin(self) -> None:
+    def begin(self, leaves: Sequence[Leaf] = ()) -> None:
+        """Bound the root, and open it or the ``leaves`` of an earlier search."""
         n = self.problem.pool.n_columns
         state, start, tau = (
             np.zeros((1, n), dtype=np.int8),
@@ -253,7 +261,17 @@ class _Search:
             self.limits = margin_limits(self.problem, roles, centre, self.incumbent.objective)
             if self.limits is not None:
                 self.roles, self.root = roles, centre
-        self._add(state, start, tau, np.zeros((1, n)), np.full(1, n))
+        if not leaves or not self._add_leaves(leaves):
+            self._add(state, start, tau, np.zeros((1, n)), np.full(1, n))
+
+    def _add_leaves(self, leaves: Sequence[Leaf]) -> bool:
+        n = self.problem.pool.n_columns
+        state = np.zeros((len(leaves), n), dtype=np.int8)
+        for line, leaf in zip(state, leaves, strict=True):
+            line[list(leaf.forced_in)], line[list(leaf.forced_out)] = IN, OUT
+        start = np.stack([leaf.weights[:n] for leaf in leaves])
+        curve = np.stack([np.zeros(n) if leaf.curve is None else leaf.curve.aside for leaf in leaves])
+        return self._add(state, start, np.zeros(len(leaves)), curve, np.full(len(leaves), n))
 
     def _add(
         self, state: NDArray[np.int8], start: Array, tau: Array, curve: Array, least: NDArray[np.int_]

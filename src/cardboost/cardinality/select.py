@@ -28,11 +28,23 @@ Array = NDArray[np.float64]
 
 
 METHODS = ("auto", "exact", "tabu", "polish", "qubo")
-#: with "auto", nodes times the entries of the table that each of them reads
-_AUTO_WORK = 1e9
+#: nanoseconds that "auto" gives to exact search where nothing else says how many, about
+_AUTO_WORK = 4e9
 _FEW = 300  # nodes after a first, quick choice: many problems are closed by then
 _WORTH = 1e-8  # share of the objective
-_FILE = 4_000_000  # bytes that the leaves may take in a certificate
+MOST_BYTES = 4_000_000  # that the leaves of a proof may take in a certificate
+_FIT_BYTES = 200_000  # the same of the proof that goes with a fit
+_FIT_CHECK = 1e9  # nanoseconds that checking it may take, about
+
+
+def fit_proof(rows: int, columns: int) -> tuple[float, int]:
+    """How much proof goes with a fit: nanoseconds of exact search, about, and leaves.
+
+    As much work as generation and local search take on so many distinct rows (benchmarks/proof.py); leaves of
+    about 200 kB that are checked in about a second.
+    """
+    check = 6e5 + 1.7 * rows * columns**2  # nanoseconds for a leaf
+    return 1e8 + 4e4 * rows, int(max(8, min(_FIT_BYTES // _leaf_bytes(columns), _FIT_CHECK // check)))
 
 
 @dataclass(frozen=True)
@@ -45,7 +57,8 @@ class SearchOptions:
     seed: int = 0
     n_jobs: int | None = 1
     progress: exact.Progress | None = None  # told how far the exact search is
-    auto_work: float = _AUTO_WORK  # what "auto" gives to the exact search
+    #: what "auto" gives to exact search, in nanoseconds; None: as much as goes with a fit
+    auto_work: float | None = _AUTO_WORK
 
 
 def check_method(name: str, method: Any) -> None:
@@ -81,9 +94,14 @@ def with_default_box(problem: CardinalityProblem, found: Incumbent) -> Cardinali
     return problem.with_box(2.0 * largest if largest > 0 else 1.0)
 
 
-def _leaf_bytes(problem: CardinalityProblem) -> int:
+def _leaf_bytes(columns: int) -> int:
     """About what a leaf takes in a file: with curvature, three numbers to a column."""
-    return 250 + 18 * problem.pool.n_columns
+    return 250 + 18 * columns
+
+
+def most_leaves(problem: CardinalityProblem) -> int:
+    """As many as a certificate has room for."""
+    return max(1, MOST_BYTES // _leaf_bytes(problem.pool.n_columns))
 
 
 def _quick_search(
@@ -97,10 +115,9 @@ def _quick_search(
     problem = problem if boxed else with_default_box(problem, first)
     if exact.accepts(problem) is not None:
         return None
-    most = max(1, _FILE // _leaf_bytes(problem))
     found = exact.exact_search(
-        problem, first, max_nodes=_FEW, late=budget.end_of(Stage.FIRST_NODES), most_leaves=most,
-        progress=options.progress, proof_late=budget.end_of(Stage.CHOICE),
+        problem, first, max_nodes=_FEW, late=budget.end_of(Stage.FIRST_NODES),
+        most_leaves=most_leaves(problem), progress=options.progress, proof_late=budget.end_of(Stage.CHOICE),
     )  # fmt: skip
     return Selection(
         problem,
@@ -168,13 +185,16 @@ def select(
     if wanted and refused is None and budget.late(Stage.SEARCH_BEGINS):
         status = "time limit"
     elif wanted and refused is None:
+        work, leaves_at_most = options.auto_work if method == "auto" else None, most_leaves(problem)
+        if method == "auto" and work is None:
+            work, leaves_at_most = fit_proof(len(merge_rows(problem).pool.dense()), problem.pool.n_columns)
         proven = exact.exact_search(
             problem,
             found,
             max_nodes=options.max_nodes,
-            most_work=options.auto_work if method == "auto" else None,
+            most_work=work,
             late=budget.end_of(Stage.SEARCH),
-            most_leaves=max(1, _FILE // _leaf_bytes(problem)),
+            most_leaves=leaves_at_most,
             progress=options.progress,
             proof_late=budget.end_of(Stage.LEAVES),
         )

@@ -97,7 +97,9 @@ class SelectingCards(BoostedCards):
             max_features=optional("max_features", whole, 1),
             feature_costs=feature_prices(self.feature_costs, table),
             reselect=again,
-            search=SearchOptions(self.selector, nodes, self.bits, search_seed(self.random_state)),
+            search=SearchOptions(
+                self.selector, nodes, self.bits, search_seed(self.random_state), auto_work=None
+            ),
         )
 
     def _reporting(
