@@ -347,7 +347,7 @@ def finish(stages: StumpStages, task: TrainingTask, settings: StageSettings) -> 
 def refuse_empty(course: Course) -> None:
     """Say why there is no model, where the first round has found none and there is no constant."""
     status = course.trace.status
-    if course.columns or (course.start != 0.0 and status in ("tolerance", "stuck")):
+    if course.columns or course.start != 0.0:
         return
     if status == "no loss":
         raise ValueError("The loss of the constant is 0: there is nothing to learn.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,10 +28,13 @@ from cardboost.model.io import save
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.risk import EmpiricalRisk
 from cardboost.threads import usable_threads
+from cardboost.validation import flag
 
 Array = NDArray[np.float64]
 Progress = Callable[[TraceRecord], object]
 AfterRound = Callable[[TraceRecord, Callable[[], Any]], bool]
+
+_CANDIDATES = "_candidates"  # what a fit has chosen from, over its rows
 
 
 class BoostedCards(CallbackSupportMixin, BaseEstimator):
@@ -42,6 +46,22 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+    # ------------------------------------------------------------------------------------ copies
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickles: everything but the candidates of a selection, which are made of the training rows."""
+        return {key: value for key, value in super().__getstate__().items() if key != _CANDIDATES}
+
+    def __copy__(self) -> Any:
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self))
+        return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        other = memo[id(self)] = type(self).__new__(type(self))
+        vars(other).update(copy.deepcopy(vars(self), memo))
+        return other
 
     # ------------------------------------------------------------------------------------ reading
 
@@ -116,7 +136,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         values = target if sign is None else sign > 0
         assert values is not None
         return StumpDictionary(
-            matrix, sign, threads, bool(self.fit_intercept), weights, monotonic,
+            matrix, sign, threads, flag("fit_intercept", self.fit_intercept), weights, monotonic,
             by_feature=by_feature,
             orders=label_orders(matrix, weights, values, threads),
         )  # fmt: skip

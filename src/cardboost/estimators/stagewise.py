@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 
 from cardboost.boosting.resolve import resolve_dictionary
 from cardboost.boosting.stagewise import StageResult, StageSettings, train_stagewise
@@ -17,7 +18,7 @@ from cardboost.data.binning import apply_cuts
 from cardboost.data.table import Table
 from cardboost.estimators.base import Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
-from cardboost.estimators.classes import ClassifierCards, ClassRows, plain
+from cardboost.estimators.classes import ClassifierCards, ClassRows, has_probabilities, plain
 from cardboost.losses import Loss, stagewise_loss
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.model.multiclass import MulticlassEnsemble
@@ -31,9 +32,9 @@ Array = NDArray[np.float64]
 class StagewiseClassifier(ClassifierCards):
     """Boosting stage by stage: in every round the best learner, and a weight for it alone.
 
-    With the exponential loss and ``fit_intercept=False`` this is AdaBoost. The result is an ordinary ensemble of stumps, in which a stump
-    that was chosen in several rounds is one term. There is no certificate: without a price on weights the
-    only lower bound that the row weights give is 0 (docs/stagewise.md).
+    With the exponential loss and ``fit_intercept=False`` this is AdaBoost. The result is an ordinary ensemble
+    of stumps, in which a stump that was chosen in several rounds is one term. There is no certificate:
+    without a price on weights the only lower bound that the row weights give is 0 (docs/stagewise.md).
 
     Parameters
     ----------
@@ -217,8 +218,13 @@ class StagewiseClassifier(ClassifierCards):
 
     # ------------------------------------------------------------------------------------ prediction
 
+    def _score_loss(self) -> Loss | None:
+        own = self._loss if hasattr(self, "ensemble_") else self.loss
+        return own if isinstance(own, Loss) else super()._score_loss()
+
+    @available_if(has_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, in the order of ``classes_``; refused where the loss has none."""
+        """Probabilities of the classes, in the order of ``classes_``; not there if the loss has none."""
         return self._chances(self.decision_function(X))
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
@@ -228,6 +234,7 @@ class StagewiseClassifier(ClassifierCards):
         for k, score in enumerate(self._staged_scores(rows)):
             yield self.ensemble_.decision_function(rows, usable_threads(self.n_jobs)) if k == last else score
 
+    @available_if(has_probabilities)
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         for score in self.staged_decision_function(X):
             yield self._chances(score)
