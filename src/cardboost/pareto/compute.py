@@ -43,7 +43,7 @@ def pareto_front(
     *,
     sizes: Sequence[int] | None = None,
     cv: Any = 5,
-    scoring: Any = "neg_log_loss",
+    scoring: Any = None,
     estimator: Any = None,
     sample_weight: Any = None,
     n_jobs: int | None = None,
@@ -64,9 +64,9 @@ def pareto_front(
         Terms at most; for more than two classes, per class.
     cv : int, splitter or list of splits, default 5
         An int: so many folds, shuffled by ``random_state``, that have every class in its proportion.
-    scoring : str or callable, default "neg_log_loss"
-        Any scorer of scikit-learn by its name, or a callable (estimator, X, y); higher is better. For a
-        number the default is "neg_mean_squared_error".
+    scoring : str, callable or None
+        Any scorer of scikit-learn for such a target by its name, or a callable (estimator, X, y); higher is
+        better. None: "neg_log_loss" for classes, "neg_mean_squared_error" for numbers.
     estimator : CardBoostClassifier or CardBoostRegressor
         Its settings are kept but for ``max_terms``. The default follows from the target: text, truth values
         and at most 20 different whole numbers are classes.
