@@ -17,6 +17,7 @@ from cardboost.boosting.column_generation import TraceRecord
 from cardboost.boosting.held_out import HeldOut
 from cardboost.boosting.path import ModelFrame
 from cardboost.data.binning import BinnedMatrix, apply_cuts, bin_table
+from cardboost.data.exact import unmasked
 from cardboost.data.table import Table, check_rows, match_names, read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.label_orders import label_orders
@@ -88,7 +89,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
     def _rows(self, X: Any) -> Any:
         """What the fitted model reads: a table, or for learners the rows as they are given."""
         check_is_fitted(self)
-        return X if isinstance(self.ensemble_, LearnerEnsemble) else self._table(X)
+        return unmasked(X) if isinstance(self.ensemble_, LearnerEnsemble) else self._table(X)
 
     def _remember_features(self, table: Table) -> None:
         self._categorical = tuple(table.categorical)

@@ -18,6 +18,7 @@ from cardboost.boosting.proof import DataFacts
 from cardboost.boosting.resolve import resolve_dictionary
 from cardboost.boosting.training import TrainingResult, TrainingTask
 from cardboost.data.binning import bin_table
+from cardboost.data.exact import unmasked
 from cardboost.data.table import Table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.label_orders import label_orders
@@ -128,7 +129,7 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
 
     def _learner_rows(self, X: Any, y: Any, sample_weight: Any, held: Any = None) -> LearnerRows:
         """The rows for weak learners that are not, or not only, stumps; ``held``: a share to hold out."""
-        stumps = "stumps" in resolve_dictionary(self.dictionary)
+        X, stumps = unmasked(X), "stumps" in resolve_dictionary(self.dictionary)
         n_rows, threads = count_rows(X), usable_threads(self.n_jobs)
         table = self._read_for_fit(X) if stumps else Table((), None, n_rows)
         classes, codes = class_codes(y, n_rows)

@@ -241,8 +241,8 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
             raise ValueError(f"scorecard is for two classes; this model has {len(self.classes_)}.")
         if not hasattr(self, "_candidates"):
             raise ValueError(
-                "scorecard chooses among the candidate stumps of a fit, over its rows, and pickles leave them "
-                "out: fit the model in this process first."
+                "scorecard chooses among the candidate stumps of a fit, over its rows, and pickles leave "
+                "them out: fit the model in this process first."
             )
         candidates = self._candidates
         if candidates is None:

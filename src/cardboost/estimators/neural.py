@@ -25,6 +25,7 @@ from cardboost.boosting.neural import (
 from cardboost.boosting.neural_choice import Choice, choose_by_folds, choose_by_rows
 from cardboost.boosting.neural_learners import NetLearner, RegressorLearner, regressor_outputs
 from cardboost.boosting.neural_pruning import prune_networks
+from cardboost.data.exact import require_exact_columns, unmasked
 from cardboost.dictionary.nets import NetInputs, NetSettings
 from cardboost.estimators.validation import split_rows
 from cardboost.losses.vector import (
@@ -135,7 +136,8 @@ class NeuralBoost(BaseEstimator):
     # ------------------------------------------------------------------------------------ fitting
 
     def _read(self, X: Any, reset: bool) -> Array:
-        read = validate_data(self, X, reset=reset, dtype=np.float64, order="C")
+        require_exact_columns(X, "X")
+        read = validate_data(self, unmasked(X), reset=reset, dtype=np.float64, order="C")
         if reset and len(read) < 2:
             raise ValueError(f"X must have at least two rows; found n_samples={len(read)}.")
         return np.asarray(read)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from cardboost.data.exact import refuse_mask, unmasked
 from cardboost.estimators.classifier import CardBoostClassifier
 from cardboost.estimators.regressor import CardBoostRegressor
 from cardboost.estimators.sizes import Allowance, SizedFits, fit_sizes
@@ -138,7 +139,7 @@ class FrontWork:
         known = SIZES if sizes is None else check_sizes(sizes)
         if not hasattr(X, "shape") and not hasattr(X, "__len__"):
             raise TypeError(f"X must be a table (an array or a frame); got {type(X).__name__}.")
-        rows = count_rows(X)
+        X, rows = unmasked(X), count_rows(X)
         model = default_estimator(y) if estimator is None else check_estimator(estimator)
         classifier = is_classifier(model)
         if classifier:
@@ -296,6 +297,7 @@ def default_estimator(y: Any) -> Any:
     """A classifier for text, truth values and few whole numbers; a regressor for other numbers."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None.")
+    refuse_mask(y, "y")
     target = np.asarray(y)
     if target.dtype.kind not in "iuf" or target.ndim != 1:
         return CardBoostClassifier()
