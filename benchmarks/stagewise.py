@@ -39,7 +39,7 @@ ERROR_GOAL = 0.2  # points (hundredths) of training error
 def ours(rounds: int, threads: int):
     from cardboost import StagewiseClassifier
 
-    return StagewiseClassifier(max_iter=rounds, n_jobs=threads)
+    return StagewiseClassifier(max_iter=rounds, fit_intercept=False, tol=0.0, n_jobs=threads)
 
 
 def adaboost(rounds: int, threads: int):

@@ -65,13 +65,13 @@ MAY_IMPORT = {
         "export",
         "report",
     },
-    "linear": {"_kernels", "certificate.certificate", "estimators.validation", "model", "solvers"}
-    | {"threads", "validation"},
+    "linear": {"_kernels", "certificate.certificate", "data.exact", "estimators.validation", "model"}
+    | {"solvers", "threads", "validation"},
     "datasets": set(),
     "export": {"model"},
     "report": {"model", *RESULTS},
-    "pareto": {"certificate", "data.categories", "estimators", "model", "outputs", "report", "validation"}
-    | {"budget"},
+    "pareto": {"certificate", "data.categories", "data.exact", "estimators", "model", "outputs", "report"}
+    | {"budget", "validation"},
     "reproduce": {"boosting", "cardinality", "data", "datasets", "dictionary", "estimators", "losses"}
     | {"master", "report", "risk", "solvers", "threads"},
     "cli": {

@@ -14,7 +14,7 @@ from cardboost.boosting.training import TrainingSettings
 from cardboost.losses import get_loss
 from cardboost.outputs import count_rows, take_rows
 from cardboost.threads import usable_threads
-from cardboost.validation import number, whole
+from cardboost.validation import flag, number, whole
 
 
 def thin_learners(
@@ -80,7 +80,7 @@ def thin_learners(
         max_iter=len(every),
         max_weight=None if max_weight is None else number("max_weight", max_weight, 0.0, strict=True),
         tol=1e-4,
-        fit_intercept=bool(fit_intercept),
+        fit_intercept=flag("fit_intercept", fit_intercept),
         threads=usable_threads(n_jobs),
     )
     return train_learners(

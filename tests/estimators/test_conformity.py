@@ -1,5 +1,5 @@
-"""scikit-learn's own checks of every estimator. Two failures are expected: a weight of 2 is not the row twice
-where rows are put into folds, and a thousand rounds stage by stage fit rows of next to no weight too."""
+"""scikit-learn's own checks of every estimator. One failure is expected: a weight of 2 is not the row twice
+where rows are put into folds."""
 
 from __future__ import annotations
 
@@ -48,13 +48,6 @@ WEIGHTS = {
 }
 
 
-def expected_failures(estimator):
-    """The check asks for 1000 rounds, and that rows of a class of weight 1e-7 are then as good as gone."""
-    if isinstance(estimator, StagewiseClassifier):
-        return {"check_class_weight_classifiers": "nothing but their number limits the rounds"}
-    return {}
-
-
 def run_check(estimator, check, monkeypatch):
     # without it the check of array API dispatch, here on NumPy's arrays, is skipped
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
@@ -64,13 +57,13 @@ def run_check(estimator, check, monkeypatch):
         check(estimator)
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
+@parametrize_with_checks(ESTIMATORS)
 def test_scikit_learns_checks(estimator, check, monkeypatch):
     run_check(estimator, check, monkeypatch)
 
 
 @pytest.mark.long
-@parametrize_with_checks(CONVEX, expected_failed_checks=expected_failures)
+@parametrize_with_checks(CONVEX)
 def test_scikit_learns_checks_of_other_settings(estimator, check, monkeypatch):
     run_check(estimator, check, monkeypatch)
 

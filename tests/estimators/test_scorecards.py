@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from typing import Any
 
@@ -117,12 +118,14 @@ def test_a_scale_of_odds(loss: str) -> None:
     assert max(coarse.ensemble.term_points()) <= 10
 
 
-def test_the_same_card_again_after_pickling_and_from_a_file(tmp_path: Any) -> None:
+def test_the_same_card_again_from_copies_and_from_a_file(tmp_path: Any) -> None:
     X, y = table(2)
     model = CardBoostClassifier(max_terms=5, hot_start=14, random_state=0).fit(X, y)
     card = model.scorecard(points_to_double_odds=15)
-    for other in (pickle.loads(pickle.dumps(model)), clone(model).fit(X.iloc[::-1], y[::-1])):
+    for other in (copy.copy(model), copy.deepcopy(model), clone(model).fit(X.iloc[::-1], y[::-1])):
         assert other.scorecard(points_to_double_odds=15).ensemble == card.ensemble
+    with pytest.raises(ValueError, match="fit the model in this process first"):
+        pickle.loads(pickle.dumps(model)).scorecard()
     card.save(tmp_path / "card.json")
     saved = load_model(tmp_path / "card.json")
     assert saved.scorecard().scale == card.scale

@@ -170,6 +170,21 @@ def test_categories_and_missing_values():
     assert np.isfinite(model.predict_proba(unseen)).all()
 
 
+@pytest.mark.parametrize("method", ["newton", "mprp"])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("seed", [1, 6, 11])
+def test_categories_with_missing_values(method, intercept, seed):
+    rng = np.random.default_rng(seed)
+    colour = rng.choice(np.array(["red", "green", "blue", "grey", None], dtype=object), 60)
+    X = pd.DataFrame({"colour": colour, "size": rng.normal(size=60)})
+    absent = X["colour"].isna().to_numpy()
+    y = ((X["colour"] == "red") | (X["size"] > 0) | absent).to_numpy() ^ (rng.random(60) < 0.1)
+    model = SoftMarginClassifier(method=method, fit_intercept=intercept, n_jobs=1).fit(X, y)
+    assert model.certificate_.scope == "dictionary"
+    assert model.certificate_.verify(X, y)
+    assert (model.predict(X)[absent] == y[absent]).mean() > 0.7
+
+
 def test_several_classes():
     X, y = load_iris(return_X_y=True, as_frame=True)
     model = SoftMarginClassifier(temperature=0.5, n_jobs=1).fit(X, y)

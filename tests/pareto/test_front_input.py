@@ -31,6 +31,13 @@ X, Y = numbers(90)
         ({"scoring": lambda e, X, y: float("nan")}, ValueError, "must give a finite number; it gave nan"),
         ({"scoring": lambda e, X, y: "good"}, ValueError, "must give a finite number; it gave 'good'"),
         ({"scoring": "r2_score"}, ValueError, "scoring must be a name of sklearn.metrics"),
+        (
+            {"scoring": "neg_log_loss", "estimator": CardBoostRegressor()},
+            ValueError,
+            "scoring='neg_log_loss' is for classes, but the target holds numbers: accepted are "
+            "'neg_mean_squared_error', ",
+        ),
+        ({"scoring": "roc_auc", "estimator": CardBoostRegressor()}, ValueError, "is for classes"),
         ({"estimator": LogisticRegression()}, TypeError, "got LogisticRegression"),
         ({"estimator": CardBoostClassifier}, TypeError, "got the class CardBoostClassifier"),
         ({"estimator": quick(l1=-1)}, ValueError, "l1 must be a number of at least 0; got -1"),

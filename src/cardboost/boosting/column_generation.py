@@ -33,6 +33,7 @@ STATUS = {
     "perfect": "one learner makes no mistake: it is the model",
     "no edge": "no learner is better than chance at the row weights",
     "no loss": "no row has any loss left",
+    "tolerance": "no learner has an edge above tol",
     "stuck": "no single learner lowers the loss any further",
     "validation": "the loss on held-out rows no longer falls",
 }

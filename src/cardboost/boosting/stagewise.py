@@ -46,6 +46,7 @@ class StageSettings:
     max_iter: int
     learning_rate: float
     started: float
+    tol: float = 0.0  # the largest edge at which rounds end
     callback: Callable[[StageRecord, Callable[[], Any]], object] | None = None
     stopped: Callable[[], bool] = lambda: False
 
@@ -243,9 +244,9 @@ class StumpStages(Stages):
 class MarginStages(StumpStages):
     """Two classes: the stump of largest edge, and one step along it."""
 
-    def __init__(self, task: TrainingTask, learning_rate: float, start: float, held: HeldOut | None) -> None:
-        super().__init__(task.dictionary, task.risk, held)
-        self.learning_rate, self.start = learning_rate, start
+    def __init__(self, task: TrainingTask, settings: StageSettings, start: float) -> None:
+        super().__init__(task.dictionary, task.risk, task.held_out)
+        self.settings, self.start = settings, start
 
     def first_margins(self) -> Array:
         assert self.risk.sign is not None
@@ -260,8 +261,8 @@ class MarginStages(StumpStages):
         for k in range(len(found)):
             stump = found.atoms[k : k + 1]
             along = Along(self.column(stump), float(found.edges[k]), found.wrong[k], found.total, signs=True)
-            made = along.step(point, self.learning_rate)
-            if isinstance(made, Step):
+            made = along.step(point, self.settings)
+            if made != "stuck":
                 break
         return made if isinstance(made, str) else made.of(self.place(stump))
 
@@ -293,20 +294,22 @@ class Along:
     total: int
     signs: bool
 
-    def step(self, point: RiskPoint, learning_rate: float) -> Step | str:
+    def step(self, point: RiskPoint, settings: StageSettings) -> Step | str:
         """How far to go, or why not."""
         risk, column = point.risk, self.column
         if self.wrong == 0 and bool((column > 0.0).all()):
             return Step(1.0, column.copy(), self.edge, 0.0, alone=True)
         if not self.edge > 0.0 or (self.signs and 2 * self.wrong >= self.total * (1.0 - _CHANCE)):
             return "no edge"
+        if self.edge <= settings.tol:
+            return "tolerance"
         if self.signs and type(risk.loss) is Exponential:
             step = adaboost_step(self.total - self.wrong, self.wrong)
         else:
             step = best_step(risk, point.F, column)
         if not step > 0.0:
             return "stuck"
-        weight = learning_rate * step
+        weight = settings.learning_rate * step
         margins = point.F + weight * column
         if risk.loss.piecewise_linear and not risk.evaluate(margins).value < point.value * (1.0 - LEAST):
             return "stuck"
@@ -328,24 +331,27 @@ def train_stagewise(task: TrainingTask, settings: StageSettings, fit_intercept: 
     risk = task.risk
     assert risk.sign is not None
     start = risk.loss.best_constant(risk.weights.share(risk.sign > 0)) if fit_intercept else 0.0
-    stages = MarginStages(task, settings.learning_rate, start, task.held_out)
+    stages = MarginStages(task, settings, start)
     return finish(stages, task, settings)
 
 
 def finish(stages: StumpStages, task: TrainingTask, settings: StageSettings) -> StageResult:
     """Run all rounds and make the model of them."""
     course = Boosting(stages, settings, lambda course: stages.path(task.frame, course).ensemble()).run()
-    if not course.columns and isinstance(stages, MarginStages):
-        raise ValueError(refusal(course.trace.status))
+    if isinstance(stages, MarginStages):
+        refuse_empty(course)
     path = stages.path(task.frame, course)
     return StageResult(path.ensemble(), course.trace, path, course.held_out)
 
 
-def refusal(status: str) -> str:
-    """Why there is no model, where the first round has found none."""
+def refuse_empty(course: Course) -> None:
+    """Say why there is no model, where the first round has found none and there is no constant."""
+    status = course.trace.status
+    if course.columns or course.start != 0.0:
+        return
     if status == "no loss":
-        return "The loss of the constant is 0: there is nothing to learn."
-    return (
+        raise ValueError("The loss of the constant is 0: there is nothing to learn.")
+    raise ValueError(
         "The first learner is no better than chance: no weak learner of the dictionary has an error below "
         "1/2 on these rows, and boosting has nothing to begin with. Are all features constant, or are other "
         "learners needed?"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cardboost.boosting.column_generation import Trace
 from cardboost.boosting.learners import LearnerTask
-from cardboost.boosting.stagewise import Along, Boosting, Course, Move, Stages, StageSettings, refusal
+from cardboost.boosting.stagewise import Along, Boosting, Course, Move, Stages, StageSettings, refuse_empty
 from cardboost.dictionary.learner_pool import Candidate, RoundPool
 from cardboost.dictionary.stumps import Stumps
 from cardboost.losses import Loss
@@ -61,8 +61,10 @@ class StageLearners:
 class LearnerStages(Stages):
     """One learner a round. ``pool`` has a column for each of them."""
 
-    def __init__(self, task: LearnerTask, learning_rate: float, start: float, held: HeldRows | None) -> None:
-        self.task, self.risk, self.learning_rate, self.start = task, task.risk, learning_rate, start
+    def __init__(
+        self, task: LearnerTask, settings: StageSettings, start: float, held: HeldRows | None
+    ) -> None:
+        self.task, self.risk, self.settings, self.start = task, task.risk, settings, start
         self.held, self.held_risk = held, None if held is None else held.risk
         self.pool = RoundPool(task.sign, task.risk.threads)
 
@@ -81,7 +83,7 @@ class LearnerStages(Stages):
         lane = np.abs(self.risk.edge_rows(point)[0][:, 0])
         wrong, total = int(lane[column < 0.0].sum()), int(lane.sum())
         along = Along(column, edge, wrong, total, signs=bool((np.abs(column) == 1.0).all()))
-        made = along.step(point, self.learning_rate)
+        made = along.step(point, self.settings)
         if isinstance(made, str):
             return made
         self.pool.append([candidate])
@@ -130,10 +132,9 @@ def train_stagewise_learners(
     """See :func:`cardboost.boosting.learners.train_learners` for the arguments."""
     task = LearnerTask.make(dictionary, X, sign, loss, False, threads, **data)
     start = loss.best_constant(task.risk.weights.share(sign > 0)) if fit_intercept else 0.0
-    stages = LearnerStages(task, settings.learning_rate, start, held)
+    stages = LearnerStages(task, settings, start, held)
     course = Boosting(stages, settings, stages.ensemble).run()
-    if not course.columns:
-        raise ValueError(refusal(course.trace.status))
+    refuse_empty(course)
     learners = tuple(task.models.fitted(stages.pool.candidates[j]) for j in course.columns)
     return StageLearners(
         stages.ensemble(course), course.trace, learners, course.weights, course.shifts, course.start,

@@ -25,6 +25,7 @@ from cardboost.cli.files import (
 )
 from cardboost.cli.options import add_delimiter
 from cardboost.cli.predict import known_kinds, require_columns
+from cardboost.model.printable import printable_json, printable_lines
 
 if TYPE_CHECKING:
     from cardboost.cli.run import Rows
@@ -79,9 +80,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not checker.structure_faults(certificate):
         faults = [*faults, *model_faults(ensemble, certificate)]
     if arguments.json:
-        print(json.dumps(_verdict(certificate, faults), ensure_ascii=False, indent=2))
+        print(printable_json(json.dumps(_verdict(certificate, faults), ensure_ascii=False, indent=2)))
     else:
-        print(_report(certificate, faults, arguments, rows))
+        print(printable_lines(_report(certificate, faults, arguments, rows)))
     return CERTIFICATE_FAILS if faults else OK
 
 

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from cardboost.cli.files import OK, BadInput, counted, read_model_file, reason
+from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from cardboost.model.io import Model
@@ -75,10 +76,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput("--test-vectors and --measure need --out.")
     text = _export(model, arguments, options)
     if screen:
-        sys.stdout.write(text if isinstance(text, str) else "")
+        text = text if isinstance(text, str) else ""
+        sys.stdout.write(printable_lines(text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
         return OK
-    print(f"wrote {arguments.out}")
+    print(printable(f"wrote {arguments.out}"))
     if arguments.test_vectors is not None:
         print(f"wrote {arguments.test_vectors}")
     if arguments.measure:

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from cardboost.model.printable import printable
+
 if TYPE_CHECKING:
     from cardboost.model.ensemble import Ensemble
     from cardboost.model.io import Model
@@ -182,17 +184,26 @@ def reason(error: OSError) -> str:
 
 def command(*words: str, width: int = 79) -> str:
     """A command to try, quoted for a shell; its options go on a second line if one is too short."""
-    line = "  " + shlex.join(words)
+    quoted = [_quoted(word) for word in words]
+    line = "  " + " ".join(quoted)
     at = next((k for k, word in enumerate(words) if word.startswith("--")), 0)
     if len(line) <= width or not at:
         return line
-    return f"  {shlex.join(words[:at])} \\\n      {shlex.join(words[at:])}"
+    return f"  {' '.join(quoted[:at])} \\\n      {' '.join(quoted[at:])}"
+
+
+def _quoted(word: str) -> str:
+    """For a shell; characters without a shape as escapes that it reads."""
+    if word.isprintable():
+        return shlex.quote(word)
+    escaped = word.replace("\\", "\\\\").replace("'", "\\'")
+    return f"$'{printable(escaped)}'"
 
 
 def say(remark: str | None, verb: str) -> None:
     """A remark on stderr, where there is one."""
     if remark is not None:
-        print(f"cardboost {verb}: {remark}", file=sys.stderr)
+        print(printable(f"cardboost {verb}: {remark}"), file=sys.stderr)
 
 
 def counted(number: int, thing: str) -> str:

@@ -23,6 +23,7 @@ from cardboost.cli.options import (
     whole,
     whole_or_none,
 )
+from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from cardboost.cli.inferred import ColumnFacts
@@ -175,10 +176,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(_document(outcome, columns, [str(path) for path in written]), indent=2))
     elif not quiet:
-        print(_summary(outcome, facts, arguments, [str(path) for path in written]))
+        print(printable_lines(_summary(outcome, facts, arguments, [str(path) for path in written])))
     if interrupt.asked:
         partly = "the best model so far" if outcome.interrupted else "the complete model"
-        print(f"Interrupted: {partly} was written to {folder}.", file=sys.stderr)
+        print(f"Interrupted: {partly} was written to {printable(str(folder))}.", file=sys.stderr)
         return INTERRUPTED
     return OK
 
@@ -266,12 +267,14 @@ def say_what_was_read(
     from cardboost.cli.inferred import remark_lines, table_lines
 
     if not as_json:
-        counts = ", ".join(f"{count:,} of class {label}" for label, count in facts["classes"].items())
+        counts = ", ".join(
+            f"{count:,} of class {printable(label)}" for label, count in facts["classes"].items()
+        )
         features = counted(facts["features"], "feature")
-        print(f"{facts['file']}: {facts['rows']:,} rows ({counts}), {features}\n")
+        print(f"{printable(facts['file'])}: {facts['rows']:,} rows ({counts}), {features}\n")
         print("\n".join(table_lines(columns)) + "\n", flush=True)
     for line in remark_lines(columns, f"cardboost {verb}"):
-        print(line, file=sys.stderr)
+        print(printable(line), file=sys.stderr)
 
 
 def _document(run: Run, columns: list[ColumnFacts], written: list[str]) -> dict[str, Any]:

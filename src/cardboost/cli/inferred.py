@@ -11,6 +11,7 @@ import numpy as np
 from cardboost.cli.frame import Array, Coded, Frame
 from cardboost.cli.source import dropping
 from cardboost.cli.values import plain
+from cardboost.model.printable import printable
 
 #: distinct numbers are counted up to here
 _COUNTED = 1000
@@ -113,7 +114,7 @@ def table_lines(columns: Sequence[ColumnFacts]) -> list[str]:
 
 
 def _cut(text: str, width: int) -> str:
-    text = " ".join(text.split())
+    text = printable(" ".join(text.split()))
     return text if len(text) <= width else text[: width - 3] + "..."
 
 

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from cardboost.cli import certify, demo, export, fit, pareto, predict, reproduce
 from cardboost.cli.files import BAD_INPUT, BUG, INTERRUPTED, OK, PIPE_CLOSED, BadInput, reason
+from cardboost.model.printable import printable
 
 _EPILOG = """\
 examples:
@@ -41,7 +42,8 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         message = message[:1].lower() + message[1:]
-        print(f"{self.prog}: {message.rstrip('.')}. See `{self.prog} --help`.", file=sys.stderr)
+        sentence = printable(message.rstrip("."))
+        print(f"{self.prog}: {sentence}. See `{self.prog} --help`.", file=sys.stderr)
         raise SystemExit(BAD_INPUT)
 
 
@@ -88,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BadInput as error:
-        sentence = " ".join(str(error).splitlines())
+        sentence = printable(" ".join(str(error).split("\n")))
         print(f"cardboost {parsed.verb}: {sentence}", file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:

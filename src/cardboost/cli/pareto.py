@@ -31,6 +31,7 @@ from cardboost.cli.options import (
     sizes,
     whole,
 )
+from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from cardboost.budget import Budget
@@ -150,10 +151,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(_document(front, point, facts, seconds, written), indent=2))
     elif not arguments.quiet:
-        print(_summary(front, point, facts, arguments, seconds, written))
+        print(printable_lines(_summary(front, point, facts, arguments, seconds, written)))
     if interrupt.asked:
         partly = "all" if front.status == "complete" else f"{front.n_folds_done} of {front.n_folds}"
-        print(f"Interrupted: the front of {partly} folds was written to {folder}.", file=sys.stderr)
+        print(
+            f"Interrupted: the front of {partly} folds was written to {printable(str(folder))}.",
+            file=sys.stderr,
+        )
         return INTERRUPTED
     return OK
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from cardboost.cli.files import (
     say,
 )
 from cardboost.cli.options import add_delimiter
+from cardboost.model.printable import printable
 
 if TYPE_CHECKING:
     from cardboost.cli.frame import Frame
@@ -54,6 +56,9 @@ def add_parser(verbs: Any, **style: Any) -> None:
     parser.add_argument(
         "--contributions", action="store_true", help="also what each used feature adds to the score"
     )
+    parser.add_argument(
+        "--raw", action="store_true", help="labels as they are, also those that a spreadsheet would run"
+    )
     add_delimiter(parser)
 
 
@@ -66,13 +71,40 @@ def run(arguments: argparse.Namespace) -> int:
         require_columns(source, used, named=ensemble.feature_names is not None)
         frame, _ = source.read(used, kinds=known_kinds(ensemble, used))
         say(source.remark, "predict")
+    labels = _cells(ensemble.classes or (), arguments.raw)
     if arguments.out == "-":
-        _write(sys.stdout, ensemble, frame, arguments.contributions)
+        shown = printable if sys.stdout.isatty() else str
+        _write(sys.stdout, ensemble, frame, arguments.contributions, labels, shown)
         sys.stdout.flush()
     else:
         with replacing(Path(arguments.out)) as file:
-            _write(file, ensemble, frame, arguments.contributions)
+            _write(file, ensemble, frame, arguments.contributions, labels)
     return OK
+
+
+def _cells(classes: Sequence[Any], raw: bool) -> list[str]:
+    """The labels of the classes as cells: text that a spreadsheet would take for a formula begins with '."""
+    cells = [str(label) for label in classes]
+    risky = [] if raw else [k for k, label in enumerate(classes) if _is_formula(label)]
+    for k in risky:
+        cells[k] = f"'{cells[k]}"
+    if risky:
+        say(
+            f"labels that a spreadsheet would take for formulas are written with a quote in front, such as "
+            f"{cells[risky[0]]!r}; --raw writes them as they are.",
+            "predict",
+        )
+    return cells
+
+
+def _is_formula(label: Any) -> bool:
+    if not isinstance(label, str) or not label.startswith(("=", "+", "-", "@", "\t", "\r", "\n")):
+        return False
+    try:
+        float(label)
+    except ValueError:
+        return True
+    return False
 
 
 def known_kinds(ensemble: Ensemble, names: list[str]) -> dict[str, Kind]:
@@ -101,21 +133,25 @@ def require_columns(source: Source, names: list[str], named: bool) -> None:
     raise BadInput(f"{source.path} lacks columns that the model needs: {listed(lacking)}.")
 
 
-def _write(file: IO[str], ensemble: Ensemble, frame: Frame, contributions: bool) -> None:
+def _write(
+    file: IO[str], ensemble: Ensemble, frame: Frame, contributions: bool, labels: Sequence[str],
+    shown: Callable[[str], str] = str,
+) -> None:  # fmt: skip
+    """``labels``: the cells of the two classes. ``shown``: how names and labels are written."""
     writer = csv.writer(file, lineterminator="\n")
-    classes = ensemble.classes or ()
     used = list(ensemble.features_used)
     likely = ensemble.has_probabilities
     header = ["score", "probability", "class"] if likely else ["score", "class"]
     if contributions:
         header += ["contribution:(intercept)", *(f"contribution:{ensemble.feature_name(j)}" for j in used)]
-    writer.writerow(header)
+    writer.writerow(map(shown, header))
+    classes = [shown(label) for label in labels]
     for start in range(0, frame.n_rows, _ROWS_AT_ONCE):
         table = _model_rows(ensemble, frame, start, start + _ROWS_AT_ONCE)
         score = ensemble.decision_function(table)
-        labels = [classes[k] for k in (score > 0).astype(int).tolist()]
+        predicted = [classes[k] for k in (score > 0).astype(int).tolist()]
         chance = [ensemble.predict_proba(table)[:, 1].tolist()] if likely else []
-        columns = [score.tolist(), *chance, labels]
+        columns = [score.tolist(), *chance, predicted]
         if contributions:
             columns.append([ensemble.intercept] * len(score))
             columns += ensemble.contributions(table)[:, used].T.tolist()

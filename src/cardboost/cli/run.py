@@ -18,6 +18,7 @@ from cardboost.budget import Budget, Stage
 from cardboost.cli.files import BadInput, write_together
 from cardboost.cli.frame import Array, Frame
 from cardboost.cli.progress import Interrupt, Progress
+from cardboost.model.printable import printable_json
 
 if TYPE_CHECKING:
     from cardboost.boosting.column_generation import Trace
@@ -163,7 +164,8 @@ class Run:
                 }
             )
         lines.append({"event": "end", **self.result()})
-        return "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
+        text = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
+        return printable_json(text)
 
     @cached_property
     def headers(self) -> Headers:

@@ -25,6 +25,7 @@ from cardboost.data.categories import (
     shown,
     wrong_entry,
 )
+from cardboost.data.exact import require_exact
 
 #: numbers: text that reads as numbers is taken, other text refused; strict: all text is refused;
 #: from_dtype: the type of the column decides; categories: whatever it holds are labels
@@ -37,6 +38,8 @@ _TIMES = ("date", "time", "duration", "period", "month_day")
 
 def read_column(column: Any, mode: Mode, where: str) -> NDArray[Any] | CategoricalColumn:
     """Numbers that the kernels can read (missing: NaN), or categories. ``where`` names it in messages."""
+    if mode != "categories":
+        require_exact(column, where)
     if isinstance(column, np.ndarray):
         return _from_array(column, mode, where)
     if hasattr(column, "null_count") and hasattr(column, "dtype"):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cardboost.data.categories import CategoricalColumn, Categories, shown
 from cardboost.data.columns import Mode, read_column, readable
+from cardboost.data.exact import require_exact_columns, unmasked
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ def read_table(
     """
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise TypeError(f"{what} is a {type(X).__name__}, whose rows are not there yet: collect them first.")
+    X = unmasked(X)
     if hasattr(X, "column_names") and hasattr(X, "itercolumns"):  # Arrow
         return _read_frame(X, list(X.column_names), what, categorical, only)
     if hasattr(X, "columns") and hasattr(X, "__getitem__") and not isinstance(X, np.ndarray):
@@ -131,6 +133,8 @@ def read_table(
         array = np.asarray(X)
     except ValueError as error:
         raise ValueError(f"{what} is not a table: its rows differ in length ({error}).") from error
+    if array.dtype.kind in ("fO" if categorical is None else "f"):
+        require_exact_columns(X if isinstance(X, list | tuple) else array, what, only)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {what} must hold real numbers.")
     if array.dtype.kind not in "fiubMm" and categorical is None and only is None:
@@ -144,6 +148,7 @@ def read_table(
     modes = _modes(categorical, None, array.shape[1], what)
     columns = [array[:, j] for j in range(array.shape[1])]
     if array.dtype.kind in "fiub" and "categories" not in modes:
+        require_exact_columns(array, what, only)
         return Table(tuple(map(readable, columns)), None, array.shape[0])
     places = [f"{what}: column {j}" for j in range(len(columns))]
     return Table(_read_columns(columns, modes, places, only, array.shape[0]), None, array.shape[0])

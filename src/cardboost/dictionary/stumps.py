@@ -177,8 +177,9 @@ class StumpDictionary(Dictionary):
         """For every stump a number that is equal for equal columns, and which stumps are constant.
 
         A stump's number is the sum of the words of the rows where it is +1 (modulo 2^64). Shape (lines, 256,
-        4); the last axis is missing right/left times polarity +/-. Sets of one label, and of all but one, are
-        left out as if they were constant: the stump on that label is the same column.
+        4); the last axis is missing right/left times polarity +/-. Bins that do not exist are left out as if
+        they were constant, and so are sets of one label, and of all but one: the stump on that label is the
+        same column.
         """
         hist = self.in_lines(self._words, self.features)
         left = np.cumsum(hist, axis=1, dtype=np.uint64)
@@ -188,7 +189,7 @@ class StumpDictionary(Dictionary):
         sides = np.stack([left, total - left, left + missing, total - left - missing], axis=2)
         constant = (sides == 0) | (sides == total[:, :, None])
         mask = (np.packbits(constant[..., ::-1], axis=2)[..., 0] >> 4).astype(np.uint8)
-        mask[:, MISSING] = 15
+        mask[np.arange(256) >= self.n_bins[:, None]] = 15  # of a category that does not exist: "is missing"
         size, n = np.arange(1, 257), self.n_bins[self.matrix.n_features :, None]
         mask[self.matrix.n_features :][(size < 2) | (size > n - 2)] = 15
         if self.by_feature:

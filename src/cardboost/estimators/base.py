@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,6 +17,7 @@ from cardboost.boosting.column_generation import TraceRecord
 from cardboost.boosting.held_out import HeldOut
 from cardboost.boosting.path import ModelFrame
 from cardboost.data.binning import BinnedMatrix, apply_cuts, bin_table
+from cardboost.data.exact import unmasked
 from cardboost.data.table import Table, check_rows, match_names, read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.label_orders import label_orders
@@ -27,10 +29,13 @@ from cardboost.model.io import save
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.risk import EmpiricalRisk
 from cardboost.threads import usable_threads
+from cardboost.validation import flag
 
 Array = NDArray[np.float64]
 Progress = Callable[[TraceRecord], object]
 AfterRound = Callable[[TraceRecord, Callable[[], Any]], bool]
+
+_CANDIDATES = "_candidates"  # what a fit has chosen from, over its rows
 
 
 class BoostedCards(CallbackSupportMixin, BaseEstimator):
@@ -42,6 +47,22 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+    # ------------------------------------------------------------------------------------ copies
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickles: everything but the candidates of a selection, which are made of the training rows."""
+        return {key: value for key, value in super().__getstate__().items() if key != _CANDIDATES}
+
+    def __copy__(self) -> Any:
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self))
+        return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        other = memo[id(self)] = type(self).__new__(type(self))
+        vars(other).update(copy.deepcopy(vars(self), memo))
+        return other
 
     # ------------------------------------------------------------------------------------ reading
 
@@ -68,7 +89,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
     def _rows(self, X: Any) -> Any:
         """What the fitted model reads: a table, or for learners the rows as they are given."""
         check_is_fitted(self)
-        return X if isinstance(self.ensemble_, LearnerEnsemble) else self._table(X)
+        return unmasked(X) if isinstance(self.ensemble_, LearnerEnsemble) else self._table(X)
 
     def _remember_features(self, table: Table) -> None:
         self._categorical = tuple(table.categorical)
@@ -116,7 +137,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         values = target if sign is None else sign > 0
         assert values is not None
         return StumpDictionary(
-            matrix, sign, threads, bool(self.fit_intercept), weights, monotonic,
+            matrix, sign, threads, flag("fit_intercept", self.fit_intercept), weights, monotonic,
             by_feature=by_feature,
             orders=label_orders(matrix, weights, values, threads),
         )  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.metaestimators import available_if
 
 from cardboost.boosting.learners import LearnerResult
 from cardboost.boosting.path import BoostingPath
@@ -17,13 +18,14 @@ from cardboost.boosting.proof import DataFacts
 from cardboost.boosting.resolve import resolve_dictionary
 from cardboost.boosting.training import TrainingResult, TrainingTask
 from cardboost.data.binning import bin_table
+from cardboost.data.exact import unmasked
 from cardboost.data.table import Table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.estimators.base import BoostedCards
 from cardboost.estimators.validation import class_codes, class_factors, sample_weights, split_rows
-from cardboost.losses import Loss
+from cardboost.losses import MARGIN_LOSSES, Loss
 from cardboost.model.ensemble import Ensemble, model_loss
 from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.outputs import count_rows
@@ -31,6 +33,14 @@ from cardboost.risk import risk_of
 from cardboost.threads import usable_threads
 
 Array = NDArray[np.float64]
+
+
+def has_probabilities(estimator: Any) -> bool:
+    """Whether the loss has probabilities; an error that says why not is the cause of the AttributeError."""
+    loss = estimator._score_loss()
+    if loss is not None and not loss.has_probability:
+        loss.probability(0.0)
+    return True
 
 
 class ClassifierCards(ClassifierMixin, BoostedCards):
@@ -119,7 +129,7 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
 
     def _learner_rows(self, X: Any, y: Any, sample_weight: Any, held: Any = None) -> LearnerRows:
         """The rows for weak learners that are not, or not only, stumps; ``held``: a share to hold out."""
-        stumps = "stumps" in resolve_dictionary(self.dictionary)
+        X, stumps = unmasked(X), "stumps" in resolve_dictionary(self.dictionary)
         n_rows, threads = count_rows(X), usable_threads(self.n_jobs)
         table = self._read_for_fit(X) if stumps else Table((), None, n_rows)
         classes, codes = class_codes(y, n_rows)
@@ -183,11 +193,18 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
         at = (score > 0).astype(np.intp) if score.ndim == 1 else np.argmax(score, axis=1)
         return self.classes_[at]
 
+    def _score_loss(self) -> Loss | None:
+        """The loss that scores are read by; None where nothing is known of it before a fit."""
+        name = self.ensemble_.loss if hasattr(self, "ensemble_") else getattr(self, "loss", None)
+        return MARGIN_LOSSES.get(name) if isinstance(name, str) else None
+
+    @available_if(has_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, in the order of ``classes_``."""
+        """Probabilities of the classes, in the order of ``classes_``; not there if the loss has none."""
         rows = self._rows(X)
         return self.ensemble_.predict_proba(rows, usable_threads(self.n_jobs))
 
+    @available_if(has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
@@ -201,6 +218,7 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
         for score in self.staged_decision_function(X):
             yield self._label(score)
 
+    @available_if(has_probabilities)
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         for ensemble, table in self._staged(X):
             yield ensemble.predict_proba(table, usable_threads(self.n_jobs))

@@ -22,16 +22,12 @@ from cardboost.estimators.scorecards import choose_scorecard
 from cardboost.estimators.selecting import PreparedFit, SelectingCards
 from cardboost.losses import get_loss
 from cardboost.model.scorecard import Scorecard
+from cardboost.validation import flag
 
 Array = NDArray[np.float64]
 
-#: parameters that speak of features or rounds of stumps, and what leaves them out
-_STUMPS_ONLY = {
-    "monotonic_cst": None,
-    "max_features": None,
-    "feature_costs": None,
-    "validation_fraction": None,
-}
+#: parameters that speak of features or rounds of stumps; None leaves them out
+_STUMPS_ONLY = ("monotonic_cst", "max_features", "feature_costs", "validation_fraction")
 
 
 class CardBoostClassifier(ClassifierCards, SelectingCards):
@@ -239,9 +235,14 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
             tables on a Cortex-M0, by the estimate of ``cardboost.export.budget.c_size``.
         """
         check_is_fitted(self)
-        candidates = getattr(self, "_candidates", None)
         if len(self.classes_) != 2:
             raise ValueError(f"scorecard is for two classes; this model has {len(self.classes_)}.")
+        if not hasattr(self, "_candidates"):
+            raise ValueError(
+                "scorecard chooses among the candidate stumps of a fit, over its rows, and pickles leave "
+                "them out: fit the model in this process first."
+            )
+        candidates = self._candidates
         if candidates is None:
             raise ValueError(
                 "scorecard chooses among the candidate stumps of a fit with max_terms, max_features or l0; "
@@ -266,9 +267,11 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
         proving: Proving | None,
     ) -> CardBoostClassifier:
         """The same with weak learners that are not, or not only, stumps."""
-        for name, off in (*_STUMPS_ONLY.items(), ("warm_start", False)):
-            if getattr(self, name) is not off:
-                raise ValueError(f"{name} is for stumps only; with other learners leave it at {off!r}.")
+        for name in _STUMPS_ONLY:
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name} is for stumps only; with other learners leave it at None.")
+        if flag("warm_start", self.warm_start):
+            raise ValueError("warm_start is for stumps only; with other learners leave it at False.")
         given = self._learner_rows(X, y, sample_weight)
         settings = self._settings(get_loss(self.loss), given.table, budget)
         rounds = Rounds(self, X, y)

@@ -25,6 +25,7 @@ from cardboost.boosting.neural import (
 from cardboost.boosting.neural_choice import Choice, choose_by_folds, choose_by_rows
 from cardboost.boosting.neural_learners import NetLearner, RegressorLearner, regressor_outputs
 from cardboost.boosting.neural_pruning import prune_networks
+from cardboost.data.exact import require_exact_columns, unmasked
 from cardboost.dictionary.nets import NetInputs, NetSettings
 from cardboost.estimators.validation import split_rows
 from cardboost.losses.vector import (
@@ -39,7 +40,6 @@ from cardboost.validation import number, whole
 Array = NDArray[np.float64]
 
 REFITS = ("all", "last")
-STOPPING = ("auto", "cv", True, False)
 FEW_ROWS = 5000  # below which "auto" is "cv"
 MERGED_ROWS = 20_000  # up to which equal rows are added up
 
@@ -110,10 +110,7 @@ class NeuralBoost(BaseEstimator):
             if getattr(self, name) not in known:
                 listed = ", ".join(map(repr, known))
                 raise ValueError(f"{name} must be one of {listed}; got {getattr(self, name)!r}.")
-        if not any(self.early_stopping is own or self.early_stopping == own for own in STOPPING):
-            raise ValueError(
-                f"early_stopping must be 'auto', 'cv', True or False; got {self.early_stopping!r}."
-            )
+        self._stopping()
         if self.estimator is not None:
             for method in ("fit", "predict", "get_params"):
                 if not callable(getattr(self.estimator, method, None)) or isinstance(self.estimator, type):
@@ -121,6 +118,12 @@ class NeuralBoost(BaseEstimator):
                         f"estimator must be a regressor with fit, predict and get_params, or None; got "
                         f"{self.estimator!r}, which has no {method}."
                     )
+
+    def _stopping(self) -> str | bool:
+        """``early_stopping``, checked."""
+        if isinstance(self.early_stopping, bool | np.bool_) or self.early_stopping in ("auto", "cv"):
+            return self.early_stopping if isinstance(self.early_stopping, str) else bool(self.early_stopping)
+        raise ValueError(f"early_stopping must be 'auto', 'cv', True or False; got {self.early_stopping!r}.")
 
     def _vector_loss(self, named: dict[str, VectorLoss]) -> VectorLoss:
         if isinstance(self.loss, VectorLoss):
@@ -133,7 +136,8 @@ class NeuralBoost(BaseEstimator):
     # ------------------------------------------------------------------------------------ fitting
 
     def _read(self, X: Any, reset: bool) -> Array:
-        read = validate_data(self, X, reset=reset, dtype=np.float64, order="C")
+        require_exact_columns(X, "X")
+        read = validate_data(self, unmasked(X), reset=reset, dtype=np.float64, order="C")
         if reset and len(read) < 2:
             raise ValueError(f"X must have at least two rows; found n_samples={len(read)}.")
         return np.asarray(read)
@@ -182,7 +186,7 @@ class NeuralBoost(BaseEstimator):
 
     def _choose(self, task: NeuralTask, seed: int, threads: int) -> Choice:
         """How many rounds and how much decay: as given, or by rows that are held out."""
-        wanted = self.early_stopping
+        wanted = self._stopping()
         if wanted is False:
             return Choice(int(self.n_estimators), float(self.l2))
         rows = len(task.y)

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 
 from cardboost.estimators.classes import plain, present
 from cardboost.estimators.neural import NeuralBoost, NeuralTask, scaled_weights
@@ -16,6 +17,13 @@ from cardboost.losses.vector import CrossEntropy, LogisticOutputs, SquaredOutput
 from cardboost.model.nets import as_decision, probabilities
 
 Array = NDArray[np.float64]
+
+
+def _has_probabilities(estimator: Any) -> bool:
+    fitted = getattr(estimator, "ensemble_", None)
+    if isinstance(estimator.loss, VectorLoss) if fitted is None else fitted.loss == "own":
+        raise ValueError("A loss of one's own has no probabilities; take decision_function.")
+    return True
 
 
 class NeuralBoostClassifier(ClassifierMixin, NeuralBoost):
@@ -164,11 +172,13 @@ class NeuralBoostClassifier(ClassifierMixin, NeuralBoost):
         at = (score > 0).astype(np.intp) if score.ndim == 1 else np.argmax(score, axis=1)
         return self.classes_[at]
 
+    @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes. Those of the squared loss are scores cut at 0 and 1 and
-        divided by their sum."""
+        divided by their sum; a loss of one's own has none, and the method is not there."""
         return probabilities(self._scores(X), self._loss_name)
 
+    @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
@@ -182,6 +192,7 @@ class NeuralBoostClassifier(ClassifierMixin, NeuralBoost):
         for score in self.staged_decision_function(X):
             yield self._label(score)
 
+    @available_if(_has_probabilities)
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         for scores in self._staged_scores(X):
             yield probabilities(scores, self._loss_name)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
+from cardboost.data.exact import refuse_mask, require_exact_columns
 from cardboost.estimators.neural import NeuralBoost, NeuralTask, scaled_weights
 from cardboost.estimators.validation import sample_weights
 from cardboost.losses.vector import (
@@ -107,6 +108,8 @@ def _targets(y: Any, n_rows: int) -> Array:
     """Finite numbers, (rows,) or (rows, outputs)."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None.")
+    refuse_mask(y, "y")
+    require_exact_columns(y, "y")
     try:
         target = np.asarray(y)
         if target.dtype.kind == "c":

@@ -91,7 +91,7 @@ class SelectingCards(BoostedCards):
             max_iter=whole("max_iter", self.max_iter, 1),
             max_weight=optional("max_weight", number, 0.0, strict=True),
             tol=number("tol", self.tol, 0.0),
-            fit_intercept=bool(self.fit_intercept),
+            fit_intercept=flag("fit_intercept", self.fit_intercept),
             threads=usable_threads(self.n_jobs),
             budget=budget,
             max_features=optional("max_features", whole, 1),
@@ -131,7 +131,7 @@ class SelectingCards(BoostedCards):
     def _earlier(self) -> tuple[BoostingPath, ...] | None:
         """Where a warm start goes on from."""
         paths = getattr(self, "_paths", None)
-        if not self.warm_start or not paths:
+        if not flag("warm_start", self.warm_start) or not paths:
             return None
         made = max(len(path.stages[-1]) - path.n_free for path in paths)
         if self.max_iter < made:

@@ -189,13 +189,13 @@ class SoftMarginClassifier(ClassifierCards):
         self, X: Any, y: Any, sample_weight: Any, settings: SoftMarginSettings, callback: Progress | None
     ) -> SoftMarginClassifier:
         """The same with weak learners that are not, or not only, stumps."""
-        for name, off in (
-            ("method", "newton"),
-            ("slack", "auto"),
-            ("monotonic_cst", None),
-            ("warm_start", False),
+        for name, off, given in (
+            ("method", "newton", self.method != "newton"),
+            ("slack", "auto", self.slack != "auto"),
+            ("monotonic_cst", None, self.monotonic_cst is not None),
+            ("warm_start", False, flag("warm_start", self.warm_start)),
         ):
-            if getattr(self, name) != off:
+            if given:
                 raise ValueError(f"{name} is for stumps only; with other learners leave it at {off!r}.")
         if self.temperature == "cv":
             raise ValueError(
@@ -213,7 +213,7 @@ class SoftMarginClassifier(ClassifierCards):
         )
         result = train_soft_learners(
             self.dictionary, given.X, given.sign, own,
-            bool(self.fit_intercept), usable_threads(self.n_jobs), **given.data,
+            flag("fit_intercept", self.fit_intercept), usable_threads(self.n_jobs), **given.data,
         )  # fmt: skip
         self._remember_learners(given, result)
         self.n_iter_ = len(result.trace)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 
 from cardboost.boosting.resolve import resolve_dictionary
 from cardboost.boosting.stagewise import StageResult, StageSettings, train_stagewise
@@ -17,7 +18,7 @@ from cardboost.data.binning import apply_cuts
 from cardboost.data.table import Table
 from cardboost.estimators.base import Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
-from cardboost.estimators.classes import ClassifierCards, ClassRows, plain
+from cardboost.estimators.classes import ClassifierCards, ClassRows, has_probabilities, plain
 from cardboost.losses import Loss, stagewise_loss
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.model.multiclass import MulticlassEnsemble
@@ -31,9 +32,9 @@ Array = NDArray[np.float64]
 class StagewiseClassifier(ClassifierCards):
     """Boosting stage by stage: in every round the best learner, and a weight for it alone.
 
-    With the exponential loss this is AdaBoost. The result is an ordinary ensemble of stumps, in which a stump
-    that was chosen in several rounds is one term. There is no certificate: without a price on weights the
-    only lower bound that the row weights give is 0 (docs/stagewise.md).
+    With the exponential loss and ``fit_intercept=False`` this is AdaBoost. The result is an ordinary ensemble
+    of stumps, in which a stump that was chosen in several rounds is one term. There is no certificate:
+    without a price on weights the only lower bound that the row weights give is 0 (docs/stagewise.md).
 
     Parameters
     ----------
@@ -47,8 +48,11 @@ class StagewiseClassifier(ClassifierCards):
     validation_fraction : float or None
         A share of the rows that is held out, and ends the rounds when its loss no longer falls. The model is
         that of its best round. For stumps only.
+    tol : float
+        Rounds end where no learner has a larger edge, the slope of the mean loss along it: what is left to
+        gain is in rows of next to no weight, or is certainty of what is certain already. 0: never.
     fit_intercept : bool
-        Begin with the best constant score instead of 0.
+        Begin with the best constant score. False: with 0, as AdaBoost does.
     max_bins : int
         At most so many bins per feature (2 to 255), not counting the one for missing values.
     class_weight : dict, "balanced" or None
@@ -91,9 +95,10 @@ class StagewiseClassifier(ClassifierCards):
         max_iter: int = 100,
         learning_rate: float = 1.0,
         validation_fraction: float | None = None,
+        tol: float = 1e-6,
         random_state: Any = None,
         max_bins: int = 255,
-        fit_intercept: bool = False,
+        fit_intercept: bool = True,
         class_weight: Any = None,
         categorical_features: Any = "from_dtype",
         monotonic_cst: Any = None,
@@ -105,6 +110,7 @@ class StagewiseClassifier(ClassifierCards):
         self.max_iter = max_iter
         self.learning_rate = learning_rate
         self.validation_fraction = validation_fraction
+        self.tol = tol
         self.random_state = random_state
         self.max_bins = max_bins
         self.fit_intercept = fit_intercept
@@ -130,6 +136,7 @@ class StagewiseClassifier(ClassifierCards):
         """``callback`` sees every round and ends the fit by returning true; so does ``stopped``."""
         loss = self._loss = stagewise_loss(self.loss, of_residual=False)
         settings = stage_settings(self, time.perf_counter(), stopped)
+        settings = replace(settings, tol=number("tol", self.tol, 0.0))
         start = flag("fit_intercept", self.fit_intercept)
         if resolve_dictionary(self.dictionary) != ("stumps",):
             return self._fit_learners(X, y, sample_weight, loss, settings, start, callback)
@@ -211,8 +218,13 @@ class StagewiseClassifier(ClassifierCards):
 
     # ------------------------------------------------------------------------------------ prediction
 
+    def _score_loss(self) -> Loss | None:
+        own = self._loss if hasattr(self, "ensemble_") else self.loss
+        return own if isinstance(own, Loss) else super()._score_loss()
+
+    @available_if(has_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, in the order of ``classes_``; refused where the loss has none."""
+        """Probabilities of the classes, in the order of ``classes_``; not there if the loss has none."""
         return self._chances(self.decision_function(X))
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
@@ -222,6 +234,7 @@ class StagewiseClassifier(ClassifierCards):
         for k, score in enumerate(self._staged_scores(rows)):
             yield self.ensemble_.decision_function(rows, usable_threads(self.n_jobs)) if k == last else score
 
+    @available_if(has_probabilities)
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         for score in self.staged_decision_function(X):
             yield self._chances(score)
@@ -236,9 +249,8 @@ class StagewiseClassifier(ClassifierCards):
         if len(paths) == 1:
             yield from paths[0]
             return
-        latest = [next(path) for path in paths]
-        yield np.column_stack(latest)
-        for _ in range(1, self.n_iter_):
+        latest = [np.full(rows.n_rows, path.start) for path in self._stage_paths]
+        for _ in range(self.n_iter_):
             latest = [next(path, score) for path, score in zip(paths, latest, strict=True)]
             yield np.column_stack(latest)
 

@@ -17,6 +17,7 @@ from cardboost.boosting.stagewise import StageSettings
 from cardboost.boosting.stagewise_learners import HeldRows
 from cardboost.boosting.stagewise_levels import train_levels
 from cardboost.boosting.stagewise_regressors import RegressorTask, train_regressors
+from cardboost.data.exact import unmasked
 from cardboost.data.weights import RowWeights
 from cardboost.estimators.base import Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
@@ -171,6 +172,7 @@ class StagewiseRegressor(RegressorCards):
         self, X: Any, y: Any, sample_weight: Any, loss: Loss, parts: tuple[Part, ...]
     ) -> RegressorTask:
         """The rows with a weight to train on, as they were given, and those held out."""
+        X = unmasked(X)
         target = real_targets(y, count_rows(X))
         raw = sample_weights(sample_weight, len(target))
         fitted_to_weights(parts, raw)

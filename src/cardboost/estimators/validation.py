@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from cardboost.data.exact import refuse_mask, require_exact
 from cardboost.validation import number
 
 Array = NDArray[np.float64]
@@ -20,12 +21,15 @@ def class_codes(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """The classes in order, and for every row the position of its class."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None.")
+    refuse_mask(y, "y")
     given, y = y, np.asarray(y)
     if y.dtype.kind == "U" and isinstance(given, list | tuple):
         y = np.array(given, dtype=object)  # NumPy would write NaN and numbers out as text
     y = column_or_1d(y, warn=True)
     if len(y) != n_rows:
         raise ValueError(f"X and y have inconsistent numbers of samples: {n_rows} and {len(y)}.")
+    if y.dtype.kind == "f":
+        require_exact(given, "y")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError("Input y contains NaN or infinity: every row needs a label.")
     if y.dtype.kind == "O" and any(label is None or label != label for label in y):
@@ -56,6 +60,8 @@ def _distinct_labels(y: NDArray[Any]) -> NDArray[Any]:
 def sample_weights(sample_weight: Any, n_rows: int) -> Array | None:
     if sample_weight is None:
         return None
+    refuse_mask(sample_weight, "sample_weight")
+    require_exact(sample_weight, "sample_weight")
     try:
         weight = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -106,6 +112,8 @@ def real_targets(y: Any, n_rows: int) -> Array:
     """One finite number per row."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None.")
+    refuse_mask(y, "y")
+    require_exact(y, "y")
     try:
         y = column_or_1d(np.asarray(y), warn=True).astype(np.float64)
     except (TypeError, ValueError) as error:

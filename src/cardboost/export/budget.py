@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from cardboost.export.c_model import c_model
 
 
@@ -14,7 +16,7 @@ def c_size(ensemble: Any, *, compiled: bool = False, **options: Any) -> int:
     everywhere, needs no compiler and is an upper bound to within four bytes. ``compiled``: what
     ``arm-none-eabi-gcc`` makes of it, helpers included; without that compiler it is an error.
     """
-    if not isinstance(compiled, bool):
+    if not isinstance(compiled, bool | np.bool_):
         raise ValueError(f"compiled: expected True or False, found {compiled!r}.")
     options = {"number": "int16"} | options
     if compiled:

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from cardboost.data.exact import require_exact_columns, unmasked
 from cardboost.estimators.validation import sample_weights
 from cardboost.linear.design import Design
 from cardboost.linear.gradient import gradient
@@ -84,8 +85,14 @@ class LinearEstimator(BaseEstimator, ABC):
     # ------------------------------------------------------------------------------------ reading
 
     def _read(self, X: Any, reset: bool) -> Any:
+        require_exact_columns(X, "X")
         return validate_data(
-            self, X, reset=reset, accept_sparse=("csr", "csc"), dtype=np.float64, accept_large_sparse=True
+            self,
+            unmasked(X),
+            reset=reset,
+            accept_sparse=("csr", "csc"),
+            dtype=np.float64,
+            accept_large_sparse=True,
         )
 
     def _scores(self, X: Any) -> Array:

@@ -7,6 +7,8 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
+from cardboost.model.printable import printable
+
 _LONGEST_LABEL = 48
 _WIDEST = 18  # characters of a number that is written out
 # words that mean something on a card: a label that is one of them stands in quotes
@@ -83,11 +85,6 @@ def shortened(texts: Sequence[str]) -> list[str]:
     ]
     seen = Counter(short)
     return [cut if seen[cut] == 1 else text for text, cut in zip(texts, short, strict=True)]
-
-
-def printable(text: str) -> str:
-    """Line breaks and other characters without a shape, as escapes: a name stays on its line."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def pack(words: Sequence[str], indent: int, room: int) -> list[str]:

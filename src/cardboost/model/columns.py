@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.data.categories import CategoricalColumn, Categories
+from cardboost.data.exact import unmasked
 from cardboost.data.table import Table, match_names, read_table
 
 _TEXT = "OUST"  # kinds of arrays that can hold something else than numbers
@@ -34,11 +35,12 @@ def read_columns(
     categories: Mapping[int, Categories],
 ) -> UsedColumns:
     """Read what a model with these features uses of X; refuse tables with other columns than the model's."""
+    X = unmasked(X)
     array = isinstance(X, np.ndarray)
     frame = not array and hasattr(X, "columns") and hasattr(X, "__getitem__")
     text = array and X.dtype.kind in _TEXT
     if not (categories or frame or text or isinstance(X, Table)):  # only numbers: without detours
-        table = read_table(X)
+        table = read_table(X, only=used if array else None)
         match_names(names, n_features, table)
         return UsedColumns({j: table.columns[j] for j in used}, table.n_rows)
     places: Sequence[int] = used

@@ -47,6 +47,7 @@ from cardboost.model.ensemble import Ensemble, Kind
 from cardboost.model.linear import LinearModel, LinearScore
 from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.model.nets import Net, NetEnsemble
+from cardboost.model.printable import printable_json
 from cardboost.model.strict_json import fields, kind, parse, under
 from cardboost.model.terms import Term
 
@@ -379,7 +380,7 @@ def _layout(value: Any, depth: int, spread: int) -> str:
 
 
 def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+    return printable_json(json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain))
 
 
 def _plain(value: Any) -> Any:

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cardboost.model.card_rows import MEANING
-from cardboost.model.card_text import class_names, pack, paragraph, printable, wrapped
+from cardboost.model.card_text import class_names, pack, paragraph, wrapped
 from cardboost.model.ensemble import LOG_ODDS
+from cardboost.model.printable import printable
 
 if TYPE_CHECKING:
     from cardboost.model.scorecard import Scorecard, Section
@@ -145,7 +146,7 @@ def as_markdown(card: Scorecard, title: str | None) -> str:
     out += [f"| total | {cell(_heading(card))} |", "|---:|---:|"]
     out += [f"| {total} | {percent(p)} |" for total, p in card.table()]
     if _proof(card):
-        out += ["", "```text", *_proof(card), "```"]
+        out += ["", "```text", *map(printable, _proof(card)), "```"]
     return "\n".join([*out, ""])
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from cardboost.budget import Budget, Stage
+from cardboost.data.exact import refuse_mask, unmasked
 from cardboost.estimators.classifier import CardBoostClassifier
 from cardboost.estimators.regressor import CardBoostRegressor
 from cardboost.estimators.sizes import SizedFits, fit_sizes
@@ -40,7 +41,7 @@ def pareto_front(
     *,
     sizes: Sequence[int] | None = None,
     cv: Any = 5,
-    scoring: Any = "neg_log_loss",
+    scoring: Any = None,
     estimator: Any = None,
     sample_weight: Any = None,
     n_jobs: int | None = None,
@@ -61,9 +62,9 @@ def pareto_front(
         Terms at most; for more than two classes, per class.
     cv : int, splitter or list of splits, default 5
         An int: so many folds, shuffled by ``random_state``, that have every class in its proportion.
-    scoring : str or callable, default "neg_log_loss"
-        Any scorer of scikit-learn by its name, or a callable (estimator, X, y); higher is better. For a
-        number the default is "neg_mean_squared_error".
+    scoring : str, callable or None
+        Any scorer of scikit-learn for such a target by its name, or a callable (estimator, X, y); higher is
+        better. None: "neg_log_loss" for classes, "neg_mean_squared_error" for numbers.
     estimator : CardBoostClassifier or CardBoostRegressor
         Its settings are kept but for ``max_terms``. The default follows from the target: text, truth values
         and at most 20 different whole numbers are classes.
@@ -135,7 +136,7 @@ class FrontWork:
         known = SIZES if sizes is None else check_sizes(sizes)
         if not hasattr(X, "shape") and not hasattr(X, "__len__"):
             raise TypeError(f"X must be a table (an array or a frame); got {type(X).__name__}.")
-        rows = count_rows(X)
+        X, rows = unmasked(X), count_rows(X)
         model = default_estimator(y) if estimator is None else check_estimator(estimator)
         classifier = is_classifier(model)
         if classifier:
@@ -285,6 +286,7 @@ def default_estimator(y: Any) -> Any:
     """A classifier for text, truth values and few whole numbers; a regressor for other numbers."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None.")
+    refuse_mask(y, "y")
     target = np.asarray(y)
     if target.dtype.kind not in "iuf" or target.ndim != 1:
         return CardBoostClassifier()

@@ -30,6 +30,7 @@ from cardboost.model import checks
 from cardboost.model.io import from_dict, write_atomically
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.model.multiclass import MulticlassEnsemble
+from cardboost.model.printable import printable_json
 from cardboost.model.strict_json import fields, kind, parse, under
 from cardboost.pareto.front import STATUS, ParetoFront, SizePoint
 from cardboost.pareto.picking import RATES
@@ -99,7 +100,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return printable_json(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
 def save(path: str | os.PathLike[str], front: ParetoFront) -> None:

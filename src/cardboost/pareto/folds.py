@@ -86,6 +86,24 @@ def splits(
 # ------------------------------------------------------------------------------------------------ scoring
 
 
+#: the scorers of scikit-learn for regression
+OF_NUMBERS = (
+    "neg_mean_squared_error",
+    "neg_root_mean_squared_error",
+    "neg_mean_absolute_error",
+    "neg_median_absolute_error",
+    "neg_mean_absolute_percentage_error",
+    "neg_max_error",
+    "neg_mean_squared_log_error",
+    "neg_root_mean_squared_log_error",
+    "neg_mean_poisson_deviance",
+    "neg_mean_gamma_deviance",
+    "d2_absolute_error_score",
+    "explained_variance",
+    "r2",
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Scorer:
     """What the user means by ``scoring``, with its name for messages and tables."""
@@ -98,9 +116,9 @@ class Scorer:
     def make(cls, scoring: Any, classifier: bool, weighted: bool) -> Scorer:
         from sklearn.metrics import get_scorer, get_scorer_names  # many modules
 
+        if scoring is None:
+            scoring = "neg_log_loss" if classifier else "neg_mean_squared_error"
         if isinstance(scoring, str):
-            if scoring == "neg_log_loss" and not classifier:
-                scoring = "neg_mean_squared_error"  # the default, for a number
             if scoring not in get_scorer_names():
                 import difflib
 
@@ -109,6 +127,11 @@ class Scorer:
                 raise ValueError(
                     f"scoring must be a name of sklearn.metrics.get_scorer_names() or a callable "
                     f"(estimator, X, y); got {scoring!r}{hint}."
+                )
+            if not classifier and scoring not in OF_NUMBERS:
+                raise ValueError(
+                    f"scoring={scoring!r} is for classes, but the target holds numbers: accepted are "
+                    f"{', '.join(map(repr, OF_NUMBERS))}, or a callable (estimator, X, y)."
                 )
             return cls(scoring, get_scorer(scoring), True)
         if not callable(scoring):

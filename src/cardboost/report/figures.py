@@ -10,9 +10,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Protocol
 
+from cardboost.model.printable import printable_html
 from cardboost.report.axes import Axis, Kind, axis_for
 
 #: blue, vermilion, green, purple, black
@@ -161,8 +161,8 @@ class Figure:
             [
                 f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" width="{self.width:g}" '
                 f'height="{total:g}" role="img" font-family="{_FONT}">',
-                f"<title>{escape(self.title)}</title>",
-                f"<desc>{escape(self.caption)}</desc>",
+                f"<title>{printable_html(self.title)}</title>",
+                f"<desc>{printable_html(self.caption)}</desc>",
                 f'<rect width="{self.width:g}" height="{total:g}" fill="#ffffff"/>',
                 *parts,
                 "</svg>\n",
@@ -235,7 +235,7 @@ def text(
     turn = f' transform="rotate(-90 {number(x)} {number(y)})"' if turned else ""
     return (
         f'<text x="{number(x)}" y="{number(y)}" font-size="{size:g}" text-anchor="{anchor}" '
-        f'fill="{colour}"{weight}{turn}>{escape(words)}</text>'
+        f'fill="{colour}"{weight}{turn}>{printable_html(words)}</text>'
     )
 
 

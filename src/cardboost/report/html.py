@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
+
+from cardboost.model.printable import printable_html
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -39,11 +40,11 @@ def page(title: str, blocks: Sequence[str]) -> str:
             "<head>",
             '<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title>",
+            f"<title>{printable_html(title)}</title>",
             f"<style>{_STYLE}</style>",
             "</head>",
             "<body><main>",
-            f"<h1>{escape(title)}</h1>",
+            f"<h1>{printable_html(title)}</h1>",
             *blocks,
             "</main></body>",
             "</html>\n",
@@ -52,16 +53,16 @@ def page(title: str, blocks: Sequence[str]) -> str:
 
 
 def heading(words: str) -> str:
-    return f"<h2>{escape(words)}</h2>"
+    return f"<h2>{printable_html(words)}</h2>"
 
 
 def paragraph(words: str) -> str:
-    return f"<p>{escape(words)}</p>"
+    return f"<p>{printable_html(words)}</p>"
 
 
 def preformatted(text: str) -> str:
     """Text whose lines stay as they are."""
-    return f'<div class="wide"><pre>{escape(text)}</pre></div>'
+    return f'<div class="wide"><pre>{printable_html(text)}</pre></div>'
 
 
 def figure(svg: str) -> str:
@@ -79,7 +80,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[i
                 *({"holds": ["holds"], "FAILS": ["fails"]}.get(cell, [])),
             ]
             kind = f' class="{" ".join(names)}"' if names else ""
-            parts.append(f"<{tag}{kind}>{escape(cell)}</{tag}>")
+            parts.append(f"<{tag}{kind}>{printable_html(cell)}</{tag}>")
         return f"<tr>{''.join(parts)}</tr>"
 
     body = "\n".join(cells("td", row) for row in rows)

@@ -1,0 +1,121 @@
+"""What an array holds besides its numbers, and NumPy would drop: masks, and the last digits of whole numbers.
+
+A float64 holds every whole number up to 2^53, and above only some: an identifier of 17 digits may become its
+neighbour. Such numbers are refused by name; those that a float64 holds exactly, such as 2^60, are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LIMIT = 2**53
+
+
+def unmasked(X: Any) -> Any:
+    """Masked entries of a masked array as missing ones: NaN, or None among objects and text."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    data, mask = np.ma.getdata(X), np.ma.getmaskarray(X)
+    if not mask.any():
+        return data
+    if data.dtype.kind in "fiub":
+        known = data.dtype.kind in "iu" and _rounded(data[~mask])
+        kind: Any = data.dtype if data.dtype.kind == "f" else object if known else np.float64
+    else:
+        kind = object
+    filled = data.astype(kind)
+    filled[mask] = None if filled.dtype == object else np.nan
+    return filled
+
+
+def refuse_mask(values: Any, what: str) -> None:
+    """Refuse masked entries where every row must have a value."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+        raise ValueError(f"{what} holds masked entries: every row needs a value there.")
+
+
+def require_exact(values: Any, where: str) -> None:
+    """Refuse whole numbers that a float64 would round: in arrays, lists, and columns of frames."""
+    found = _rounded(values)
+    if found:
+        near = int(float(found[0]))
+        raise ValueError(
+            f"{where} holds the whole number {found[0]}, which a float64 would round to {near}: "
+            "shift or scale such numbers, or make them categories if they are names."
+        )
+
+
+def require_exact_columns(X: Any, what: str, only: Collection[int] | None = None) -> None:
+    """The same for the columns of a table of any kind; ``only``: the positions of those that count."""
+    names = getattr(X, "column_names", None) or getattr(X, "columns", None)
+    if names is not None and not isinstance(X, np.ndarray):
+        for name in names:
+            require_exact(X[name], f"{what}: column {str(name)!r}")
+        return
+    if hasattr(X, "tocsc") and hasattr(X, "data"):
+        require_exact(X.data, what)
+        return
+    if not _rounded(X):
+        return
+    array = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
+    if array.ndim != 2:
+        require_exact(array, what)
+        return
+    for j in range(array.shape[1]) if only is None else only:
+        require_exact(array[:, j], f"{what}: column {j}")
+
+
+def _rounded(values: Any) -> list[int]:
+    """The first whole number that a float64 would round, if there is one."""
+    if not isinstance(values, np.ndarray):
+        values = _whole_numbers(values)
+    if values.dtype.kind in "iu" and values.dtype.itemsize == 8 and values.size:
+        if values.min() >= -LIMIT and values.max() <= LIMIT:
+            return []
+        size = values.astype(np.uint64)  # modulo 2^64
+        size = np.where(values < 0, ~size + np.uint64(1), size)
+        size |= np.uint64(size == 0)
+        odd = size // (size & (~size + np.uint64(1)))  # without the factors of 2
+        return [int(own) for own in values[odd >= LIMIT][:1]]
+    if values.dtype.kind == "O":
+        for cell in values.ravel():
+            if isinstance(cell, int | np.integer) and not -LIMIT <= cell <= LIMIT and _rounds(int(cell)):
+                return [int(cell)]
+    return []
+
+
+def _rounds(number: int) -> bool:
+    try:
+        return int(float(number)) != number
+    except OverflowError:
+        return False  # said elsewhere
+
+
+def _whole_numbers(values: Any) -> NDArray[Any]:
+    """Where the values of a list or a column of a frame can be whole numbers above 2^53: these, else none."""
+    none = np.empty(0)
+    if isinstance(values, list | tuple):
+        try:
+            read = np.asarray(values)
+        except ValueError:
+            return none  # rows of different lengths: said elsewhere
+        large = read.dtype.kind == "f" and bool((np.abs(read) >= LIMIT).any())
+        return np.array(values, dtype=object) if large else read
+    if hasattr(values, "null_count"):  # polars, Arrow
+        name = str(getattr(values, "dtype", None) or values.type).lower()
+        if not name.startswith(("int64", "uint64", "int128", "uint128", "object")):
+            return none
+        known = values.drop_nulls() if hasattr(values, "drop_nulls") else values.drop_null()
+        return np.array(known.to_list(), dtype=object) if "128" in name else np.asarray(known.to_numpy())
+    dtype = getattr(values, "dtype", None)
+    if getattr(dtype, "kind", "") not in ("i", "u", "O") or str(dtype) == "category":
+        return none
+    if isinstance(dtype, np.dtype):
+        return np.asarray(values)
+    if dtype.kind == "O":
+        return none
+    return np.asarray(values.dropna().to_numpy(dtype=np.uint64 if dtype.kind == "u" else np.int64))
