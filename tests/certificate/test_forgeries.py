@@ -98,7 +98,7 @@ def forgery(kind):
     return add
 
 
-# ------------------------------------------------------------------------------------ the model
+# ---------------------------------------------------------------- the model
 
 
 @forgery("card")
@@ -154,7 +154,7 @@ def a_continuous_card_that_is_better_than_it_is(content, X, y):
     content["points"]["continuous"]["objective"] *= 0.98
 
 
-# ------------------------------------------------------------------------------------ the empty model
+# ---------------------------------------------------------------- the empty model
 
 
 @forgery("card")
@@ -184,7 +184,7 @@ def a_target_mean_that_makes_every_loss_large(content, X, y):
     content["null"]["objective"] = gather(content, X, y).null
 
 
-# ------------------------------------------------------------------------------------ bounds and leaves
+# ---------------------------------------------------------------- bounds and leaves
 
 
 @forgery("card")
@@ -267,7 +267,7 @@ def curvature_beyond_what_is_left(content, X, y):
     pool["leaves"][0]["bound"] = max(pool["leaves"][0]["bound"], content["solution"]["objective"] - 1e-6)
 
 
-# ------------------------------------------------------------------------------------ prices, boxes, the dictionary
+# ---------------------------------------------------------------- prices, boxes, the dictionary
 
 
 @forgery("card")
@@ -319,7 +319,7 @@ def cuts_that_the_model_uses_left_out(content, X, y):
     rebound(content, X, y)
 
 
-# ------------------------------------------------------------------------------------ soft margins, data
+# ---------------------------------------------------------------- soft margins, data
 
 
 @forgery("margin")
@@ -382,7 +382,7 @@ def test_there_are_at_least_thirty_kinds():
     assert len(FORGERIES) >= 30
 
 
-# ------------------------------------------------------------------------------------ twins of a column that is out
+# ---------------------------------------------------------------- twins of a column that is out
 
 
 def twins(differing, seed=0):
@@ -449,7 +449,7 @@ def test_search_with_twins_finds_what_enumeration_finds(seed):
     assert result.certificate.verify(A)
 
 
-# ------------------------------------------------------------------------------------ data that are no numbers
+# ---------------------------------------------------------------- data that are no numbers
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
@@ -457,7 +457,7 @@ def test_a_matrix_that_is_not_finite_is_refused(value):
     content, A, _ = certified("matrix")
     broken = A.copy()
     broken[3, 4] = value
-    with pytest.raises(ValueError, match="not finite|infinite"):
+    with pytest.raises(ValueError, match=r"not finite|infinite"):
         checker.check(content, broken)
 
 

@@ -1,35 +1,57 @@
-"""The columns that a training chose from, over distinct rows: enough to choose again, without the table."""
+"""The columns that a training chose from, over distinct rows: enough to choose again, without the table.
+
+From here the proof of a fit goes on, and cards in whole points are chosen. After a fit the candidates are at
+hand; later they are made from the certificate and the rows it is about.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.boosting.path import ModelFrame
+from cardboost.budget import Budget, Stage
+from cardboost.cardinality import exact
+from cardboost.cardinality.merge import stored_problem
 from cardboost.cardinality.points import Scale, choose_points, refused
+from cardboost.cardinality.polish import Incumbent, polish
 from cardboost.cardinality.problem import CardinalityProblem
+from cardboost.cardinality.select import most_leaves
 from cardboost.certificate.certificate import Certificate
-from cardboost.certificate.writer import with_points
-from cardboost.dictionary.stumps import Stumps
-from cardboost.model.ensemble import Ensemble
+from cardboost.certificate.checker import check
+from cardboost.certificate.checker.claims import gather, read_rows
+from cardboost.certificate.checker.data import Table
+from cardboost.certificate.writer import ProvenScope, read_leaves, with_points, with_proof
+from cardboost.data.categories import OTHER, Categories
+from cardboost.data.weights import RowWeights
+from cardboost.losses import LOSSES, SQUARED
+from cardboost.master.problem import FeatureLimits, Prices
+from cardboost.model.ensemble import Ensemble, Term
+from cardboost.risk import risk_of
 
 Array = NDArray[np.float64]
+#: makes the model of weights over the columns, in whole points of a unit if one is given
+MakeModel = Callable[[Array, float | None], Ensemble]
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
     """``problem``: over stored columns (merge_rows). ``weights`` and ``certified``: what was chosen."""
 
-    frame: ModelFrame
-    stumps: Stumps
+    model: MakeModel
+    loss: str
+    positive: Any
     n_free: int
     problem: CardinalityProblem
     weights: Array
     certified: dict[str, Any]
+
+    @property
+    def certificate(self) -> Certificate:
+        return Certificate(self.certified, self.positive)
 
     def in_points(
         self,
@@ -48,9 +70,166 @@ class Candidates:
         problem = self.problem
         if max_terms is not None and (problem.max_terms is None or max_terms < problem.max_terms):
             problem = replace(problem, max_terms=max_terms)
-        found = choose_points(problem, self.weights, most, scale=scale, late=late)
-        unit = found.unit if found.points.any() else scale.unit if scale is not None else 1.0
-        own = self.frame.ensemble(self.stumps, found.weights, self.n_free, unit)
-        content = with_points(self.certified, found.weights, self.n_free, found.objective, unit, most)
-        positive = None if self.frame.classes is None else self.frame.classes[1]
-        return own, Certificate(content, positive)
+        chosen = choose_points(problem, self.weights, most, scale=scale, late=late)
+        unit = chosen.unit if chosen.points.any() else scale.unit if scale is not None else 1.0
+        content = with_points(self.certified, chosen.weights, self.n_free, chosen.objective, unit, most)
+        return self.model(chosen.weights, unit), Certificate(content, self.positive)
+
+    def proved(
+        self, budget: Budget, max_nodes: int | None, progress: exact.Progress | None = None
+    ) -> Candidates:
+        """Go on from the leaves of the certificate with exact search, or with local search where exact search
+        cannot take the problem. The model is never worse afterwards, nor is any bound."""
+        problem = self.problem
+        objective = float(self.certified["solution"]["objective"])
+        support = np.flatnonzero((self.weights > 0) & problem.prices.charged)
+        incumbent = Incumbent(support, self.weights, objective)
+        pool = next(bound for bound in self.certified["bounds"] if bound["scope"] == "pool")
+        if exact.accepts(problem) is not None:
+            better = polish(problem, self.weights, budget.end_of(Stage.SEARCH))[0]
+            return self._with(better if better.objective < objective else incumbent, None)
+        result = exact.exact_search(
+            problem, incumbent, max_nodes=max_nodes, late=budget.end_of(Stage.SEARCH),
+            most_leaves=most_leaves(problem), progress=progress, proof_late=budget.end_of(Stage.LEAVES),
+            begin_at=read_leaves(pool["leaves"], self.n_free, pool["columns"]),
+        )  # fmt: skip
+        best = result.incumbent if result.incumbent.objective < objective else incumbent
+        proven = None
+        if min(leaf.bound for leaf in result.leaves) > min(leaf["bound"] for leaf in pool["leaves"]):
+            proven = ProvenScope("pool", problem.pool.n_columns, result.leaves, result.centre)
+        return self._with(best, proven)
+
+    def _with(self, incumbent: Incumbent, proven: ProvenScope | None) -> Candidates:
+        content = with_proof(self.certified, incumbent.weights, self.n_free, incumbent.objective, proven)
+        return replace(self, weights=incumbent.weights, certified=content)
+
+
+def restored_candidates(
+    content: Mapping[str, Any],
+    ensemble: Ensemble,
+    rows: tuple[Any, Any, Any],
+    threads: int,
+) -> Candidates:
+    """The candidates of a fit, made again from its certificate.
+
+    Parameters
+    ----------
+    content : the certificate
+    ensemble : the model that it is about
+    rows : X, labels (True for the positive rows) or targets, and weights, of the fit
+    threads : to use
+
+    Raises
+    ------
+    ValueError
+        The certificate does not hold for these rows, or leaves nothing to choose.
+    """
+    plain = dict(content)
+    if plain["kind"] != "stumps":
+        raise ValueError("prove goes on with the choice of stumps; this model is made of other learners.")
+    if plain["problem"].get("radius") is not None:
+        raise ValueError("a soft margin is solved, not chosen: there is nothing to go on with.")
+    if plain.get("points") is not None:
+        raise ValueError(
+            "prove the card with weights first, then choose whole points: scorecard() after prove()."
+        )
+    faults = check(plain, *rows)
+    if faults:
+        raise ValueError(f"the certificate does not hold for these rows: {faults[0]}.")
+    problem, n_free = _problem(plain, rows, threads)
+    weights = np.zeros(problem.pool.n_columns)
+    intercept = plain["solution"]["intercept"]
+    weights[:n_free] = [max(intercept, 0.0), max(-intercept, 0.0)][:n_free]
+    for column, weight in plain["solution"]["weights"]:
+        weights[n_free + column] = weight
+    table = read_rows(plain, *rows)
+    make = lambda weights, unit: _ensemble(plain, ensemble, weights, n_free, unit, table)  # noqa: E731
+    positive = None if ensemble.classes is None else ensemble.classes[1]
+    return Candidates(make, ensemble.loss, positive, n_free, problem, weights, plain)
+
+
+def _problem(
+    content: dict[str, Any], rows: tuple[Any, Any, Any], threads: int
+) -> tuple[CardinalityProblem, int]:
+    """The choice among the columns of the pool, over distinct rows; and how many are the intercept's."""
+    evidence, problem, columns = gather(content, *rows), content["problem"], content["columns"]
+    n = next(bound["columns"] for bound in content["bounds"] if bound["scope"] == "pool")
+    box = problem["intercept_box"]
+    n_free, dense = 0, evidence.rows.a[:, :n]
+    if box is not None:
+        free = evidence.rows.free.astype(np.int8)
+        n_free, dense = 2, np.column_stack([free, -free, dense])
+
+    def column(key: str, of_free: float) -> Array:
+        values = [np.inf if value is None else value for value in columns[key][:n]]
+        return np.array([of_free] * n_free + values, dtype=np.float64)
+
+    charged = np.array([False] * n_free + columns["charged"][:n], dtype=bool)
+    prices = Prices(
+        column("l1", 0.0), column("l2", 0.0), column("l0", 0.0), column("max_weight", box), charged
+    )
+    loss = SQUARED if problem["loss"] == SQUARED.name else LOSSES[problem["loss"]]
+    target = evidence.rows.target if problem["target"] is not None else None
+    weights = RowWeights.make(len(dense), evidence.rows.share)
+    risk = risk_of(loss, weights, None, threads, target)
+    costs = problem["feature_costs"]
+    limits = FeatureLimits.make(problem["max_features"], None if costs is None else np.array(costs))
+    groups = np.array([-1] * n_free + columns["feature"][:n], dtype=np.int32)
+    return (
+        stored_problem(dense, risk, prices, problem["max_terms"], None if limits is None else groups, limits),
+        n_free,
+    )
+
+
+def _ensemble(
+    content: dict[str, Any],
+    like: Ensemble,
+    weights: Array,
+    n_free: int,
+    unit: float | None,
+    table: Table,
+) -> Ensemble:
+    """The model of these weights over the columns of a certificate, in the words of another model."""
+    scaling = content["problem"]["target"] or {"mean": 0.0, "scale": 1.0}
+    terms, categories = [], {}
+    for j in np.flatnonzero(weights[n_free:]).tolist():
+        term = _term(content, j, float(weights[n_free + j]) * scaling["scale"])
+        terms.append(term)
+        labels = (content["categories"] or [None] * like.n_features)[term.feature]
+        if labels is not None and term.feature not in categories:
+            known = like.categories.get(term.feature)
+            categories[term.feature] = known or _categories(labels, table, term.feature)
+    intercept = float(weights[0] - weights[1]) if n_free else 0.0
+    intercept = intercept * scaling["scale"] + scaling["mean"]
+    return replace(like, intercept=intercept, terms=tuple(terms), categories=categories, unit=unit)
+
+
+def _categories(labels: dict[str, Any], table: Table, feature: int) -> Categories:
+    """The categories of a feature: the labels that a certificate keeps, and the others of the table."""
+    rare: list[Any] = []
+    if labels["rare"]:
+        codes, seen = table.labels(feature)
+        used = np.unique(codes[(table.weight > 0) & (codes >= 0)])
+        rare = sorted({seen[code] for code in used.tolist()} - set(labels["kept"]))
+    return Categories(tuple(labels["kept"]), tuple(rare))
+
+
+def _term(content: dict[str, Any], j: int, weight: float) -> Term:
+    """Column j of a certificate as a term."""
+    columns = content["columns"]
+    feature, cut, category = (columns[key][j] for key in ("feature", "cut", "category"))
+    first = columns.get("first", [None] * len(columns["feature"]))[j]
+    place: dict[str, Any] = {"cut": np.inf if cut is None else cut}
+    if first is not None:
+        labels = content["categories"][feature]
+        known = [*labels["kept"], OTHER]
+        place = {"cut": None, "one_of": tuple(known[code] for code in sorted(labels["order"][:first]))}
+    elif category is not None:
+        place = {"cut": None, "category": OTHER if isinstance(category, dict) else category}
+    return Term(
+        feature,
+        weight=weight,
+        polarity=columns["polarity"][j],
+        missing_left=columns["missing_left"][j],
+        **place,
+    )

@@ -136,7 +136,10 @@ def finish(
     candidates = None
     if settings.selects:
         certified, weights, problem = proof.select(rule, grown.weights, known)
-        candidates = Candidates(task.frame, pool.stumps, pool.n_free, problem, weights, certified)
+        stumps, n_free = pool.stumps, pool.n_free
+        make = lambda weights, unit: task.frame.ensemble(stumps, weights, n_free, unit)  # noqa: E731
+        loss = task.frame.loss
+        candidates = Candidates(make, loss, task.positive, n_free, problem, weights, certified)
     else:
         master.move_to(netted(pool, master.weights))
         weights = master.weights

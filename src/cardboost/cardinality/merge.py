@@ -18,6 +18,7 @@ from cardboost import _kernels
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.columns import ColumnStore, MatrixPool
+from cardboost.master.problem import FeatureLimits, Prices
 from cardboost.risk import EmpiricalRisk
 
 #: distinct rows beyond which searches use a part of them
@@ -67,11 +68,25 @@ def sign_bytes(problem: CardinalityProblem) -> NDArray[np.uint8] | None:
     return np.packbits(np.ascontiguousarray(dense.T) < 0, axis=0, bitorder="little")
 
 
-def _stored(problem: CardinalityProblem, dense: NDArray[Any], risk: EmpiricalRisk) -> CardinalityProblem:
-    """The problem on these columns, which have y multiplied in."""
+def stored_problem(
+    dense: NDArray[Any],
+    risk: EmpiricalRisk,
+    prices: Prices,
+    max_terms: int | None,
+    groups: NDArray[np.int32] | None = None,
+    limits: FeatureLimits | None = None,
+) -> CardinalityProblem:
+    """The choice among the columns of a matrix, which have y multiplied in."""
     store = ColumnStore(np.ascontiguousarray(dense.T), risk.threads)
     pool = MatrixPool(store, np.arange(len(store), dtype=np.int32))
-    return replace(problem, pool=pool, risk=replace(risk, sign=None))
+    return CardinalityProblem(pool, risk, prices, max_terms, groups, limits)
+
+
+def _stored(problem: CardinalityProblem, dense: NDArray[Any], risk: EmpiricalRisk) -> CardinalityProblem:
+    """The problem on these columns, which have y multiplied in."""
+    return stored_problem(
+        dense, replace(risk, sign=None), problem.prices, problem.max_terms, problem.groups, problem.limits
+    )
 
 
 def equal_columns(dense: NDArray[Any]) -> NDArray[np.intp]:

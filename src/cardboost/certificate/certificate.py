@@ -186,6 +186,7 @@ class Certificate:
     def __repr__(self) -> str:
         lines = [" ".join(line.split()) for line in problem_lines(self.content)]
         return (
-            f"Certificate({self.headline}; objective={self.objective:.6g}, lower_bound={self.lower_bound:.6g}, "
-            f"guarantee={self.guarantee:.4f}, scope={self.scope!r}, status={self.status!r}; {'; '.join(lines)})"
+            f"Certificate({self.headline}; objective={self.objective:.6g}, "
+            f"lower_bound={self.lower_bound:.6g}, guarantee={self.guarantee:.4f}, scope={self.scope!r}, "
+            f"status={self.status!r}; {'; '.join(lines)})"
         )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.certificate import checker
-from cardboost.certificate.bounds import Leaf, guarantee, proof_status
+from cardboost.certificate.bounds import Curve, Leaf, guarantee, proof_status
 from cardboost.master.problem import Prices
 
 Array = NDArray[np.float64]
@@ -163,6 +163,56 @@ def with_points(
     whole = {**content, "solution": solution, "points": points, "bounds": bounds}
     del whole["digest"]
     return _signed(whole, size)
+
+
+def with_proof(
+    content: Mapping[str, Any], weights: Array, n_free: int, objective: float, proven: ProvenScope | None
+) -> dict[str, Any]:
+    """The certificate with another model of the same problem, and with another proof over the pool."""
+    null = content["null"]["objective"]
+    size = max(abs(null), _LEAST_SIZE)
+    bounds = []
+    for bound in content["bounds"]:
+        if proven is not None and bound["scope"] == proven.scope:
+            bounds.append(_bound(proven, n_free, objective, null, size))
+        else:
+            lower = min(leaf["bound"] for leaf in bound["leaves"])
+            bounds.append(bound | _follows(objective, lower, null, size))
+    latest = {key: value for key, value in content.items() if key not in ("digest", "tolerance")}
+    latest |= {"version": VERSION, "candidates": latest.get("candidates", latest["kind"] == "stumps")}
+    latest |= {"points": None, "solution": {**_model(weights, n_free), "objective": objective}}
+    latest["problem"] = {"radius": None} | latest["problem"]
+    latest["bounds"] = [
+        {"caps": None, **bound, "leaves": [{"curve": None, **leaf} for leaf in bound["leaves"]]}
+        for bound in sorted(bounds, key=lambda bound: bound["scope"] != "dictionary")
+    ]
+    return _signed(latest, size)
+
+
+def read_leaves(leaves: Sequence[Mapping[str, Any]], n_free: int, columns: int) -> list[Leaf]:
+    """The leaves of a scope of so many columns, over a pool with the intercept's columns."""
+
+    def dense(intercept: float, weights: Any) -> Array:
+        full = np.zeros(n_free + columns)
+        full[:n_free] = [max(intercept, 0.0), max(-intercept, 0.0)][:n_free]
+        if isinstance(weights, str):
+            full[n_free:] = np.frombuffer(base64.b64decode(weights), dtype="<f4")
+        else:
+            for j, weight in weights:
+                if j < columns:  # row weights may come from columns outside of the scope
+                    full[n_free + j] = weight
+        return full
+
+    out = []
+    for leaf in leaves:
+        curve = leaf.get("curve")
+        curved = None
+        if curve is not None:
+            curved = Curve(dense(curve["intercept"], curve["centre"]), dense(0.0, curve["aside"]))
+        forced = [tuple(j + n_free for j in leaf[key]) for key in ("forced_in", "forced_out")]
+        weights = dense(leaf["intercept"], leaf["weights"])
+        out.append(Leaf(weights, leaf["theta"], leaf["bound"], forced[0], forced[1], curved))
+    return out
 
 
 def _signed(content: dict[str, Any], size: float) -> dict[str, Any]:

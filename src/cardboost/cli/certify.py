@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     ensemble, certificate = binary_ensemble(model, arguments.model), model.certificate
     if not isinstance(certificate, dict):
         raise BadInput(f"{arguments.model} holds no certificate.")
-    rows = _read(arguments, model, ensemble)
+    rows = read_rows(arguments, model, ensemble)
     faults = list(_size_faults(certificate))
     if not faults:
         try:
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     return CERTIFICATE_FAILS if faults else OK
 
 
-def _read(arguments: argparse.Namespace, model: Model, ensemble: Ensemble) -> Rows:
+def read_rows(arguments: argparse.Namespace, model: Model, ensemble: Ensemble) -> Rows:
     """The columns of the model in its order, labels and weights; held-out rows are left out again."""
     from cardboost.cli.run import Rows, kept_rows
     from cardboost.cli.tables import open_table

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from cardboost.cli import certify, demo, export, fit, pareto, predict, reproduce
+from cardboost.cli import certify, demo, export, fit, pareto, predict, prove, reproduce
 from cardboost.cli.files import BAD_INPUT, BUG, INTERRUPTED, OK, PIPE_CLOSED, BadInput, reason
 from cardboost.model.printable import printable
 
@@ -18,6 +18,7 @@ _EPILOG = """\
 examples:
   cardboost demo
   cardboost fit patients.csv --target died --max-terms 8 --out run
+  cardboost prove run/model.json patients.csv --time 60
   cardboost pareto patients.csv --target died --out front
   cardboost predict run/model.json new.csv --out scores.csv
   cardboost certify run/model.json patients.csv --target died
@@ -32,7 +33,7 @@ exit codes:
        fails
     2  bad usage or bad input, said in one sentence
    70  a bug in cardboost
-  130  interrupted (fit and pareto keep and write what they have so far)
+  130  interrupted (fit, prove and pareto keep and write what they have so far)
   141  the reader of the output has gone
 """
 
@@ -59,7 +60,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"cardboost {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True, dest="verb")
-    for module in (demo, fit, pareto, predict, certify, export, reproduce):
+    for module in (demo, fit, prove, pareto, predict, certify, export, reproduce):
         module.add_parser(verbs, **style)
     return parser
 

@@ -71,8 +71,9 @@ class Progress:
             self._ticker = threading.Thread(target=self._tick, daemon=True)
             self._ticker.start()
 
-    def begin(self, stage: str) -> None:
-        """A stage that has nothing to report yet."""
+    def begin(self, stage: str, null: float = math.nan) -> None:
+        """A stage that has nothing to report yet. ``null``: the objective of the empty model, if known."""
+        self._null = null
         self._show(Line(stage))
 
     def update(self, record: TraceRecord) -> None:

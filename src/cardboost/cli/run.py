@@ -92,9 +92,7 @@ class Run:
     def card(self) -> str:
         from cardboost.model.card import render_card
 
-        title = f"Scorecard for {self.data['target']}"
-        if self.ensemble.classes is not None:
-            title += f" = {self.ensemble.classes[1]}"
+        title = card_title(self.data, self.ensemble)
         if self.scorecard is not None:
             return self.scorecard.to_text(title)
         return render_card(self.ensemble, title=title, certificate_lines=self.certificate.lines())
@@ -194,6 +192,13 @@ class Run:
         return write_together(folder, contents)
 
 
+def card_title(data: Any, ensemble: Ensemble) -> str:
+    """What a card is for: the target and its positive class; ``data``: what was noted of them."""
+    target = data.get("target") if isinstance(data, dict) else None
+    title = "Scorecard" if target is None else f"Scorecard for {target}"
+    return title if ensemble.classes is None else f"{title} = {ensemble.classes[1]}"
+
+
 def fit_rows(
     rows: Rows,
     classes: tuple[Any, Any],
@@ -241,7 +246,7 @@ def fit_rows(
             scorecard = estimator.scorecard(**points, time_limit=left)
             ensemble, certificate = scorecard.ensemble, scorecard.certificate
         seconds = budget.elapsed - began
-        for own in certificate.bounds:
+        for own in reversed(certificate.bounds):  # the headline comes last
             progress.end(own.scope, ensemble.n_terms, certificate.objective, own.lower_bound, own.guarantee)
     except (ValueError, TypeError) as error:
         raise BadInput(str(error)) from None

@@ -20,6 +20,7 @@ from cardboost.estimators.callbacks import Rounds, with_callbacks
 from cardboost.estimators.classes import ClassifierCards
 from cardboost.estimators.scorecards import choose_scorecard
 from cardboost.estimators.selecting import PreparedFit, SelectingCards
+from cardboost.estimators.validation import class_codes, class_factors, sample_weights
 from cardboost.losses import get_loss
 from cardboost.model.scorecard import Scorecard
 from cardboost.validation import flag
@@ -199,9 +200,27 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
         """The fitted attributes."""
         assert given.classes is not None
         self._remember(given.table, given.classes, results)
-        self._candidates = results[0].candidates if len(results) == 1 else None
+        parts = tuple(result.candidates for result in results if result.candidates is not None)
+        self._candidates = parts or None
         if results[0].held_out is not None:
             self.validation_losses_ = [result.held_out for result in results]
+
+    def _certified_rows(
+        self, y: Any, sample_weight: Any, n_rows: int
+    ) -> tuple[list[NDArray[Any]], NDArray[Any] | None, NDArray[np.intp] | None]:
+        classes, codes = class_codes(y, n_rows)
+        if list(classes) != list(self.classes_):
+            raise ValueError(
+                f"y holds the classes {list(classes)}, but the model knows {list(self.classes_)}."
+            )
+        raw = sample_weights(sample_weight, n_rows)
+        if len(classes) == 2:
+            return [codes == 1], raw, codes
+        kept = codes if raw is None else codes[raw > 0]
+        factors = class_factors(self.class_weight, classes, kept, None if raw is None else raw[raw > 0])
+        if not (factors == factors[0]).all():
+            raw = factors[codes] * (1.0 if raw is None else raw)
+        return [codes == k for k in range(len(classes))], raw, codes
 
     def scorecard(
         self,
@@ -239,17 +258,16 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
             raise ValueError(f"scorecard is for two classes; this model has {len(self.classes_)}.")
         if not hasattr(self, "_candidates"):
             raise ValueError(
-                "scorecard chooses among the candidate stumps of a fit, over its rows, and pickles leave "
-                "them out: fit the model in this process first."
+                "scorecard chooses among the candidate stumps of a fit, over its rows, and files leave "
+                "them out: fit the model in this process first, or call prove(X, y) with its rows."
             )
-        candidates = self._candidates
-        if candidates is None:
+        if self._candidates is None:
             raise ValueError(
                 "scorecard chooses among the candidate stumps of a fit with max_terms, max_features or l0; "
                 "this model was not selected from candidates."
             )
         return choose_scorecard(
-            candidates,
+            self._candidates[0],
             points,
             max_terms,
             (base_score, base_odds, points_to_double_odds),

@@ -16,6 +16,7 @@ from cardboost.estimators.base import Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
 from cardboost.estimators.numbers import RegressorCards
 from cardboost.estimators.selecting import PreparedFit, SelectingCards
+from cardboost.estimators.validation import real_targets, sample_weights
 from cardboost.losses import SQUARED
 from cardboost.threads import usable_threads
 
@@ -167,8 +168,14 @@ class CardBoostRegressor(SelectingCards, RegressorCards):
         self.certificate_ = result.certificate
         self.trace_ = result.trace
         self.n_iter_ = result.trace[-1].n_columns
+        self._candidates = None if result.candidates is None else (result.candidates,)
         if result.held_out is not None:
             self.validation_losses_ = [result.held_out]
+
+    def _certified_rows(
+        self, y: Any, sample_weight: Any, n_rows: int
+    ) -> tuple[list[NDArray[Any]], NDArray[Any] | None, NDArray[np.intp] | None]:
+        return [real_targets(y, n_rows)], sample_weights(sample_weight, n_rows), None
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """Predictions after every round of generation, and last those of the final model."""

@@ -32,7 +32,7 @@ def choose_scorecard(
     known = {name: value for name, value in given.items() if value is not None}
     odds = OddsScale(**known) if known else None
     low, high = (-MOST, MOST) if points is None and odds else point_range(points)
-    loss = candidates.frame.loss
+    loss = candidates.loss
     if loss not in LOG_ODDS:
         raise ValueError(f"scorecard: points are log-odds, which scores of loss={loss!r} are not.")
     fixed = None

@@ -6,9 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
 
+from cardboost.boosting.candidates import Candidates, restored_candidates
 from cardboost.boosting.path import BoostingPath
 from cardboost.boosting.training import TrainingSettings, TrainingTask
 from cardboost.budget import Budget, clock
@@ -19,7 +23,7 @@ from cardboost.data.table import Table
 from cardboost.estimators.base import BoostedCards, Progress
 from cardboost.estimators.callbacks import Rounds
 from cardboost.estimators.features import feature_prices
-from cardboost.estimators.validation import search_seed
+from cardboost.estimators.validation import search_seed, split_rows
 from cardboost.losses import Loss
 from cardboost.model.ensemble import Ensemble
 from cardboost.threads import usable_threads
@@ -41,6 +45,10 @@ class PreparedFit:
 
 class SelectingCards(BoostedCards):
     """Base of the estimators with ``max_terms``. Not for use by itself."""
+
+    ensemble_: Any
+    certificate_: Any
+    _candidates: tuple[Candidates, ...] | None
 
     def __sklearn_clone__(self) -> Any:
         """As scikit-learn clones, except that a sampler (a connection to a machine, say) is not copied."""
@@ -115,6 +123,12 @@ class SelectingCards(BoostedCards):
 
         ``proving`` and the screen are told of the exact search too.
         """
+        after = self._after_round(rounds, callback, fitted, label)
+        search = replace(settings.search, progress=self._proving(proving, label))
+        return replace(settings, callback=after, search=search)
+
+    def _proving(self, proving: Proving | None, label: str = "") -> Proving:
+        """Tells the screen, now and then, and the caller how far an exact search is."""
         due = clock() + _SECONDS
 
         def searching(nodes: int, open_nodes: int, bound: float, objective: float) -> None:
@@ -125,8 +139,115 @@ class SelectingCards(BoostedCards):
             if proving is not None:
                 proving(nodes, open_nodes, bound, objective)
 
-        after = self._after_round(rounds, callback, fitted, label)
-        return replace(settings, callback=after, search=replace(settings.search, progress=searching))
+        return searching
+
+    # ------------------------------------------------------------------------------------ proving
+
+    def prove(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        time_limit: float | None = None,
+        max_nodes: int | None = None,
+    ) -> Any:
+        """Go on with the proof of the fit: exact search among the candidate terms, from where it ended.
+
+        ``ensemble_`` and ``certificate_`` are replaced by what the search comes to; neither the model nor any
+        bound gets worse. Losses and limits that exact search does not take get more local search.
+
+        Parameters
+        ----------
+        X, y, sample_weight : the training rows, in any order
+            Not needed right after ``fit``. They are needed for a model that was loaded or unpickled, and must
+            be those that the certificate is about.
+        time_limit : float or None
+            Seconds after which the search ends; what is proven by then is kept.
+        max_nodes : int or None
+            Nodes of the search at most. None: the estimator's ``max_nodes``.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from cardboost import CardBoostClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = CardBoostClassifier(max_terms=4).fit(X, y)
+        >>> model.prove(max_nodes=2000).certificate_.status
+        'optimal among candidates'
+        """
+        return self._prove(X, y, sample_weight, time_limit, max_nodes)
+
+    def _prove(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        time_limit: float | None,
+        max_nodes: int | None,
+        proving: Proving | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Any:
+        """``proving`` is told how far the search is; ``stopped`` ends it."""
+        check_is_fitted(self)
+        limit = None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
+        nodes = whole("max_nodes", self.max_nodes if max_nodes is None else max_nodes, 1)
+        budget = Budget.of(limit, stopped)
+        if X is None:
+            parts = getattr(self, "_candidates", None)
+            if parts is None:
+                raise ValueError(
+                    "prove needs X and y, the training rows: candidate terms are kept only in the process of "
+                    "a fit with max_terms, max_features or l0, and only for stumps."
+                )
+        else:
+            parts = self._restored(X, y, sample_weight)
+        progress = self._proving(proving)
+        self._candidates = tuple(
+            part.proved(budget.part(k, len(parts)), nodes, progress) for k, part in enumerate(parts)
+        )
+        ensembles = tuple(part.model(part.weights, None) for part in self._candidates)
+        certificates = [part.certificate for part in self._candidates]
+        if isinstance(self.certificate_, list):
+            self.ensemble_ = replace(self.ensemble_, ensembles=ensembles)
+            self.certificate_ = certificates
+        else:
+            (self.ensemble_,), (self.certificate_,) = ensembles, certificates
+        return self
+
+    def _restored(self, X: Any, y: Any, sample_weight: Any) -> tuple[Candidates, ...]:
+        """The candidates of the fit, one choice for every certificate."""
+        table = self._table(X)
+        labels, weights, codes = self._certified_rows(y, sample_weight, table.n_rows)
+        keep: NDArray[Any] = np.arange(table.n_rows)
+        if weights is not None:
+            keep = np.flatnonzero(weights > 0)
+        if self.validation_fraction is not None:
+            split = None if codes is None else codes[keep]
+            keep = keep[split_rows(self.validation_fraction, split, len(keep), self.random_state)[0]]
+        rows = _safe_indexing(X, keep)
+        several = isinstance(self.certificate_, list)
+        parts = []
+        for k, certificate in enumerate(self.certificate_ if several else [self.certificate_]):
+            parts.append(
+                restored_candidates(
+                    certificate.to_dict(),
+                    self.ensemble_.ensembles[k] if several else self.ensemble_,
+                    (rows, labels[k][keep], None if weights is None else weights[keep]),
+                    usable_threads(self.n_jobs),
+                )
+            )
+        return tuple(parts)
+
+    def _certified_rows(
+        self, y: Any, sample_weight: Any, n_rows: int
+    ) -> tuple[list[NDArray[Any]], NDArray[Any] | None, NDArray[np.intp] | None]:
+        """What certificates call y, one for each; the weights of the rows; and the classes of the rows."""
+        raise NotImplementedError
 
     def _earlier(self) -> tuple[BoostingPath, ...] | None:
         """Where a warm start goes on from."""

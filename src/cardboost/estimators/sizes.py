@@ -14,16 +14,12 @@ from sklearn.base import clone
 
 from cardboost.boosting.resolve import resolve_dictionary
 from cardboost.boosting.sizes import SizedTraining, train_sizes
-from cardboost.boosting.training import TrainingResult, TrainingSettings
+from cardboost.boosting.training import TrainingResult
 from cardboost.budget import Budget
 from cardboost.estimators.classes import plain
 from cardboost.estimators.selecting import PreparedFit
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.multiclass import MulticlassEnsemble
-
-#: of the exact search for one size with the selector "auto": nodes, and these times the entries that each of
-#: them reads. A file holds the proofs of all sizes.
-PROOF_NODES, PROOF_WORK = 120, 1e8
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +64,7 @@ class SizedFits:
             return self.done[k], []
         results = []
         for c, training in enumerate(self.trainings):
-            settings = _within(training.settings, budget.part(c, len(self.trainings)))
+            settings = replace(training.settings, budget=budget.part(c, len(self.trainings)))
             results.append(training.prove(k, settings, before[c] if before else None))
         model = sized(self.estimator, self.sizes[k])
         model._accept(self.given, results)
@@ -96,14 +92,6 @@ def fit_sizes(
     given = model._prepare(X, y, sample_weight, budget)
     trainings = []
     for k, (_, task) in enumerate(given.tasks):
-        settings = _within(given.settings, budget.part(k, given.n_tasks))
+        settings = replace(given.settings, budget=budget.part(k, given.n_tasks))
         trainings.append(train_sizes(task, settings, sizes))
     return SizedFits(estimator, sizes, given, tuple(trainings))
-
-
-def _within(settings: TrainingSettings, budget: Budget) -> TrainingSettings:
-    search = settings.search
-    if search.method == "auto":
-        nodes = min(PROOF_NODES, search.max_nodes or PROOF_NODES)
-        search = replace(search, max_nodes=nodes, auto_work=PROOF_WORK)
-    return replace(settings, budget=budget, search=search)

@@ -5,7 +5,7 @@ error there cannot hide here. docs/certificate.md defines everything that is com
 
     format.py     the form of the file: keys, types, indices, what must agree
     data.py       rows as given, their digest
-    columns.py    stumps and matrices as columns on distinct rows; edges of columns that the file does not list
+    columns.py    stumps and matrices as columns on distinct rows; edges of all other stumps
     curvature.py  how much curvature of the loss a bound may set aside
     claims.py     every claim, recomputed
 """

@@ -69,10 +69,10 @@ class Evidence:
 
 def gather(certificate: dict[str, Any], X: Any, y: Any = None, sample_weight: Any = None) -> Evidence:
     """Read the table for a certificate whose structure is sound (see ``check``)."""
-    return _gather(certificate, _read(certificate, X, y, sample_weight))
+    return _gather(certificate, read_rows(certificate, X, y, sample_weight))
 
 
-def _read(certificate: dict[str, Any], X: Any, y: Any, sample_weight: Any) -> Table:
+def read_rows(certificate: dict[str, Any], X: Any, y: Any, sample_weight: Any) -> Table:
     """The table with the columns that the certificate takes for categorical, and y as it is needed."""
     kind, real = certificate["kind"], certificate["problem"]["loss"] == "squared"
     needed = kind == "stumps" or real
@@ -291,7 +291,7 @@ def _taken(
         most = np.where(most <= data.allowed, 0.0, math.inf)  # any number of unseen columns may be used
     slots = None if terms is None else np.maximum(0, terms - np.count_nonzero(forced_in & charged, axis=1))
     if problem["max_features"] is not None or problem["feature_costs"] is not None:
-        for i, leaf in enumerate(leaves):
+        for i in range(len(leaves)):
             paid = np.unique(data.feature[:n][forced_in[i] & charged])
             room = None if slots is None else int(slots[i])
             taken[i] -= _feature_cost(problem, paid)
@@ -633,7 +633,7 @@ def check(certificate: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
 def _claim_faults(certificate: dict[str, Any], X: Any, y: Any, sample_weight: Any) -> Iterator[str]:
     if (digest := content_digest(certificate)) != certificate["digest"]:
         yield f"digest: claimed {certificate['digest']}, recomputed {digest}"
-    table, data = _read(certificate, X, y, sample_weight), certificate["data"]
+    table, data = read_rows(certificate, X, y, sample_weight), certificate["data"]
     if table.features != data["features"]:
         yield f"data.features: claimed {data['features']}, found {table.features}"
         return

@@ -74,7 +74,7 @@ def merge_rows(a: npt.NDArray[np.int8], free: Floats, share: Floats) -> Rows:
         group[order] = np.cumsum(new) - 1
         first = order[new]
     group = group.reshape(-1)
-    total = np.bincount(group, share, len(first))
+    total = np.bincount(group, share, len(first)).astype(np.float64)
     return Rows(a[first], free[first], total, np.zeros(len(first)), group)
 
 

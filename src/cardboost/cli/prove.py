@@ -1,0 +1,116 @@
+"""`cardboost prove`: go on with the proof of a model, on the data that it was trained on."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cardboost.cli.certify import read_rows
+from cardboost.cli.files import INTERRUPTED, OK, BadInput, binary_ensemble, read_model_file, write_together
+from cardboost.cli.options import add_delimiter
+
+if TYPE_CHECKING:
+    from cardboost.boosting.candidates import Candidates
+    from cardboost.model.io import Model
+
+EXAMPLE = """\
+examples:
+  cardboost prove run/model.json patients.csv --time 60
+  cardboost prove run/model.json patients.csv --max-nodes 50000 --out proved.json
+
+The search goes on where it ended, among the candidate terms of the fit. The
+model and its proof never get worse. Card and C headers beside the model are
+written again if they are there. Ctrl-C keeps what is proven so far.
+"""
+
+
+def add_parser(verbs: Any, **style: Any) -> None:
+    parser = verbs.add_parser(
+        "prove",
+        help="go on with the proof of a model",
+        description="Search on for a better choice among the candidate terms of a model, or for the\n"
+        "proof that there is none.",
+        epilog=EXAMPLE,
+        **style,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("model", metavar="MODEL.json", help="a model file")
+    parser.add_argument("data", metavar="DATA", help="the data it was trained on")
+    parser.add_argument("--target", metavar="COLUMN", help="the target (default: as in `cardboost fit`)")
+    parser.add_argument("--weight", metavar="COLUMN", help="the row weights (default: as in `cardboost fit`)")
+    parser.add_argument("--time", metavar="SECONDS", type=float, help="seconds at most (default: no limit)")
+    parser.add_argument(
+        "--max-nodes", metavar="N", type=int, default=20_000, help="nodes of the search at most (20000)"
+    )
+    parser.add_argument("--out", metavar="FILE", help="where to write the model (default: in its place)")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_delimiter(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from cardboost.boosting.candidates import restored_candidates
+    from cardboost.budget import Budget
+    from cardboost.cli.progress import Interrupt, Progress
+    from cardboost.cli.run import certificate_lines
+    from cardboost.threads import usable_threads
+    from cardboost.validation import number, whole
+
+    model = read_model_file(arguments.model)
+    ensemble, content = binary_ensemble(model, arguments.model), model.certificate
+    if not isinstance(content, dict):
+        raise BadInput(f"{arguments.model} holds no certificate.")
+    rows = read_rows(arguments, model, ensemble)
+    progress = Progress(0, arguments.quiet)
+    try:
+        limit = None if arguments.time is None else number("--time", arguments.time, 0.0, strict=True)
+        nodes = whole("--max-nodes", arguments.max_nodes, 1)
+        before = restored_candidates(
+            content, ensemble, (rows.table, rows.positive, rows.weight), usable_threads(None)
+        )
+        with Interrupt().listening() as interrupt:
+            progress.begin("proving", content["null"]["objective"])
+            after = before.proved(
+                Budget.of(limit, lambda: interrupt.asked), nodes,
+                lambda nodes, _, bound, objective: progress.prove(nodes, bound, objective),
+            )  # fmt: skip
+    except ValueError as error:
+        raise BadInput(f"{arguments.data}: {str(error).rstrip('.')}.") from None
+    finally:
+        progress.close()
+    written = _write(arguments, model, after)
+    print("\n".join([*_report(before, after), "", *certificate_lines(after.certificate), ""]))
+    print("\n".join(f"wrote {path}" for path in written))
+    return INTERRUPTED if interrupt.asked else OK
+
+
+def _report(before: Candidates, after: Candidates) -> list[str]:
+    """What the search has come to."""
+    from cardboost.certificate.statement import percent
+
+    old, new = before.certificate, after.certificate
+    gained = old.objective - new.objective
+    better = f"a better model: objective {new.objective:.6g}, before {old.objective:.6g}"
+    lines = [better if gained > 0 else "no better model among the candidate terms was found"]
+    for scope, bound in new.scopes.items():
+        earlier = old.scopes[scope].guarantee
+        lines.append(f"{scope:<12}guarantee {percent(bound.guarantee)}, before {percent(earlier)}")
+    return lines
+
+
+def _write(arguments: argparse.Namespace, model: Model, after: Candidates) -> list[Path]:
+    from cardboost.cli.run import CARD, HEADER, VECTORS, Headers, card_title
+    from cardboost.model.card import render_card
+    from cardboost.model.io import model_bytes
+
+    ensemble = after.model(after.weights, None)
+    target = Path(arguments.out or arguments.model)
+    contents: dict[str, bytes | None] = {target.name: model_bytes(ensemble, after.certified, model.training)}
+    if arguments.out is None:
+        if (target.parent / CARD).exists():
+            title = card_title((model.training or {}).get("data"), ensemble)
+            card = render_card(ensemble, title=title, certificate_lines=after.certificate.lines())
+            contents[CARD] = card.encode()
+        if (target.parent / HEADER).exists() and (target.parent / VECTORS).exists():
+            contents |= Headers.of(ensemble).files
+    return write_together(target.parent, contents)
