@@ -64,7 +64,7 @@ class SizePoint:
     def guarantee(self, scope: str | None = None) -> float | None:
         """The least of the certificates', over the candidate terms ("pool") or all stumps ("dictionary").
 
-        Default: that of the certificates' first bound. None where there is no such bound.
+        Default: that of the widest scope that is proven. None where there is no such bound.
         """
         found = [
             [bound.guarantee for bound in own.bounds if scope in (None, bound.scope)][:1]
@@ -74,7 +74,11 @@ class SizePoint:
 
     @property
     def status(self) -> str:
-        return "optimal" if all(own.status == "optimal" for own in self.certificates) else "feasible"
+        """The weakest of the certificates'."""
+        statuses = {certificate.status for certificate in self.certificates}
+        return next(
+            status for status in ("feasible", "optimal among candidates", "optimal") if status in statuses
+        )
 
     @property
     def stability(self) -> float | None:
@@ -211,9 +215,9 @@ class ParetoFront(Sequence[SizePoint]):
 
         ``terms``: allowed; ``used``: by the model of all rows (of all classes together); ``features``: so
         many distinct ones; ``mean``, ``standard_error``: of the score on held-out rows; ``objective``,
-        ``lower_bound``, ``guarantee``, ``status``: of the certificate, over the candidate terms; where there
-        are several the sum of the first two and the least of the others; ``guarantee_all_stumps``: over all
-        stumps; ``stability``: mean share of the folds that have a term; ``picked``: the rules that pick this
+        ``lower_bound``, ``guarantee``, ``status``: of the certificate, over the widest scope that is proven;
+        where there are several the sum of the first two and the least of the others;
+        ``guarantee_candidates``: over the candidate terms; ``stability``: mean share of the folds that have a term; ``picked``: the rules that pick this
         size. What is not known is None.
         """
         marks = self.marks()
@@ -227,7 +231,7 @@ class ParetoFront(Sequence[SizePoint]):
                 "objective": sum(own.objective for own in point.certificates),
                 "lower_bound": sum(own.lower_bound for own in point.certificates),
                 "guarantee": point.guarantee(),
-                "guarantee_all_stumps": point.guarantee("dictionary"),
+                "guarantee_candidates": point.guarantee("pool"),
                 "status": point.status,
                 "stability": point.stability,
                 "picked": marks.get(point.size, ""),
