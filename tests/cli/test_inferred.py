@@ -140,3 +140,11 @@ def test_json_has_everything_a_script_needs(path, capsys):
         "run/log.jsonl",
     ]
     assert "Scorecard for ill = 1" in result["card"]
+
+
+def test_numbers_that_a_float_rounds_are_remarked_on():
+    found = facts(id=[2.0**53 + 2, 3.0, -5.0], near=[2.0**53, 3.0, -5.0])
+    assert found["id"].remark == (
+        "column 'id' has numbers above 2^53, whose last digits are rounded: --drop id leaves it out."
+    )
+    assert found["near"].remark is None

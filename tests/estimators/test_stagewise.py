@@ -149,8 +149,13 @@ def test_no_learner_better_than_chance():
     X, y = [[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0]  # every stump is right in half of the rows
     with pytest.raises(ValueError, match="no better than chance"):
         classifier().fit(X, y)
+    X, y = [[0.0], [1.0], [2.0]], [0, 0, 1]
     with pytest.raises(ValueError, match="no better than chance"):
-        classifier(dictionary=FittedLearners([Opposite()])).fit([[0.0], [1.0], [2.0]], [0, 0, 1])
+        classifier(dictionary=FittedLearners([Opposite()]), fit_intercept=False).fit(X, y)
+    constant = classifier(dictionary=FittedLearners([Opposite()])).fit(X, y)  # tells the classes apart
+    assert constant.trace_.status == "no edge"
+    assert constant.n_iter_ == 0
+    assert constant.predict(X).tolist() == [0, 0, 0]
 
 
 class Opposite:

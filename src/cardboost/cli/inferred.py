@@ -90,6 +90,8 @@ def _remark(name: str, values: Any, present: Any, distinct: int | None, n_rows: 
                 f"column {name!r} has {distinct:,} different values in {n_rows:,} rows and looks like an "
                 f"identifier: {leave}."
             )
+    elif float(np.abs(present).max()) > 2.0**53:
+        return f"column {name!r} has numbers above 2^53, whose last digits are rounded: {leave}."
     elif len(present) == n_rows > 2 and bool((present[1:] == present[:-1] + 1).all()):
         return f"column {name!r} counts the rows and looks like an identifier: {leave}."
     return None

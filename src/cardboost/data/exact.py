@@ -111,7 +111,7 @@ def _whole_numbers(values: Any) -> NDArray[Any]:
             return none
         known = values.drop_nulls() if hasattr(values, "drop_nulls") else values.drop_null()
         return np.array(known.to_list(), dtype=object) if "128" in name else np.asarray(known.to_numpy())
-    dtype = getattr(values, "dtype", None)
+    dtype: Any = getattr(values, "dtype", None)
     if getattr(dtype, "kind", "") not in ("i", "u", "O") or str(dtype) == "category":
         return none
     if isinstance(dtype, np.dtype):

@@ -55,13 +55,14 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         return {key: value for key, value in super().__getstate__().items() if key != _CANDIDATES}
 
     def __copy__(self) -> Any:
-        other = type(self).__new__(type(self))
-        vars(other).update(vars(self))
+        other: Any = type(self).__new__(type(self))
+        other.__dict__.update(vars(self))
         return other
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        other = memo[id(self)] = type(self).__new__(type(self))
-        vars(other).update(copy.deepcopy(vars(self), memo))
+        other: Any = type(self).__new__(type(self))
+        memo[id(self)] = other
+        other.__dict__.update(copy.deepcopy(vars(self), memo))
         return other
 
     # ------------------------------------------------------------------------------------ reading

@@ -189,13 +189,13 @@ class SoftMarginClassifier(ClassifierCards):
         self, X: Any, y: Any, sample_weight: Any, settings: SoftMarginSettings, callback: Progress | None
     ) -> SoftMarginClassifier:
         """The same with weak learners that are not, or not only, stumps."""
-        for name, off, given in (
+        for name, off, changed in (
             ("method", "newton", self.method != "newton"),
             ("slack", "auto", self.slack != "auto"),
             ("monotonic_cst", None, self.monotonic_cst is not None),
             ("warm_start", False, flag("warm_start", self.warm_start)),
         ):
-            if given:
+            if changed:
                 raise ValueError(f"{name} is for stumps only; with other learners leave it at {off!r}.")
         if self.temperature == "cv":
             raise ValueError(
