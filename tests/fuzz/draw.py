@@ -47,16 +47,11 @@ class Case:
     must_refuse: str | None = None
     laws: tuple[str, ...] = ()  # those that cost further fits
     filled: Any = None  # X with NaN where a masked array hides a number
+    numbers: bool = False  # whether y is to be predicted as a number
 
     @property
     def n_rows(self) -> int:
         return len(self.X)
-
-    @property
-    def numeric_target(self) -> bool:
-        return self.target.endswith("Regressor") or self.target == "SparseLinearRegression" or (
-            self.target == "pareto_front" and "numbers" in self.tags
-        )  # fmt: skip
 
     @property
     def time_limit(self) -> float | None:
@@ -109,6 +104,9 @@ def case(seed: int) -> Case:
     names, shares = list(TARGETS), np.array(list(TARGETS.values()), dtype=float)
     target = names[int(draw.rng.choice(len(names), p=shares / shares.sum()))]
     rows, columns = draw.whole(5, 400), draw.whole(1, 8)
+    if target in CARDS and draw.chance(0.01):
+        draw.tag("large")
+        rows, columns = draw.whole(2000, 8000), draw.whole(5, 20)
     draw.allow("no column that tells rows apart", "no better than chance")  # tiny tables have no signal
     if target == "pareto_front":
         rows, columns = draw.whole(20, 80), draw.whole(1, 3)
@@ -140,8 +138,6 @@ def _table_case(draw: Draw, seed: int, target: str, rows: int, columns: int) -> 
     numbers = target.endswith("Regressor") or target == "SparseLinearRegression" or (
         target == "pareto_front" and draw.chance(0.4)
     )  # fmt: skip
-    if target == "pareto_front" and numbers:
-        draw.tag("numbers")
     y, n_classes = (_numbers(draw, signal), 0) if numbers else _labels(draw, signal, target)
     weight = _weights(draw, rows)
     params = {
@@ -167,7 +163,8 @@ def _table_case(draw: Draw, seed: int, target: str, rows: int, columns: int) -> 
     ):  # fmt: skip
         _learners(draw, params, X, y)
     params = {name: _typed(draw, value) for name, value in params.items()}
-    made = Case(seed, target, params, X, y if draw.chance(0.9) else y.tolist(), weight, filled=filled)
+    made = Case(seed, target, params, X, y if draw.chance(0.9) else y.tolist(), weight,
+                filled=filled, numbers=numbers)  # fmt: skip
     return _followed(draw, replace(made, laws=_costly_laws(draw, made, whole=_small_whole(weight))))
 
 
@@ -398,10 +395,10 @@ def _card_params(draw: Draw, target: str, columns: int, n_classes: int) -> Param
     if draw.chance(0.08):
         chosen["warm_start"] = True
         draw.allow("must be at least the")
-    if draw.chance(0.12) and target not in ("scorecard", "pareto_front"):
+    if "large" in draw.tags or (draw.chance(0.12) and target not in ("scorecard", "pareto_front")):
         chosen["time_limit"] = draw.one(1e-6, 0.01, 0.1, 0.4)
         if draw.chance(0.7):
-            chosen.update(hot_start=60, max_nodes=10**7, max_iter=100, max_terms=draw.one(4, 6, 9), selector="auto")
+            chosen.update(hot_start=draw.one(60, 200), max_nodes=10**7, max_iter=200, max_terms=draw.one(4, 6, 9))
     if chosen["selector"] in ("exact", "tabu", "qubo"):
         draw.allow("exact search", "[Tt]abu search", "qubo chooses", "needs a finite", "squared")
     if target == "pareto_front":
@@ -444,8 +441,7 @@ def _learners(draw: Draw, params: Params, X: Any, y: Any) -> None:
     params["dictionary"] = kept
     for name in ("monotonic_cst", "max_features", "feature_costs", "validation_fraction", "class_weight"):
         params.pop(name, None)
-    if "warm_start" in params:
-        params["warm_start"] = False
+    params["warm_start"] = np.bool_(False) if draw.chance(0.3) else False
 
 
 def _soft_params(draw: Draw, target: str, columns: int, n_classes: int) -> Params:
@@ -577,15 +573,14 @@ def _followed(draw: Draw, made: Case) -> Case:
         params = made.params | {"max_terms": made.params["max_terms"] or 4}
         return replace(made, params=params, call={name: value for name, value in limits.items() if value is not None})
     if made.target == "pareto_front":
-        numbers = made.numeric_target
         call = {"sizes": draw.one([1], [1, 2], [1, 3]), "cv": 2, "random_state": 0}
-        scoring = draw.one(None, "r2", "neg_log_loss") if numbers else draw.one(None, "neg_log_loss", "accuracy")
+        scoring = draw.one(None, "r2", "neg_log_loss") if made.numbers else draw.one(None, "neg_log_loss", "accuracy")
         if scoring is not None:
             call["scoring"] = scoring
         if draw.chance(0.3):
             call["time_limit"] = draw.one(1e-6, 0.5)
         draw.allow("folds?|n_splits|members|class", "split", "reselect")
-        unfit = "log loss is for classes" if numbers and scoring == "neg_log_loss" else None
+        unfit = "log loss is for classes" if made.numbers and scoring == "neg_log_loss" else None
         return replace(made, call=call, must_refuse=unfit)
     return made
 
@@ -658,7 +653,7 @@ def _poisoned(draw: Draw, made: Case) -> Case:
         return replace(made, weight=weight, must_refuse=reason, laws=())
     if reason == "wrong length" and made.y is not None:
         return replace(made, y=made.y[:-1], must_refuse=reason, laws=())
-    if reason == "one class" and made.y is not None and not made.numeric_target:
+    if reason == "one class" and made.y is not None and not made.numbers:
         return replace(made, y=np.array([made.y[0]] * rows), must_refuse=reason, laws=())
     if reason == "wrong parameter":
         name = draw.one(*sorted(set(made.params) & {"l1", "l2", "l0", "max_terms", "max_iter", "tol", "radius",

@@ -31,6 +31,7 @@ class Report:
     cases: Counter[str] = field(default_factory=Counter)
     first: dict[str, Failure] = field(default_factory=dict)
     times: Counter[str] = field(default_factory=Counter)
+    shared: dict[str, tuple[str, ...]] = field(default_factory=dict)  # tags of every failure of a kind
     started: float = field(default_factory=time.monotonic)
 
     def add(self, target: str, failures: list[Failure]) -> list[Failure]:
@@ -39,6 +40,8 @@ class Report:
         new = []
         for failure in failures:
             self.times[failure.kind] += 1
+            known = self.shared.get(failure.kind, failure.tags)
+            self.shared[failure.kind] = tuple(tag for tag in known if tag in failure.tags)
             if failure.kind not in self.first:
                 self.first[failure.kind] = failure
                 new.append(failure)
@@ -60,7 +63,8 @@ class Report:
         yield "  " + ", ".join(f"{name} {count}" for name, count in self.cases.most_common())
         for kind, failure in sorted(self.first.items(), key=lambda own: -self.times[own[0]]):
             yield f"{self.times[kind]:5d} x  {kind}"
-            yield f"         {repeat(failure.seed)}"
+            tags = f"   # always: {', '.join(self.shared[kind])}" if self.shared[kind] else ""
+            yield f"         {repeat(failure.seed)}{tags}"
 
 
 def repeat(seed: int) -> str:
@@ -151,8 +155,8 @@ class _Worker:
 
 
 def _lost(seed: int, law: str, message: str) -> tuple[str, list[Failure]]:
-    target = case(seed).target
-    return target, [Failure(seed, target, law, message)]
+    own = case(seed)
+    return own.target, [Failure(seed, own.target, law, message, own.tags)]
 
 
 def _serve(pipe: Connection, checking: Check) -> None:
