@@ -12,7 +12,9 @@ from fuzz.runner import repeat, run
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="fuzz", description="Random fits of everything public, held to laws.")
+    parser = argparse.ArgumentParser(
+        prog="fuzz", description="Random fits of everything public, held to laws."
+    )
     parser.add_argument("--seed", type=int, default=None, help="the first seed (default: from the clock)")
     parser.add_argument("--seconds", type=float, default=120.0, help="how long to go on (120)")
     parser.add_argument("--cases", type=int, default=None, help="how many seeds at most; 1 shows the case")

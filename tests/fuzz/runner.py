@@ -1,4 +1,4 @@
-"""Many seeds in worker processes. A worker that is silent for too long is ended, and its seed reported as a hang.
+"""Many seeds in worker processes. A worker that is silent for too long is ended, its seed reported as a hang.
 
 Workers are spawned, not forked: after a fork the kernels would use one thread only.
 """
@@ -26,7 +26,7 @@ Check = Callable[[Case], list[Failure]]
 
 @dataclass(eq=False)
 class Report:
-    """What a run has seen so far: one entry per kind of failure, with its first seed and how often it was met."""
+    """What a run has seen so far: of every kind of failure the first, and how often it was met."""
 
     cases: Counter[str] = field(default_factory=Counter)
     first: dict[str, Failure] = field(default_factory=dict)

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
+from cardboost import CardBoostClassifier
 from fuzz.draw import TARGETS, Case, case
 from fuzz.invariants import check
 from fuzz.runner import run
-
-from cardboost import CardBoostClassifier
 
 FIRST, CASES = 30, 12  # seeds of the quick run
 
@@ -29,7 +29,11 @@ def test_a_seed_decides_everything():
         first, second = case(seed), case(seed)
         assert str(first) == str(second)
         assert np.array_equal(np.asarray(first.X).astype(str), np.asarray(second.X).astype(str))
-        assert (first.laws, first.allowed, first.must_refuse) == (second.laws, second.allowed, second.must_refuse)
+        assert (first.laws, first.allowed, first.must_refuse) == (
+            second.laws,
+            second.allowed,
+            second.must_refuse,
+        )
 
 
 def test_every_target_is_drawn():
