@@ -41,7 +41,8 @@ CARD = COMMON | {
     "max_terms": (1, 2, 3, 3, 5, 5, 10, None), "l0": (0.0, 0.0, 0.0, 1e-3, 0.02, 1.0),
     "l1": (1e-4, 1e-4, 0.0, 1e-6, 1e-2, 0.3), "l2": (0.01, 0.01, 0.0, 0.0, 1e-4, 0.1, 10.0),
     "criterion": ("gain", "gain", "edge"), "hot_start": (1, 2, 5, 8, 12, 20, 40), "reselect": RARELY,
-    "selector": ("auto", "auto", "auto", "polish", "exact", "tabu", "qubo"), "max_iter": (1, 3, 10, 30, 100),
+    "max_iter": (1, 3, 10, 30, 100),
+    "selector": (*("auto",) * 5, "polish", "polish", "exact", "exact", "tabu", "qubo"),
     "max_nodes": (1, 10, 50, 300), "max_weight": (None, None, None, 1e-3, 0.5, 2.0, 1e4),
     "bits": (6, 6, 1, 3, "auto"), "max_bins": (255, 255, 2, 3, 16), "tol": (1e-4, 1e-4, 0.0, 1e-8, 0.3),
     "fit_intercept": YES, "warm_start": RARELY, "validation_fraction": (None,) * 10 + (0.2, 0.5),
@@ -256,6 +257,8 @@ def _table_case(draw: Draw, seed: int, target: str) -> Case:
         params.pop("loss", None)
     if large or (target in CARDS and "time_limit" in params and draw.chance(0.7)):
         params |= {"time_limit": 0.3, "hot_start": draw.one(60, 200), "max_iter": 200, "max_nodes": 10**7}
+    if params.get("selector") == "qubo":  # a sampler's turn takes seconds
+        params |= {"reselect": False, "hot_start": min(12, params["hot_start"])}
     if params.get("temperature") == "cv":
         draw.allowed += SPLITS
     if "Sparse" in target and params["solver"] in ("newton", "gradient"):
