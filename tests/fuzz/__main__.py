@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 
@@ -23,6 +24,7 @@ def main() -> int:
     seed = int(time.time()) * 10_000 if arguments.seed is None else arguments.seed
     if arguments.cases == 1:
         return _show(seed)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the workers too
     print(f"seeds from {seed}; the first again: {repeat(seed)}", flush=True)
     report = run(
         seed, arguments.seconds, arguments.cases, arguments.workers, say=lambda line: print(line, flush=True)

@@ -457,7 +457,8 @@ def _learners(draw: Draw, params: Params, X: Any, y: Any) -> None:
     params["dictionary"] = draw.one(tree, ["stumps", tree], [own.fit(X, y) for own in fitted])
     for name in ("monotonic_cst", "max_features", "feature_costs", "validation_fraction", "class_weight"):
         params.pop(name, None)
-    params["warm_start"] = draw.one(False, False, np.bool_(False))
+    warm_start = draw.one(False, False, np.bool_(False))
+    params |= {"warm_start": warm_start} if "warm_start" in params else {}
     draw.allowed += ["for stumps only", "with other learners", "only two are supported"]
 
 
