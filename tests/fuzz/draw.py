@@ -255,7 +255,7 @@ def _table_case(draw: Draw, seed: int, target: str) -> Case:
     params, weight = draw.params(target), _weights(draw, rows)
     if target == "pareto_front" and numbers:
         params.pop("loss", None)
-    if large or (target in CARDS and "time_limit" in params and draw.chance(0.7)):
+    if large or (target.startswith("CardBoost") and "time_limit" in params and draw.chance(0.7)):
         params |= {"time_limit": 0.3, "hot_start": draw.one(60, 200), "max_iter": 200, "max_nodes": 10**7}
     if params.get("selector") == "qubo":  # a sampler's turn takes seconds
         params |= {"reselect": False, "hot_start": min(12, params["hot_start"])}
