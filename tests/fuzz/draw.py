@@ -198,7 +198,10 @@ def case(seed: int) -> Case:
     draw = Draw(seed)
     names, shares = list(TARGETS), np.array(list(TARGETS.values()), dtype=float)
     target = names[int(draw.rng.choice(len(names), p=shares / shares.sum()))]
-    draw.allowed += ["no column that tells rows apart", "no better than chance"]  # tiny tables have no signal
+    draw.allowed += [
+        "no (column that|learner) tells rows apart",
+        "no better than chance",
+    ]  # tiny tables have no signal
     made = (_matrix_case if target in MATRIX else _table_case)(draw, seed, target)
     made = replace(made, params={name: draw.typed(value) for name, value in made.params.items()})
     laws = [name for name in ("order of rows", "threads") if draw.chance(0.25)]
@@ -459,7 +462,9 @@ def _learners(draw: Draw, params: Params, X: Any, y: Any) -> None:
         params.pop(name, None)
     warm_start = draw.one(False, False, np.bool_(False))
     params |= {"warm_start": warm_start} if "warm_start" in params else {}
-    draw.allowed += ["for stumps only", "with other learners", "only two are supported"]
+    if "temperature" in params:
+        params |= {"method": "newton", "slack": "auto", "temperature": 0.3}
+    draw.allowed.append("only two are supported")
 
 
 def _followed(draw: Draw, made: Case) -> Case:
