@@ -1,6 +1,7 @@
 # Everything a clone needs: `make demo` to see it work, `make test` to check it, `make help` for the rest.
 #   PYTHON=python3.12   interpreter for the virtual environments (after `make clean` if one exists)
 #   ARGS="-k loss"      more arguments for pytest
+#   SEED=123            first seed of `make fuzz` (from the clock), for SECONDS=120, or CASES=1 to see one case
 #   SANITIZE_CXX=g++-13 GCC to use for `make sanitize` (g++)
 
 PYTHON ?= python3
@@ -23,7 +24,7 @@ CHECK = sh scripts/check_prerequisites.sh "$(PYTHON)"
 # Targets share one environment and one build folder.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench docs sanitize clean
+.PHONY: help demo test test-all fuzz lint bench docs sanitize clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +38,10 @@ test: $(VENV)/test.stamp ## Run the quick tests (under five minutes)
 # pytest exits with 5 when it selects no test, which is no failure here: a misspelt marker already is one.
 test-all: test ## Run the quick tests, then the long ones
 	$(VENV)/bin/python -m pytest -n 2 -m long $(ARGS) || [ $$? -eq 5 ]
+
+fuzz: $(VENV)/test.stamp ## Hold random fits to all laws (SEED=, SECONDS=, CASES=)
+	PYTHONPATH=tests $(VENV)/bin/python -m fuzz $(if $(SEED),--seed $(SEED)) \
+	    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CASES),--cases $(CASES))
 
 lint: $(VENV)/dev.stamp ## Check style (ruff) and types (mypy)
 	$(VENV)/bin/ruff check .

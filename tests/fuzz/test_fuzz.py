@@ -1,0 +1,140 @@
+"""The fuzzer itself: seeds decide everything, a handful of cases pass, and planted faults are caught."""
+
+import copy
+import os
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cardboost import CardBoostClassifier
+from fuzz.draw import TARGETS, Case, case
+from fuzz.invariants import check
+from fuzz.runner import run
+
+#: a seed or two for what is called often
+QUICK_SEEDS = (1, 3, 4, 8, 17, 19, 20, 21, 23, 25, 31, 40, 69, 95, 110)
+
+
+def plain_case(**changes):
+    """A classifier on ordinary numbers."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    made = Case(0, "CardBoostClassifier", {"max_terms": 2, "hot_start": 5, "n_jobs": 1}, X, X[:, 0] > 0.3)
+    return replace(made, **changes)
+
+
+def test_a_seed_decides_everything():
+    for seed in range(150):
+        first, second = case(seed), case(seed)
+        assert str(first) == str(second)
+        assert np.array_equal(np.asarray(first.X).astype(str), np.asarray(second.X).astype(str))
+        assert (first.laws, first.allowed, first.must_refuse) == (
+            second.laws,
+            second.allowed,
+            second.must_refuse,
+        )
+
+
+def test_every_target_is_drawn():
+    assert {case(seed).target for seed in range(800)} == set(TARGETS)
+
+
+def test_an_ordinary_case_breaks_no_law():
+    laws = ("order of rows", "threads", "weight 2 is the row twice")
+    weight = np.arange(60) % 3 + 1.0
+    assert check(plain_case(weight=weight, laws=laws)) == []
+
+
+@pytest.mark.parametrize("seed", QUICK_SEEDS)
+def test_a_case_of_every_kind_breaks_no_law(seed):
+    assert check(case(seed)) == []
+
+
+def laws_broken(own):
+    return {failure.law for failure in check(own)}
+
+
+def test_wrong_probabilities_are_caught(monkeypatch):
+    true = CardBoostClassifier.predict_proba
+    monkeypatch.setattr(CardBoostClassifier, "predict_proba", lambda self, X: 1.01 * true(self, X))
+    assert laws_broken(plain_case()) == {"probabilities"}
+
+
+def test_a_tampered_certificate_is_caught(monkeypatch):
+    def fit(self, X, y, sample_weight=None):
+        true(self, X, y, sample_weight)
+        content = copy.deepcopy(self.certificate_.to_dict())
+        content["bounds"][0]["lower_bound"] *= 1.0 + 1e-6
+        self.certificate_ = replace(self.certificate_, content=content)
+        return self
+
+    true = CardBoostClassifier.fit
+    monkeypatch.setattr(CardBoostClassifier, "fit", fit)
+    assert laws_broken(plain_case()) == {"certificate"}
+
+
+def test_what_depends_on_the_order_of_rows_is_caught(monkeypatch):
+    def fit(self, X, y, sample_weight=None):
+        return true(self, X, y, np.where(np.arange(len(X)) < 2, 1.5, 1.0))
+
+    true = CardBoostClassifier.fit
+    monkeypatch.setattr(CardBoostClassifier, "fit", fit)
+    assert "order of rows" in laws_broken(plain_case(laws=("order of rows",)))
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no"), ValueError("zero-size array"), IndexError("index 3")])
+def test_exceptions_are_caught(monkeypatch, error):
+    def fit(self, X, y, sample_weight=None):
+        raise error
+
+    monkeypatch.setattr(CardBoostClassifier, "fit", fit)
+    law = "unclear refusal" if isinstance(error, ValueError) else "exception"
+    assert laws_broken(plain_case(allowed=("zero-size",))) == {law}
+
+
+def test_a_refusal_must_be_due():
+    refused = plain_case(params={"max_terms": 0})
+    assert laws_broken(refused) == {"refusal"}
+    assert laws_broken(replace(refused, allowed=("max_terms must be",))) == set()
+    assert laws_broken(replace(refused, must_refuse="no term")) == set()
+    assert laws_broken(plain_case(must_refuse="nothing is wrong")) == {"refusal"}
+
+
+def test_warnings_and_changed_inputs_are_caught(monkeypatch):
+    def fit(self, X, y, sample_weight=None):
+        np.array([1.0]) / 0.0
+        X[0, 0] += 1.0
+        return true(self, X, y, sample_weight)
+
+    true = CardBoostClassifier.fit
+    monkeypatch.setattr(CardBoostClassifier, "fit", fit)
+    assert {"warning", "inputs"} <= laws_broken(plain_case())
+
+
+def test_time_limits_are_held_to(monkeypatch):
+    def fit(self, X, y, sample_weight=None):
+        end = time.process_time() + 0.7
+        while time.process_time() < end:
+            pass
+        return true(self, X, y, sample_weight)
+
+    true = CardBoostClassifier.fit
+    monkeypatch.setattr(CardBoostClassifier, "fit", fit)
+    slow = plain_case(params={"time_limit": 0.1, "max_terms": 2, "hot_start": 5, "n_jobs": 1})
+    assert laws_broken(slow) == {"seconds"}
+
+
+def hang_on_three_die_on_five(own):
+    if own.seed == 3:
+        time.sleep(600)
+    if own.seed == 5:
+        os._exit(7)
+    return []
+
+
+def test_hangs_and_crashes_are_caught_and_the_run_goes_on():
+    report = run(0, seconds=60.0, cases=8, workers=1, watchdog=2.0, checking=hang_on_three_die_on_five)
+    assert {(failure.seed, failure.law) for failure in report.first.values()} == {(3, "hang"), (5, "crash")}
+    assert report.total == 8
