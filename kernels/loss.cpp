@@ -471,10 +471,10 @@ LossSums loss_pass(LossKind kind, const double* F, const double* target, const d
     set_scale(d > 0.0 ? largest_h * d * d : 1.0, w, scale.bend, scale.quick_bend);
     Sums sums = sum_blocks(kind, F, nullptr, D, step, smallest, rows, w, scale, threads, v, h);
     // Where the sum is far below what was allowed for, a second pass spends the idle bits.
-    const int64_t small = int64_t{1} << 46;
-    if (sums.loss < small || sums.v < small || sums.h < small) {
-        // first sum as an upper bound: half a unit per rounding
-        const double slack = 0.5 * w.total_count + 1.0;
+    const double slack = 0.5 * w.total_count + 1.0;  // half a unit per rounding
+    const double small = std::max(std::ldexp(1.0, 46), std::ldexp(slack, 30));
+    if (static_cast<double>(std::min({sums.loss, sums.v, sums.h})) < small) {
+        // the first sum is an upper bound
         auto refine = [&](int64_t sum, double largest, double& at, bool& quick) {
             const double total = (static_cast<double>(sum) + slack) / at;
             at = std::max(at, fixed_scale(total, w.total_count));

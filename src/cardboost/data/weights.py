@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from cardboost._kernels import fixed_scale
 
 _COUNT_LIMIT = 2.0**53
+#: rows in all, counts included: each loses up to half a unit to rounding, which must not show in nine digits
+_MOST_COUNTED = 2.0**26
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,11 @@ def _fixed_sum(
 
 
 def _as_counts(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64] | None, float]:
-    """Whole multiples of 1, or else of the smallest weight, when all are; and what the multiples are of."""
+    """Whole multiples of 1, or else of the smallest weight, when all are; and what the multiples are of.
+
+    Counts of a very large sum are divided by their greatest common divisor; where that is not enough there
+    are no counts.
+    """
     for unit in (1.0, float(weights.min())):
         with np.errstate(over="ignore"):
             ratio = weights / unit
@@ -176,6 +182,12 @@ def _as_counts(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64] | None, 
         rounded = np.rint(ratio)
         with np.errstate(over="ignore"):
             whole = (rounded * unit == weights).all()
-        if whole and (rounded >= 1).all() and math.fsum(rounded) < _COUNT_LIMIT:
-            return rounded.astype(np.int64), unit
+        if not whole or not (rounded >= 1).all():
+            continue
+        count = rounded.astype(np.int64)
+        if math.fsum(rounded) > _MOST_COUNTED:
+            shared = int(np.gcd.reduce(count))
+            count, unit = count // shared, unit * shared
+        if math.fsum(count) <= _MOST_COUNTED:
+            return count, unit
     return None, 1.0
