@@ -89,14 +89,19 @@ class RowWeights:
         return held / self.total
 
     def mean_and_deviation(self, values: NDArray[np.float64]) -> tuple[float, float]:
-        """Weighted mean and standard deviation (1 where all values agree), independent of the order."""
+        """Weighted mean and standard deviation (1 where all values agree), independent of the order.
+
+        The deviation is exact to rounding however small it is beside the mean.
+        """
+        if (values == values[0]).all():
+            return float(values[0]), 1.0
         mean = self.mean(values)
+        mean += self.mean(values - mean)
         centred = values - mean
-        largest = float(np.abs(centred).max())
-        if largest <= 1e-13 * abs(mean):
-            return mean, 1.0
-        exponent = int(np.frexp(largest)[1])  # squares neither overflow nor vanish
-        return mean, math.ldexp(math.sqrt(self.mean(np.ldexp(centred, -exponent) ** 2)), exponent)
+        exponent = int(np.frexp(np.abs(centred).max())[1])  # squares neither overflow nor vanish
+        centred = np.ldexp(centred, -exponent)
+        centred -= self.mean(centred)  # what the rounding of the mean leaves
+        return mean, math.ldexp(math.sqrt(self.mean(centred**2)), exponent)
 
     def sums(
         self, values: NDArray[np.float64], group: NDArray[np.intp] | None = None, n: int = 1
