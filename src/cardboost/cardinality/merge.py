@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost import _kernels
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.columns import ColumnStore, MatrixPool
@@ -31,7 +30,7 @@ def merge_rows(problem: CardinalityProblem) -> CardinalityProblem:
     if dense.dtype != np.int8 or dense.shape[1] == 0:
         return _stored(problem, dense, risk)
     first, group = _distinct_rows(dense)
-    weights = _merged_weights(risk.weights, group, len(first), risk.threads)
+    weights = _merged_weights(risk.weights, group, len(first))
     merged = replace(risk, weights=weights, sign=None, passes=[0])
     if risk.target is not None:
         target = _mean_targets(risk, risk.target, group, len(first))
@@ -101,31 +100,22 @@ def _distinct_rows(dense: NDArray[np.int8]) -> tuple[NDArray[np.intp], NDArray[n
     return first, group.reshape(-1)
 
 
-def _merged_weights(weights: RowWeights, group: NDArray[np.intp], n: int, threads: int) -> RowWeights:
+def _merged_weights(weights: RowWeights, group: NDArray[np.intp], n: int) -> RowWeights:
     if weights.factor is None:
         count = np.ones(len(group), np.int64) if weights.count is None else weights.count
         total = np.zeros(n, dtype=np.int64)
         np.add.at(total, group, count)
         return RowWeights.make(n, total.astype(np.float64))
-    scale = _kernels.fixed_scale(weights.total, weights.total_count)
-    lanes = _kernels.quantise(
-        np.ones((1, len(group))), None, weights.count, weights.factor, weights.largest_factor,
-        np.array([scale]), np.ones(1), np.zeros(1, np.uint8), threads,
-    )  # fmt: skip
-    total = np.zeros(n, dtype=np.int64)
-    np.add.at(total, group, lanes[:, 0])
-    # a row that weighs next to nothing keeps one unit: its loss may still be large
-    return RowWeights.make(n, np.maximum(total, 1).astype(np.float64) / scale)
+    return RowWeights.make(n, weights.group_sums(np.ones(len(group)), group, n))
 
 
 def _mean_targets(
     risk: EmpiricalRisk, target: NDArray[np.float64], group: NDArray[np.intp], n: int
 ) -> NDArray[np.float64]:
-    """The weighted mean target of every group: its least target, plus the mean of what is above that."""
+    """The weighted mean target of every group."""
     least, most = np.full(n, np.inf), np.full(n, -np.inf)
     np.minimum.at(least, group, target)
     np.maximum.at(most, group, target)
-    above = risk.weights.sums(target - least[group], group, n)
-    weight = risk.weights.sums(np.ones(len(target)), group, n)
-    mean = least + np.where(weight > 0, above / np.where(weight > 0, weight, 1.0), 0.0)
-    return np.minimum(mean, most)  # where rows weigh next to nothing, sums have few digits
+    held = risk.weights.group_sums(target, group, n)
+    weight = risk.weights.group_sums(np.ones(len(target)), group, n)
+    return np.clip(held / np.where(weight > 0, weight, 1.0), least, most)

@@ -109,6 +109,24 @@ class RowWeights:
         """Weighted sums of the values in each of ``n`` groups (default: one), independent of their order."""
         return np.ldexp(*self._sums(values, group, n))
 
+    def group_sums(self, values: NDArray[np.float64], group: NDArray[np.intp], n: int) -> NDArray[np.float64]:
+        """As :meth:`sums`, with all digits in every group however little it holds beside the others."""
+        parts = values if self.factor is None else values * self.factor
+        count = np.ones(self.n_rows, dtype=np.int64) if self.count is None else self.count
+        largest, rows = np.zeros(n), np.zeros(n, dtype=np.int64)
+        np.maximum.at(largest, group, np.abs(parts))
+        np.add.at(rows, group, count)
+        exponent = 61 - np.frexp(rows.astype(np.float64))[1] - np.frexp(largest)[1]
+
+        def total(parts: NDArray[np.float64]) -> NDArray[np.float64]:
+            units = np.zeros(n, dtype=np.int64)
+            np.add.at(units, group, np.rint(np.ldexp(parts, exponent[group])).astype(np.int64) * count)
+            return units.astype(np.float64)
+
+        # a first sum of the sizes sets the scale
+        exponent += 61 - np.frexp(total(np.abs(parts)) + 0.5 * rows + 1.0)[1]
+        return np.ldexp(total(parts), -exponent)
+
     def mean(self, values: NDArray[np.float64]) -> float:
         """The weighted mean, independent of the order of the rows."""
         sums, exponent = self._sums(values, None, 1)
