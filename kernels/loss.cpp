@@ -443,6 +443,9 @@ double fixed_scale(double total, double total_count) {
 
 namespace {
 
+// Passes that look for the digits of a sum; each finds some 50 bits more.
+constexpr int kRounds = 20;
+
 // What the rounding of all rows can add to a sum: half a unit each.
 double rounding_slack(const RowWeights& w) { return 0.5 * w.total_count + 1.0; }
 
@@ -484,8 +487,10 @@ LossSums loss_pass(LossKind kind, const double* F, const double* target, const d
     Sums sums = sum_blocks(kind, F, nullptr, D, step, smallest, rows, w, scale, threads, v, h);
     // Where a sum is far below what was allowed for, a further pass spends the idle bits.
     const double slack = rounding_slack(w), small = few_bits(w);
-    for (int round = 0; round < 3; ++round) {
-        if (static_cast<double>(std::min({sums.loss, sums.v, sums.h})) >= small) break;
+    const bool no_loss = largest_v == 0.0 || (kind == LossKind::smooth_hinge && smallest >= 1.0);
+    for (int round = 0; round < kRounds && !no_loss; ++round) {
+        const int64_t least = std::min(sums.loss, sums.v);
+        if (static_cast<double>(round > 0 ? least : std::min(least, sums.h)) >= small) break;
         auto refine = [&](int64_t sum, double largest, double& at, bool& quick) {
             const double total = (static_cast<double>(sum) + slack) / at;
             at = std::max(at, fixed_scale(total, w.total_count));
@@ -546,7 +551,7 @@ double dual_pass(LossKind kind, const double* F, const double* target, double th
         return static_cast<double>(sum);
     };
     double sum = total(false);
-    for (int round = 0; round < 3 && std::fabs(sum) < few_bits(w); ++round) {
+    for (int round = 0; round < kRounds && std::fabs(sum) < few_bits(w); ++round) {
         const double closer = fixed_scale((total(true) + rounding_slack(w)) / scale, w.total_count);
         if (closer <= scale) break;
         scale = closer;

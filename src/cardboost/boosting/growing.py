@@ -196,7 +196,8 @@ def constant_weights(pool: ColumnPool, risk: EmpiricalRisk, rule: PriceRule) -> 
     if pool.n_free and risk.target is not None:  # 0, but for the rounding of the mean that was subtracted
         best = risk.weights.mean(risk.target)
     elif pool.n_free and risk.sign is not None:
-        best = risk.loss.best_constant(risk.weights.share(risk.sign > 0))
+        fewer = 1 if risk.weights.share(risk.sign > 0) < 0.5 else -1  # whose small share keeps its digits
+        best = fewer * risk.loss.best_constant(risk.weights.share(risk.sign == fewer))
     else:
         return np.zeros(pool.n_columns)
     return np.minimum(np.array([max(best, 0.0), max(-best, 0.0)]), rule.intercept_box)

@@ -28,7 +28,7 @@ ROUNDING = 1e-13
 THETA_ROOM = 1e-10
 #: rounding of an edge, as a share of the sum of all row weights times the root of their number
 EDGE_ROUNDING = 4e-16
-#: share of the risk: a box that turns the rounding of an edge into more than this counts as none
+#: share of the risk: boxes and l2 that turn the rounding of an edge into more than this count as none
 BOX_ROUNDING = 1e-10
 
 
@@ -176,7 +176,7 @@ def dual_bound(
     table); ``unseen`` (one entry) are their prices. ``groups``: the feature of every column, -1 for none.
     """
     theta, room = 1.0, _edge_room(point)
-    open_ended = prices.charged & (prices.l2 == 0) & (room * prices.max_weight > BOX_ROUNDING * point.value)
+    open_ended = prices.charged & (room * _steepest(point.value, prices) > BOX_ROUNDING * point.value)
     limit = (1.0 - THETA_ROOM) * prices.l1 - room
     over = open_ended & (c > limit)
     if over.any():
@@ -202,9 +202,16 @@ def dual_bound(
     return (bound, theta) if bound > 0.0 else (0.0, 0.0)
 
 
+def _steepest(value: float, prices: Prices) -> Array:
+    """The most by which a column's term grows with its edge, while it is no more than ``value``."""
+    with np.errstate(divide="ignore", over="ignore"):
+        return np.minimum(np.sqrt(2.0 * value / prices.l2), prices.max_weight)
+
+
 def _edge_room(point: RiskPoint) -> float:
-    """By how much rounding may change an edge of a column of entries up to 1."""
+    """By how much rounding of sums and of margins may change an edge of a column of entries up to 1."""
     total = point.derivative_sum * point.factor / point.risk.weights.total
+    total += point.curvature * (1.0 + float(np.abs(point.F).max(initial=0.0)))
     return max(EDGE_ROUNDING * math.sqrt(len(point.F)) * total, 1e-300)
 
 

@@ -79,14 +79,9 @@ class RowWeights:
         return (self.total_count, self.total, self.largest_factor)
 
     def share(self, rows: NDArray[np.bool_]) -> float:
-        """The part of the total weight that these rows hold, independent of their order."""
-        if self.factor is None:
-            held = float(np.count_nonzero(rows)) if self.count is None else float(self.count[rows].sum())
-        else:
-            count = None if self.count is None else self.count[rows]
-            bound = self.largest_factor * self.total_count
-            held = _fixed_sum(self.factor[rows], count, bound, self.total_count)
-        return held / self.total
+        """The part of the total weight that these rows hold, however small; independent of their order."""
+        rest, held = self.group_sums(np.ones(self.n_rows), rows.astype(np.intp), 2)
+        return float(held / (held + rest))
 
     def mean_and_deviation(self, values: NDArray[np.float64]) -> tuple[float, float]:
         """Weighted mean and standard deviation (1 where all values agree), independent of the order.
