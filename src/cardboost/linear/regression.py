@@ -116,7 +116,7 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
             self.loss, *prices, self.coef_[None, :].copy(), np.array([self.intercept_]),
             fit.objective, fit.lower_bound, null, fit.status,
             dual=dual, box=BOX if self.l1 == 0 == self.l2 else None,
-        )  # fmt: skip
+        ).recomputed(X, y, sample_weight)  # fmt: skip
         self._warn_of_limits([fit])
         return self
 
