@@ -451,7 +451,7 @@ double rounding_slack(const RowWeights& w) { return 0.5 * w.total_count + 1.0; }
 
 // A sum below this has too few digits beside that.
 double few_bits(const RowWeights& w) {
-    return std::max(std::ldexp(1.0, 46), std::ldexp(rounding_slack(w), 30));
+    return std::max(std::ldexp(1.0, 46), std::ldexp(rounding_slack(w), 34));
 }
 
 }  // namespace

@@ -205,14 +205,14 @@ def dual_bound(
 def _steepest(value: float, prices: Prices) -> Array:
     """The most by which a column's term grows with its edge, while it is no more than ``value``."""
     with np.errstate(divide="ignore", over="ignore"):
-        return np.minimum(np.sqrt(2.0 * value / prices.l2), prices.max_weight)
+        return np.minimum(np.sqrt(2.0 * max(value, 1e-300) / prices.l2), prices.max_weight)
 
 
 def _edge_room(point: RiskPoint) -> float:
     """By how much rounding of sums and of margins may change an edge of a column of entries up to 1."""
     total = point.derivative_sum * point.factor / point.risk.weights.total
     total += point.curvature * (1.0 + float(np.abs(point.F).max(initial=0.0)))
-    return max(EDGE_ROUNDING * math.sqrt(len(point.F)) * total, 1e-300)
+    return max(EDGE_ROUNDING * math.sqrt(point.risk.weights.total_count) * total, 1e-300)
 
 
 def _unseen_theta(max_terms: int | None, edge: float, unseen: Prices, room: float) -> float:

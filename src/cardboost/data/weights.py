@@ -64,7 +64,7 @@ class RowWeights:
             total, largest = total_count, 1.0
         else:
             largest = float(factor.max())
-            total = _fixed_sum(factor, count, largest * total_count, total_count)
+            total = float(_group_sums(factor, count, np.zeros(n_rows, dtype=np.intp), 1)[0])
         return cls(n_rows, count, factor, total_count, total, largest, unit)
 
     def take(self, rows: NDArray[np.intp]) -> RowWeights:
@@ -106,21 +106,7 @@ class RowWeights:
 
     def group_sums(self, values: NDArray[np.float64], group: NDArray[np.intp], n: int) -> NDArray[np.float64]:
         """As :meth:`sums`, with all digits in every group however little it holds beside the others."""
-        parts = values if self.factor is None else values * self.factor
-        count = np.ones(self.n_rows, dtype=np.int64) if self.count is None else self.count
-        largest, rows = np.zeros(n), np.zeros(n, dtype=np.int64)
-        np.maximum.at(largest, group, np.abs(parts))
-        np.add.at(rows, group, count)
-        exponent = 61 - np.frexp(rows.astype(np.float64))[1] - np.frexp(largest)[1]
-
-        def total(parts: NDArray[np.float64]) -> NDArray[np.float64]:
-            units = np.zeros(n, dtype=np.int64)
-            np.add.at(units, group, np.rint(np.ldexp(parts, exponent[group])).astype(np.int64) * count)
-            return units.astype(np.float64)
-
-        # a first sum of the sizes sets the scale
-        exponent += 61 - np.frexp(total(np.abs(parts)) + 0.5 * rows + 1.0)[1]
-        return np.ldexp(total(parts), -exponent)
+        return _group_sums(values if self.factor is None else values * self.factor, self.count, group, n)
 
     def mean(self, values: NDArray[np.float64]) -> float:
         """The weighted mean, independent of the order of the rows."""
@@ -177,13 +163,24 @@ def _near_one(weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]
     return np.ldexp(weights, -exponent), 2.0 ** min(exponent, 1023)
 
 
-def _fixed_sum(
-    factor: NDArray[np.float64], count: NDArray[np.int64] | None, bound: float, total_count: float
-) -> float:
-    """Sum of count * factor in fixed point: equal for every order, and for a row twice or counted twice."""
-    scale = fixed_scale(bound, total_count)
-    units = np.rint(factor * scale).astype(np.int64)
-    return float((units if count is None else units * count).sum()) / scale
+def _group_sums(
+    parts: NDArray[np.float64], count: NDArray[np.int64] | None, group: NDArray[np.intp], n: int
+) -> NDArray[np.float64]:
+    """Sums of count * part in fixed point: equal for every order, and for a row twice or counted twice."""
+    count = np.ones(len(parts), dtype=np.int64) if count is None else count
+    largest, rows = np.zeros(n), np.zeros(n, dtype=np.int64)
+    np.maximum.at(largest, group, np.abs(parts))
+    np.add.at(rows, group, count)
+    exponent = 61 - np.frexp(rows.astype(np.float64))[1] - np.frexp(largest)[1]
+
+    def total(parts: NDArray[np.float64]) -> NDArray[np.float64]:
+        units = np.zeros(n, dtype=np.int64)
+        np.add.at(units, group, np.rint(np.ldexp(parts, exponent[group])).astype(np.int64) * count)
+        return units.astype(np.float64)
+
+    # a first sum of the sizes sets the scale
+    exponent += 61 - np.frexp(total(np.abs(parts)) + 0.5 * rows + 1.0)[1]
+    return np.ldexp(total(parts), -exponent)
 
 
 def _as_counts(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64] | None, float]:

@@ -168,10 +168,10 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         return self
 
     def _class_rows(self, X: Any, y: Any, sample_weight: Any) -> _ClassRows:
-        given = X, y, sample_weight
         X = self._read(X, reset=True)
         n_rows = X.shape[0]
         classes, codes = class_codes(y, n_rows)
+        given = X, classes[codes], sample_weight
         raw = sample_weights(sample_weight, n_rows)
         if raw is not None:  # classes that have rows of positive weight
             held = np.bincount(codes[raw > 0.0], minlength=len(classes)) > 0
