@@ -32,8 +32,6 @@ from cardboost.threads import usable_threads
 
 Array = NDArray[np.float64]
 
-_SMALLEST_SHARE = 1e-12  # of the weight of all rows
-
 
 class ClassifierCards(ClassifierMixin, BoostedCards):
     """Base of the classifiers. Not for use by itself."""
@@ -78,11 +76,6 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
         dictionary: StumpDictionary | None = None
         for k, target in enumerate([1] if binary else range(len(classes))):
             sign = rows.sign(target)
-            if min(weights.share(sign > 0), weights.share(sign < 0)) < _SMALLEST_SHARE:
-                raise ValueError(
-                    f"sample_weight: a class has less than {_SMALLEST_SHARE:g} of the weight, which double "
-                    "precision cannot tell from none."
-                )
             if dictionary is None:
                 dictionary = self._dictionary(rows.table, sign, weights, threads, by_feature=by_feature)
             else:

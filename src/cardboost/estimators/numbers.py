@@ -24,8 +24,8 @@ from cardboost.threads import usable_threads
 
 Array = NDArray[np.float64]
 
-_LARGEST_TARGET = 1e300
-_SMALLEST_SCALE = 1e-290
+_LARGEST_TARGET = 1e306
+_SMALLEST_SCALE = 1e-307
 
 
 @dataclass(frozen=True, eq=False)
