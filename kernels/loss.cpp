@@ -441,6 +441,21 @@ double fixed_scale(double total, double total_count) {
     return std::ldexp(1.0, std::max(-1000, std::min(1000, std::ilogb(room))));
 }
 
+namespace {
+
+// Passes that look for the digits of a sum; each finds some 50 bits more.
+constexpr int kRounds = 20;
+
+// What the rounding of all rows can add to a sum: half a unit each.
+double rounding_slack(const RowWeights& w) { return 0.5 * w.total_count + 1.0; }
+
+// A sum below this has too few digits beside that.
+double few_bits(const RowWeights& w) {
+    return std::max(std::ldexp(1.0, 46), std::ldexp(rounding_slack(w), 34));
+}
+
+}  // namespace
+
 LossSums loss_pass(LossKind kind, const double* F, const double* target, const double* D, double step,
                    int64_t rows, const RowWeights& w, int threads, double* v, double* h) {
     threads = worth_threads(threads, 8 * rows);
@@ -470,11 +485,12 @@ LossSums loss_pass(LossKind kind, const double* F, const double* target, const d
     set_scale(d > 0.0 ? largest_v * d : 1.0, w, scale.slope, scale.quick_slope);
     set_scale(d > 0.0 ? largest_h * d * d : 1.0, w, scale.bend, scale.quick_bend);
     Sums sums = sum_blocks(kind, F, nullptr, D, step, smallest, rows, w, scale, threads, v, h);
-    // Where the sum is far below what was allowed for, a second pass spends the idle bits.
-    const int64_t small = int64_t{1} << 46;
-    if (sums.loss < small || sums.v < small || sums.h < small) {
-        // first sum as an upper bound: half a unit per rounding
-        const double slack = 0.5 * w.total_count + 1.0;
+    // Where a sum is far below what was allowed for, a further pass spends the idle bits.
+    const double slack = rounding_slack(w), small = few_bits(w);
+    const bool no_loss = largest_v == 0.0 || (kind == LossKind::smooth_hinge && smallest >= 1.0);
+    for (int round = 0; round < kRounds && !no_loss; ++round) {
+        const int64_t least = std::min(sums.loss, sums.v);
+        if (static_cast<double>(round > 0 ? least : std::min(least, sums.h)) >= small) break;
         auto refine = [&](int64_t sum, double largest, double& at, bool& quick) {
             const double total = (static_cast<double>(sum) + slack) / at;
             at = std::max(at, fixed_scale(total, w.total_count));
@@ -519,17 +535,30 @@ double dual_pass(LossKind kind, const double* F, const double* target, double th
                       : kind == LossKind::exponential  ? dual_exponential
                       : kind == LossKind::smooth_hinge ? dual_smooth_hinge
                                                        : dual_squared_hinge;
-    int64_t sum = 0;
-    const int64_t blocks = (rows + kBlock - 1) / kBlock;
+    auto total = [&](bool sizes) {
+        int64_t sum = 0;
+        const int64_t blocks = (rows + kBlock - 1) / kBlock;
 #pragma omp parallel for schedule(static) num_threads(threads) reduction(+ : sum)
-    for (int64_t b = 0; b < blocks; ++b) {
-        double value[kBlock];
-        const int64_t begin = b * kBlock, n = std::min(kBlock, rows - begin);
-        dual(F + begin, theta, log_theta, n, value);
-        sum += fixed_sum_any(quick, value, w.count ? w.count + begin : nullptr,
-                             w.factor ? w.factor + begin : nullptr, scale, n);
+        for (int64_t b = 0; b < blocks; ++b) {
+            double value[kBlock];
+            const int64_t begin = b * kBlock, n = std::min(kBlock, rows - begin);
+            dual(F + begin, theta, log_theta, n, value);
+            if (sizes)
+                for (int64_t i = 0; i < n; ++i) value[i] = std::fabs(value[i]);
+            sum += fixed_sum_any(quick, value, w.count ? w.count + begin : nullptr,
+                                 w.factor ? w.factor + begin : nullptr, scale, n);
+        }
+        return static_cast<double>(sum);
+    };
+    double sum = total(false);
+    for (int round = 0; round < kRounds && std::fabs(sum) < few_bits(w); ++round) {
+        const double closer = fixed_scale((total(true) + rounding_slack(w)) / scale, w.total_count);
+        if (closer <= scale) break;
+        scale = closer;
+        quick = largest * w.largest_factor * scale < kQuickLimit;
+        sum = total(false);
     }
-    return static_cast<double>(sum) / scale;
+    return sum / scale;
 }
 
 namespace {

@@ -14,6 +14,9 @@ from cardboost.master.problem import Prices
 
 Array = NDArray[np.float64]
 
+_ORDINARY = 10  # exponents of entries up to which columns are left as they are
+_FARTHEST = 450  # exponents by which prices can still be scaled
+
 
 @dataclass(frozen=True, eq=False)
 class MatrixProblem:
@@ -27,6 +30,20 @@ class MatrixProblem:
     max_weight: Array
     signs: SignMatrix | None
     charged: NDArray[np.bool_] | None = None  # None: every column counts
+
+    def scaled(self) -> tuple[MatrixProblem, NDArray[np.intp]]:
+        """The same with columns of very large or small entries divided by powers of two, and their exponents.
+
+        A weight is then so many times larger; prices and boxes follow, and no bit of an entry is lost.
+        """
+        largest = np.abs(self.A).max(axis=0).astype(np.float64)
+        exponent = np.clip(np.frexp(largest)[1], -_FARTHEST, _FARTHEST).astype(np.intp)
+        exponent[(np.abs(exponent) <= _ORDINARY) | (largest == 0.0)] = 0
+        if not exponent.any():
+            return self, exponent
+        l1, l2 = np.ldexp(self.l1, -exponent), np.ldexp(self.l2, -2 * exponent)
+        box = np.ldexp(self.max_weight, exponent)
+        return replace(self, A=np.ldexp(self.A, -exponent), l1=l1, l2=l2, max_weight=box), exponent
 
     def prices(self, which: NDArray[np.int32]) -> Prices:
         charged = np.ones(len(which), dtype=bool) if self.charged is None else self.charged[which]

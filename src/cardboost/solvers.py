@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.qubo import QuboResult
 from cardboost.cardinality.select import SearchOptions, Selection, check_method, select
 from cardboost.cardinality.tabu import TabuResult, check_bits
-from cardboost.certificate.bounds import dual_bound, guarantee
+from cardboost.certificate.bounds import dual_bound
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import data_digest
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, write_certificate
@@ -277,8 +277,9 @@ def select_columns(
     them,
     y and -y.
 
-    ``max_weight=None`` takes twice the largest weight that local search finds. The certificate proves
-    ``lower_bound`` unless the search is too large for its 5 MB; then it proves the bound it states.
+    ``max_weight=None`` takes twice the largest weight that local search finds; of columns whose entries reach
+    beyond 1024, or not 1/1024, the weight in units of the column's power of two. ``lower_bound`` and
+    ``status`` are those of the certificate; a search too large for its 5 MB ends with the bound that it holds.
 
     >>> import numpy as np
     >>> from cardboost.solvers import select_columns
@@ -306,26 +307,28 @@ def select_columns(
     threads = usable_threads(n_jobs)
     risk = EmpiricalRisk(kind, problem.weights, None, threads)
     distinct = _distinct_columns(problem)
+    problem, exponent = problem.scaled()
+    exponent = exponent[distinct]
     pool = MatrixPool(ColumnStore(np.ascontiguousarray(problem.A.T), threads), distinct)
-    task = CardinalityProblem(pool, risk, problem.prices(distinct), max_terms)
+    # the checker's curvature is that of the columns as they are
+    task = CardinalityProblem(pool, risk, problem.prices(distinct), max_terms, curved=not exponent.any())
     options = SearchOptions(method, max_nodes, bits, seed, n_jobs)
     found = select(task, None, options, budget, boxed=max_weight is not None)
     task = found.problem
     null = risk.evaluate(np.zeros(problem.A.shape[0])).value
-    content = _matrix_certificate(task, distinct, A, sample_weight, null, found)
-    objective = content["solution"]["objective"]
-    bound = min(found.lower_bound, objective)
+    certificate = Certificate(_matrix_certificate(task, distinct, exponent, A, sample_weight, null, found))
     x = np.zeros(n)
-    x[distinct] = found.incumbent.weights
+    x[distinct] = np.ldexp(found.incumbent.weights, -exponent)
+    reason = "feasible" if found.status == "optimal" else found.status
     return SelectionResult(
         x=x,
         support=np.flatnonzero(x),
-        objective=objective,
-        lower_bound=bound,
-        gap=objective - bound,
-        guarantee=guarantee(null, objective, bound),
-        status=found.status,
-        certificate=Certificate(content),
+        objective=certificate.objective,
+        lower_bound=certificate.lower_bound,
+        gap=certificate.gap,
+        guarantee=certificate.guarantee,
+        status="optimal" if certificate.status == "optimal" else reason,
+        certificate=certificate,
         nodes=found.nodes,
         sampling=found.sampling,
         tabu=found.tabu,
@@ -335,18 +338,20 @@ def select_columns(
 def _matrix_certificate(
     task: CardinalityProblem,
     distinct: NDArray[np.int32],
+    exponent: NDArray[np.intp],
     A: ArrayLike,
     sample_weight: ArrayLike | None,
     null: float,
     found: Selection,
 ) -> dict[str, Any]:
+    """The certificate in the units of A, whose columns the search has divided by 2**exponent."""
     table = np.asarray(A, dtype=np.float64)
     problem = CertifiedProblem(
         kind="matrix",
         loss=task.risk.loss.name,
         max_terms=task.max_terms,
         columns={"feature": distinct.tolist()},
-        prices=task.prices,
+        prices=_unscaled(task.prices, exponent),
         rows=len(table) if sample_weight is None else int(np.count_nonzero(np.asarray(sample_weight))),
         features=table.shape[1],
         digest=data_digest(table, None, sample_weight),
@@ -354,8 +359,15 @@ def _matrix_certificate(
     )
     weights = found.incumbent.weights
     objective = task.objective(task.risk.evaluate(task.pool.margins(weights)).value, weights)
-    bounds = [ProvenScope("pool", len(distinct), found.leaves, found.centre)]
-    return write_certificate(problem, weights, objective, (0.0, null), bounds)
+    leaves = [replace(leaf, weights=np.ldexp(leaf.weights, -exponent)) for leaf in found.leaves]
+    bounds = [ProvenScope("pool", len(distinct), leaves, found.centre if task.curved else None)]
+    return write_certificate(problem, np.ldexp(weights, -exponent), objective, (0.0, null), bounds)
+
+
+def _unscaled(prices: Prices, exponent: NDArray[np.intp]) -> Prices:
+    """Prices of columns that were divided by 2**exponent, before that."""
+    l1, l2 = np.ldexp(prices.l1, exponent), np.ldexp(prices.l2, 2 * exponent)
+    return replace(prices, l1=l1, l2=l2, max_weight=np.ldexp(prices.max_weight, -exponent))
 
 
 def _distinct_columns(problem: MatrixProblem) -> NDArray[np.int32]:

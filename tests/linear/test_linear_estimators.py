@@ -113,8 +113,11 @@ def test_a_certificate_holds_and_no_number_of_it_can_be_changed(kind, params):
     assert not own.verify(X, np.roll(y, 1), weight)
     assert not own.verify(X + 0.01, y, weight)
     assert own.faults(X[:, :2], y, weight)
-    assert "objective" in repr(own)
-    assert len(own.lines()) == 3
+    said = " ".join(own.lines())
+    for word in (kind, f"{own.l1:g} |coef|_1", f"{own.l2:g}/2 |coef|_2^2", "4 features", "1e-09", "0.0001"):
+        assert word in said
+    for word in (kind, f"l1={own.l1:g}", f"l2={own.l2:g}", "n_features=4", "objective"):
+        assert word in repr(own)
 
 
 def test_the_bound_holds_for_every_model():

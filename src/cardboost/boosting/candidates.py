@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cardboost.budget import Budget, Stage
 from cardboost.cardinality import exact
-from cardboost.cardinality.merge import stored_problem
+from cardboost.cardinality.merge import stored_pool
 from cardboost.cardinality.points import Scale, choose_points, refused
 from cardboost.cardinality.polish import Incumbent, polish
 from cardboost.cardinality.problem import CardinalityProblem
@@ -175,10 +175,9 @@ def _problem(
     costs = problem["feature_costs"]
     limits = FeatureLimits.make(problem["max_features"], None if costs is None else np.array(costs))
     groups = np.array([-1] * n_free + columns["feature"][:n], dtype=np.int32)
-    return (
-        stored_problem(dense, risk, prices, problem["max_terms"], None if limits is None else groups, limits),
-        n_free,
-    )
+    pool = stored_pool(dense, threads)
+    used = None if limits is None else groups
+    return CardinalityProblem(pool, risk, prices, problem["max_terms"], used, limits), n_free
 
 
 def _ensemble(

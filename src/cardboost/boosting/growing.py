@@ -197,7 +197,11 @@ def go_on(
 
 def constant_weights(pool: ColumnPool, risk: EmpiricalRisk, rule: PriceRule) -> Array:
     """Weights of the intercept's two columns in the empty model."""
-    if not pool.n_free or risk.sign is None:
+    if pool.n_free and risk.target is not None:  # 0, but for the rounding of the mean that was subtracted
+        best = risk.weights.mean(risk.target)
+    elif pool.n_free and risk.sign is not None:
+        fewer = 1 if risk.weights.share(risk.sign > 0) < 0.5 else -1  # whose small share keeps its digits
+        best = fewer * risk.loss.best_constant(risk.weights.share(risk.sign == fewer))
+    else:
         return np.zeros(pool.n_columns)
-    best = risk.loss.best_constant(risk.weights.share(risk.sign > 0))
     return np.minimum(np.array([max(best, 0.0), max(-best, 0.0)]), rule.intercept_box)

@@ -61,6 +61,8 @@ def margin_limits(
     problem: CardinalityProblem, roles: ColumnRoles, centre: Array, objective: float
 ) -> tuple[Array, Array] | None:
     """A floor and a cap for every row's margin, from the ellipsoid around ``centre``; None without one."""
+    if not problem.curved:
+        return None
     A, p, share = problem.pool.dense().astype(np.float64), problem.prices, problem.risk.weights.normalised
     F = A @ centre
     point = problem.risk.evaluate(F)

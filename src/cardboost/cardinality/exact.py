@@ -34,6 +34,7 @@ CLOSED = 1e-9
 _BATCH = 32  # nodes split at a time
 _STEPS = 60  # Newton steps per node at most
 _MOST_COLUMNS = 512
+_FARTHEST = 1e6  # margin of a column: beyond it, the rounding of an edge would show in the bound
 _CURVED = 0.25  # part of the gap that curvature must close for the children to use it too
 _CURVED_WORK = 3  # times the work of a plain node
 _MOST_CURVED = 4e7  # multiplications of a Hessian, beyond which plain nodes come further in the time there is
@@ -72,6 +73,9 @@ def accepts(problem: CardinalityProblem) -> str | None:
         return f"exact search takes at most {_MOST_COLUMNS} columns; found {problem.pool.n_columns}."
     if not np.isfinite(problem.prices.max_weight).all():
         return "exact search needs a finite max_weight for every column."
+    reach = np.abs(problem.pool.dense()).max(axis=0, initial=0) * problem.prices.max_weight
+    if (reach > _FARTHEST).any():
+        return f"exact search needs boxes that keep a column's entries times its weight below {_FARTHEST:g}."
     return None
 
 

@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost import _kernels
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.columns import ColumnStore, MatrixPool
-from cardboost.master.problem import FeatureLimits, Prices
 from cardboost.risk import EmpiricalRisk
 
 #: distinct rows beyond which searches use a part of them
@@ -32,7 +30,7 @@ def merge_rows(problem: CardinalityProblem) -> CardinalityProblem:
     if dense.dtype != np.int8 or dense.shape[1] == 0:
         return _stored(problem, dense, risk)
     first, group = _distinct_rows(dense)
-    weights = _merged_weights(risk.weights, group, len(first), risk.threads)
+    weights = _merged_weights(risk.weights, group, len(first))
     merged = replace(risk, weights=weights, sign=None, passes=[0])
     if risk.target is not None:
         target = _mean_targets(risk, risk.target, group, len(first))
@@ -68,25 +66,15 @@ def sign_bytes(problem: CardinalityProblem) -> NDArray[np.uint8] | None:
     return np.packbits(np.ascontiguousarray(dense.T) < 0, axis=0, bitorder="little")
 
 
-def stored_problem(
-    dense: NDArray[Any],
-    risk: EmpiricalRisk,
-    prices: Prices,
-    max_terms: int | None,
-    groups: NDArray[np.int32] | None = None,
-    limits: FeatureLimits | None = None,
-) -> CardinalityProblem:
-    """The choice among the columns of a matrix, which have y multiplied in."""
-    store = ColumnStore(np.ascontiguousarray(dense.T), risk.threads)
-    pool = MatrixPool(store, np.arange(len(store), dtype=np.int32))
-    return CardinalityProblem(pool, risk, prices, max_terms, groups, limits)
+def stored_pool(dense: NDArray[Any], threads: int) -> MatrixPool:
+    """The columns of a matrix as a pool."""
+    store = ColumnStore(np.ascontiguousarray(dense.T), threads)
+    return MatrixPool(store, np.arange(len(store), dtype=np.int32))
 
 
 def _stored(problem: CardinalityProblem, dense: NDArray[Any], risk: EmpiricalRisk) -> CardinalityProblem:
     """The problem on these columns, which have y multiplied in."""
-    return stored_problem(
-        dense, replace(risk, sign=None), problem.prices, problem.max_terms, problem.groups, problem.limits
-    )
+    return replace(problem, pool=stored_pool(dense, risk.threads), risk=replace(risk, sign=None))
 
 
 def equal_columns(dense: NDArray[Any]) -> NDArray[np.intp]:
@@ -116,31 +104,22 @@ def _distinct_rows(dense: NDArray[np.int8]) -> tuple[NDArray[np.intp], NDArray[n
     return first, group.reshape(-1)
 
 
-def _merged_weights(weights: RowWeights, group: NDArray[np.intp], n: int, threads: int) -> RowWeights:
+def _merged_weights(weights: RowWeights, group: NDArray[np.intp], n: int) -> RowWeights:
     if weights.factor is None:
         count = np.ones(len(group), np.int64) if weights.count is None else weights.count
         total = np.zeros(n, dtype=np.int64)
         np.add.at(total, group, count)
         return RowWeights.make(n, total.astype(np.float64))
-    scale = _kernels.fixed_scale(weights.total, weights.total_count)
-    lanes = _kernels.quantise(
-        np.ones((1, len(group))), None, weights.count, weights.factor, weights.largest_factor,
-        np.array([scale]), np.ones(1), np.zeros(1, np.uint8), threads,
-    )  # fmt: skip
-    total = np.zeros(n, dtype=np.int64)
-    np.add.at(total, group, lanes[:, 0])
-    # a row that weighs next to nothing keeps one unit: its loss may still be large
-    return RowWeights.make(n, np.maximum(total, 1).astype(np.float64) / scale)
+    return RowWeights.make(n, weights.group_sums(np.ones(len(group)), group, n))
 
 
 def _mean_targets(
     risk: EmpiricalRisk, target: NDArray[np.float64], group: NDArray[np.intp], n: int
 ) -> NDArray[np.float64]:
-    """The weighted mean target of every group: its least target, plus the mean of what is above that."""
+    """The weighted mean target of every group."""
     least, most = np.full(n, np.inf), np.full(n, -np.inf)
     np.minimum.at(least, group, target)
     np.maximum.at(most, group, target)
-    above = risk.weights.sums(target - least[group], group, n)
-    weight = risk.weights.sums(np.ones(len(target)), group, n)
-    mean = least + np.where(weight > 0, above / np.where(weight > 0, weight, 1.0), 0.0)
-    return np.minimum(mean, most)  # where rows weigh next to nothing, sums have few digits
+    held = risk.weights.group_sums(target, group, n)
+    weight = risk.weights.group_sums(np.ones(len(target)), group, n)
+    return np.clip(held / np.where(weight > 0, weight, 1.0), least, most)

@@ -26,6 +26,7 @@ class CardinalityProblem:
     """Columns, loss, prices and the limits on charged columns and on features.
 
     ``groups``: the feature of every column, -1 for those that are not charged; needed with ``limits``.
+    ``curved``: whether bounds may set curvature aside.
     """
 
     pool: ColumnPool
@@ -34,6 +35,7 @@ class CardinalityProblem:
     max_terms: int | None
     groups: NDArray[np.int32] | None = None
     limits: FeatureLimits | None = None
+    curved: bool = True
 
     def __post_init__(self) -> None:
         if self.limits is not None and self.groups is None:

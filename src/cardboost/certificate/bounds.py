@@ -11,6 +11,7 @@ limits on features it is the most valuable choice of columns that they allow, co
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -26,8 +27,12 @@ Array = NDArray[np.float64]
 OPTIMAL = 1e-4
 #: room for the rounding of sums: every bound is lowered by this share of the sizes that went into it
 ROUNDING = 1e-13
-#: unboxed columns without l2 must keep their edge below l1; this much is left for rounding
+#: columns that nothing holds back must keep their edge below l1; this share of it is left for rounding
 THETA_ROOM = 1e-10
+#: rounding of an edge, as a share of the sum of all row weights times the root of their number
+EDGE_ROUNDING = 4e-16
+#: share of the risk: boxes and l2 that turn the rounding of an edge into more than this count as none
+BOX_ROUNDING = 1e-10
 
 
 @dataclass(frozen=True)
@@ -173,15 +178,15 @@ def dual_bound(
     ``unseen_edge`` bounds the edges of columns not listed in ``c`` (with ``limits``: per feature of the
     table); ``unseen`` (one entry) are their prices. ``groups``: the feature of every column, -1 for none.
     """
-    theta = 1.0
-    over = np.isinf(kappa(c, prices))
+    theta, room = 1.0, _edge_room(point)
+    open_ended = prices.charged & (room * _steepest(point.value, prices) > BOX_ROUNDING * point.value)
+    limit = (1.0 - THETA_ROOM) * prices.l1 - room
+    over = open_ended & (c > limit)
     if over.any():
-        theta = float(np.min(prices.l1[over] / c[over]))
+        theta = float(np.min(limit[over] / c[over])) if (limit[over] > 0.0).all() else 0.0
     largest = float(np.max(unseen_edge, initial=-np.inf))
     if unseen is not None and np.isfinite(largest):
-        theta = min(theta, _unseen_theta(c, prices, max_terms, largest, unseen))
-    if theta < 1.0:
-        theta *= 1.0 - THETA_ROOM
+        theta = min(theta, _unseen_theta(max_terms, largest, unseen, room))
     if theta <= 0.0:
         return 0.0, 0.0
     term: float | Array = 0.0
@@ -195,21 +200,34 @@ def dual_bound(
     if not np.isfinite(subtracted):
         return 0.0, 0.0
     dual = point.dual(theta)
-    bound = dual - subtracted - ROUNDING * (1.0 + abs(dual) + subtracted)
+    bound = dual - subtracted - ROUNDING * (abs(dual) + subtracted)
     # u = 0 proves that no loss is negative
     return (bound, theta) if bound > 0.0 else (0.0, 0.0)
 
 
-def _unseen_theta(c: Array, prices: Prices, max_terms: int | None, edge: float, unseen: Prices) -> float:
+def _steepest(value: float, prices: Prices) -> Array:
+    """The most by which a column's term grows with its edge, while it is no more than ``value``."""
+    with np.errstate(divide="ignore", over="ignore"):
+        return np.minimum(np.sqrt(2.0 * max(value, 1e-300) / prices.l2), prices.max_weight)
+
+
+def _edge_room(point: RiskPoint) -> float:
+    """By how much rounding of sums and of margins may change an edge of a column of entries up to 1."""
+    total = point.derivative_sum * point.factor / point.risk.weights.total
+    total += point.curvature * (1.0 + float(np.abs(point.F).max(initial=0.0)))
+    return max(EDGE_ROUNDING * math.sqrt(point.risk.weights.total_count) * total, 1e-300)
+
+
+def _unseen_theta(max_terms: int | None, edge: float, unseen: Prices, room: float) -> float:
     """How far u must shrink so that a column of this edge adds nothing (or is finite, with max_terms)."""
     l1, l2, l0, box = (float(x[0]) for x in (unseen.l1, unseen.l2, unseen.l0, unseen.max_weight))
-    if edge <= l1:
+    if max_terms is not None and (l2 > 0 or np.isfinite(box)):
         return 1.0
-    if max_terms is not None:
-        return 1.0 if l2 > 0 or np.isfinite(box) else l1 / edge
     knee = float(unseen.knee[0])
-    allowed = l1 + (l0 / knee + 0.5 * l2 * knee if l0 > 0 and np.isfinite(knee) and knee > 0 else 0.0)
-    return 1.0 if edge <= allowed else allowed / edge
+    if max_terms is None and l0 > 0 and np.isfinite(knee) and knee > 0:
+        l1 += l0 / knee + 0.5 * l2 * knee
+    allowed = (1.0 - THETA_ROOM) * l1 - room
+    return 1.0 if edge <= allowed else allowed / edge if allowed > 0.0 else 0.0
 
 
 def guarantee(null: float, objective: float, lower_bound: float, size: float | None = None) -> float:

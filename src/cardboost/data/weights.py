@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from cardboost._kernels import fixed_scale
 
 _COUNT_LIMIT = 2.0**53
+#: rows in all, counts included: each loses up to half a unit to rounding, which must not show in nine digits
+_MOST_COUNTED = 2.0**26
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class RowWeights:
             total, largest = total_count, 1.0
         else:
             largest = float(factor.max())
-            total = _fixed_sum(factor, count, largest * total_count, total_count)
+            total = float(_group_sums(factor, count, np.zeros(n_rows, dtype=np.intp), 1)[0])
         return cls(n_rows, count, factor, total_count, total, largest, unit)
 
     def take(self, rows: NDArray[np.intp]) -> RowWeights:
@@ -77,30 +79,34 @@ class RowWeights:
         return (self.total_count, self.total, self.largest_factor)
 
     def share(self, rows: NDArray[np.bool_]) -> float:
-        """The part of the total weight that these rows hold, independent of their order."""
-        if self.factor is None:
-            held = float(np.count_nonzero(rows)) if self.count is None else float(self.count[rows].sum())
-        else:
-            count = None if self.count is None else self.count[rows]
-            bound = self.largest_factor * self.total_count
-            held = _fixed_sum(self.factor[rows], count, bound, self.total_count)
-        return held / self.total
+        """The part of the total weight that these rows hold, however small; independent of their order."""
+        rest, held = self.group_sums(np.ones(self.n_rows), rows.astype(np.intp), 2)
+        return float(held / (held + rest))
 
     def mean_and_deviation(self, values: NDArray[np.float64]) -> tuple[float, float]:
-        """Weighted mean and standard deviation (1 where all values agree), independent of the order."""
+        """Weighted mean and standard deviation (1 where all values agree), independent of the order.
+
+        The deviation is exact to rounding however small it is beside the mean.
+        """
+        if (values == values[0]).all():
+            return float(values[0]), 1.0
         mean = self.mean(values)
+        mean += self.mean(values - mean)
         centred = values - mean
-        largest = float(np.abs(centred).max())
-        if largest <= 1e-13 * abs(mean):
-            return mean, 1.0
-        exponent = int(np.frexp(largest)[1])  # squares neither overflow nor vanish
-        return mean, math.ldexp(math.sqrt(self.mean(np.ldexp(centred, -exponent) ** 2)), exponent)
+        exponent = int(np.frexp(np.abs(centred).max())[1])  # squares neither overflow nor vanish
+        centred = np.ldexp(centred, -exponent)
+        centred -= self.mean(centred)  # what the rounding of the mean leaves
+        return mean, math.ldexp(math.sqrt(self.mean(centred**2)), exponent)
 
     def sums(
         self, values: NDArray[np.float64], group: NDArray[np.intp] | None = None, n: int = 1
     ) -> NDArray[np.float64]:
         """Weighted sums of the values in each of ``n`` groups (default: one), independent of their order."""
         return np.ldexp(*self._sums(values, group, n))
+
+    def group_sums(self, values: NDArray[np.float64], group: NDArray[np.intp], n: int) -> NDArray[np.float64]:
+        """As :meth:`sums`, with all digits in every group however little it holds beside the others."""
+        return _group_sums(values if self.factor is None else values * self.factor, self.count, group, n)
 
     def mean(self, values: NDArray[np.float64]) -> float:
         """The weighted mean, independent of the order of the rows."""
@@ -157,17 +163,32 @@ def _near_one(weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]
     return np.ldexp(weights, -exponent), 2.0 ** min(exponent, 1023)
 
 
-def _fixed_sum(
-    factor: NDArray[np.float64], count: NDArray[np.int64] | None, bound: float, total_count: float
-) -> float:
-    """Sum of count * factor in fixed point: equal for every order, and for a row twice or counted twice."""
-    scale = fixed_scale(bound, total_count)
-    units = np.rint(factor * scale).astype(np.int64)
-    return float((units if count is None else units * count).sum()) / scale
+def _group_sums(
+    parts: NDArray[np.float64], count: NDArray[np.int64] | None, group: NDArray[np.intp], n: int
+) -> NDArray[np.float64]:
+    """Sums of count * part in fixed point: equal for every order, and for a row twice or counted twice."""
+    count = np.ones(len(parts), dtype=np.int64) if count is None else count
+    largest, rows = np.zeros(n), np.zeros(n, dtype=np.int64)
+    np.maximum.at(largest, group, np.abs(parts))
+    np.add.at(rows, group, count)
+    exponent = 61 - np.frexp(rows.astype(np.float64))[1] - np.frexp(largest)[1]
+
+    def total(parts: NDArray[np.float64]) -> NDArray[np.float64]:
+        units = np.zeros(n, dtype=np.int64)
+        np.add.at(units, group, np.rint(np.ldexp(parts, exponent[group])).astype(np.int64) * count)
+        return units.astype(np.float64)
+
+    # a first sum of the sizes sets the scale
+    exponent += 61 - np.frexp(total(np.abs(parts)) + 0.5 * rows + 1.0)[1]
+    return np.ldexp(total(parts), -exponent)
 
 
 def _as_counts(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64] | None, float]:
-    """Whole multiples of 1, or else of the smallest weight, when all are; and what the multiples are of."""
+    """Whole multiples of 1, or else of the smallest weight, when all are; and what the multiples are of.
+
+    Counts of a very large sum are divided by their greatest common divisor; where that is not enough there
+    are no counts.
+    """
     for unit in (1.0, float(weights.min())):
         with np.errstate(over="ignore"):
             ratio = weights / unit
@@ -176,6 +197,12 @@ def _as_counts(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64] | None, 
         rounded = np.rint(ratio)
         with np.errstate(over="ignore"):
             whole = (rounded * unit == weights).all()
-        if whole and (rounded >= 1).all() and math.fsum(rounded) < _COUNT_LIMIT:
-            return rounded.astype(np.int64), unit
+        if not whole or not (rounded >= 1).all():
+            continue
+        count = rounded.astype(np.int64)
+        if math.fsum(rounded) > _MOST_COUNTED:
+            shared = int(np.gcd.reduce(count))
+            count, unit = count // shared, unit * shared
+        if math.fsum(count) <= _MOST_COUNTED:
+            return count, unit
     return None, 1.0

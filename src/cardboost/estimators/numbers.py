@@ -24,6 +24,9 @@ from cardboost.threads import usable_threads
 
 Array = NDArray[np.float64]
 
+_LARGEST_TARGET = 1e306
+_SMALLEST_SCALE = 1e-307
+
 
 @dataclass(frozen=True, eq=False)
 class NumberRows:
@@ -87,7 +90,17 @@ class RegressorCards(RegressorMixin, BoostedCards):
 
     def _units(self, loss: Loss, weights: RowWeights, target: Array) -> tuple[float, float]:
         """Mean and deviation of the target; a loss of the user's own is in the units of the target."""
-        return (0.0, 1.0) if model_loss(loss) == OWN_LOSS else weights.mean_and_deviation(target)
+        if model_loss(loss) == OWN_LOSS:
+            return (0.0, 1.0)
+        if not np.abs(target).max() < _LARGEST_TARGET:
+            raise ValueError(f"y holds numbers of {_LARGEST_TARGET:g} or more: divide it by a constant.")
+        mean, scale = weights.mean_and_deviation(target)
+        if scale < _SMALLEST_SCALE:
+            raise ValueError(
+                f"y has a standard deviation of {scale:g}, which double precision does not carry: multiply y "
+                "by a constant, or leave out rows of next to no weight."
+            )
+        return mean, scale
 
     def _reconstruction(self, table: Table) -> Callable[[Ensemble], dict[str, Any]]:
         """What a scoring callback needs to predict in the middle of a fit."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.boosting.training import TrainingResult, train
+from cardboost.boosting.training import TrainingResult, TrainingSettings, train
 from cardboost.budget import Budget
 from cardboost.cardinality.exact import Progress as Proving
 from cardboost.estimators.base import Progress
@@ -18,9 +18,27 @@ from cardboost.estimators.numbers import RegressorCards
 from cardboost.estimators.selecting import PreparedFit, SelectingCards
 from cardboost.estimators.validation import real_targets, sample_weights
 from cardboost.losses import SQUARED
+from cardboost.risk import EmpiricalRisk
 from cardboost.threads import usable_threads
 
 Array = NDArray[np.float64]
+
+
+#: box times mean absolute target: above it, the rounding of a sum over rows would show in the bound
+_LARGEST_BOX = 1e5
+
+
+def _boxed(settings: TrainingSettings, risk: EmpiricalRisk) -> TrainingSettings:
+    """With a box for the intercept; for the weights too where targets of next to no weight could ask for more
+    than double precision carries."""
+    assert risk.target is not None
+    size = np.abs(risk.target)
+    # one term that isolates an outlier needs an intercept of half its size
+    box, most = 10.0 * float(size.max()), _LARGEST_BOX / max(risk.weights.mean(size), 1e-300)
+    given = settings.max_weight
+    if box > most:
+        given = most if given is None else min(given, most)
+    return replace(settings, intercept_box=max(30.0, min(box, most)), max_weight=given)
 
 
 class CardBoostRegressor(SelectingCards, RegressorCards):
@@ -154,10 +172,7 @@ class CardBoostRegressor(SelectingCards, RegressorCards):
         settings = self._settings(SQUARED, table, budget)
         rows, earlier = self._number_rows(table, y, sample_weight), self._earlier()
         task = self._task(rows, SQUARED, None if earlier is None else earlier[0], settings.limits is not None)
-        assert task.risk.target is not None
-        # one term that isolates an outlier needs an intercept of half its size
-        box = max(30.0, 10.0 * float(np.abs(task.risk.target).max()))
-        return PreparedFit(table, replace(settings, intercept_box=box), iter([("", task)]), 1)
+        return PreparedFit(table, _boxed(settings, task.risk), iter([("", task)]), 1)
 
     def _accept(self, given: PreparedFit, results: Sequence[TrainingResult]) -> None:
         """The fitted attributes."""

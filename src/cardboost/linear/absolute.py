@@ -168,6 +168,9 @@ def _interior(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Arra
         h[np.arange(n), np.arange(n)] += diagonal
         if not problem.intercept:
             h[-1], h[:, -1], h[-1, -1], right[-1] = 0.0, 0.0, 1.0, 0.0
+        if not (np.isfinite(h).all() and np.isfinite(right).all()):
+            status = "precision"
+            break
         move = _solve(h, right)
         d_coef, d_b = move[:-1], float(move[-1])
         d_u = (rest - e - design.scores(d_coef) - d_b) / d

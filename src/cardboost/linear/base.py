@@ -32,6 +32,7 @@ from cardboost.validation import flag, number, whole
 Array = NDArray[np.float64]
 
 SOLVERS = ("auto", "gradient", "newton", "prox-newton")
+_FLATTEST = 1e-8  # range of a column beside its middle, at least
 _WORTH_THREADS = 2e8  # multiplications for which a second thread of BLAS pays
 
 
@@ -86,7 +87,7 @@ class LinearEstimator(BaseEstimator, ABC):
 
     def _read(self, X: Any, reset: bool) -> Any:
         require_exact_columns(X, "X")
-        return validate_data(
+        X = validate_data(
             self,
             unmasked(X),
             reset=reset,
@@ -94,6 +95,16 @@ class LinearEstimator(BaseEstimator, ABC):
             dtype=np.float64,
             accept_large_sparse=True,
         )
+        if reset and self.fit_intercept and isinstance(X, np.ndarray):
+            low, high = X.min(axis=0) / 2.0, X.max(axis=0) / 2.0
+            flat = np.flatnonzero((high > low) & (high - low < _FLATTEST * np.abs(low + high)))
+            if len(flat):
+                j = int(flat[0])
+                raise ValueError(
+                    f"X: column {j} lies between {2.0 * low[j]:.17g} and {2.0 * high[j]:.17g}, which leaves too "
+                    "few digits for what varies: subtract a constant from it."
+                )
+        return X
 
     def _scores(self, X: Any) -> Array:
         """(rows, scores)."""

@@ -2,14 +2,17 @@
 
 ``verify`` takes the coefficients and recomputes the objective and the lower bound from the data. The row
 weights u of the bound follow from the scores (docs/linear.md, "The certificate"); for the absolute loss,
-whose
-derivative has no value where a residual is 0, the certificate holds them.
+whose derivative has no value where a residual is 0, the certificate holds them.
+
+With an intercept the row weights sum to 0, so that a column may be shifted: columns and targets far from 0
+are looked at from the middle of their range, and what the coefficients make of that is added up exactly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,8 +20,13 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_ROUNDING = 1e-9  # relative to the objective without features
+# all relative to the objective without features (or that of the model, if it is higher)
+_ROUNDING = 1e-9  # of sums over rows
+_OPTIMAL = 1e-4  # the gap of a model that may be called optimal
 _BOX = 1e4
+_FAR = 1e3  # a column whose middle is so many times its range from 0 is shifted
+_LOSSES = ("logistic", "softmax", "squared", "absolute")
+_STATUSES = ("optimal", "feasible", "iteration limit", "precision", "separable")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +35,8 @@ class LinearCertificate:
 
     ``coef`` has one row per score: one, or one per class for the loss "softmax". ``target``: the class that
     is told from the others, for the loss "logistic". With l1 = l2 = 0 the bound covers all coefficients of
-    at most ``box`` times (target / root mean square of the column); else ``box`` is None, and it covers all.
+    at most ``box`` times (target / root mean square of the column, with an intercept about its mean); else
+    ``box`` is None, and it covers all.
     """
 
     loss: str
@@ -59,39 +68,80 @@ class LinearCertificate:
         """Recompute every number from the data of the fit."""
         return not self.faults(X, y, sample_weight)
 
+    def recomputed(self, X: Any, y: Any, sample_weight: Any = None) -> LinearCertificate:
+        """The same with the objectives and the bound that these data give, and a status that they allow."""
+        rows = self._rows(X, y, sample_weight)
+        if isinstance(rows, str):
+            raise ValueError(rows)
+        objective, bound, null = _evaluate(self, rows)
+        bound = min(bound, objective)
+        status = self.status
+        if status == "optimal" and not objective - bound <= _OPTIMAL * max(null, objective):
+            status = "feasible"
+        return replace(self, objective=objective, lower_bound=bound, null_objective=null, status=status)
+
     def faults(self, X: Any, y: Any, sample_weight: Any = None) -> list[str]:
         """Every claim that the data contradict, in sentences; empty when all hold."""
+        rows = self._rows(X, y, sample_weight)
+        return [rows] if isinstance(rows, str) else self._compare(rows)
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> _Rows | str:
+        """The rows that have a weight, or why nothing can be checked against these data."""
+        if (fault := self._form()) is not None:
+            return fault
         X = X if hasattr(X, "tocsc") else np.asarray(X, dtype=np.float64)
         y = np.asarray(y)
         if X.ndim != 2 or X.shape[1] != self.coef.shape[1]:
-            return [f"X has shape {X.shape}, the model is about {self.coef.shape[1]} features."]
+            return f"X has shape {X.shape}, the model is about {self.coef.shape[1]} features."
         if y.shape != (X.shape[0],):
-            return [f"y has shape {y.shape}; one label or target per row is needed."]
+            return f"y has shape {y.shape}; one label or target per row is needed."
+        if not np.isfinite(X.data if hasattr(X, "tocsc") else X).all():
+            return "X holds NaN or infinity."
         weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if weight.shape != y.shape or not (weight >= 0.0).all() or not (weight > 0.0).any():
-            return ["sample_weight must hold one number of at least 0 per row, not all 0."]
-        codes = None
+        if weight.shape != y.shape or not (np.isfinite(weight) & (weight >= 0.0)).all() or not weight.any():
+            return "sample_weight must hold one finite number of at least 0 per row, not all 0."
+        codes, weight = None, weight / weight.max()
         if self.classes is not None:
             known = {label: k for k, label in enumerate(self.classes)}
             found = [known.get(label.item() if hasattr(label, "item") else label, -1) for label in y]
             codes = np.array(found)
             if (codes[weight > 0.0] < 0).any():
-                return ["y holds a label that the model does not know."]
+                return "y holds a label that the model does not know."
             if self.class_weight is not None:
-                weight = weight * np.asarray(self.class_weight)[codes]
+                factor = np.asarray(self.class_weight)
+                weight = weight * (factor / factor.max())[codes]
         keep = weight > 0.0
-        weight = weight[keep] / weight.max()
-        rows = _Rows(
-            X if keep.all() else (X.tocsr() if hasattr(X, "tocsr") else X)[keep],
-            np.asarray(y[keep], dtype=np.float64) if codes is None else codes[keep],
-            weight / weight.sum(),
-        )
-        return self._compare(rows)
+        target = np.asarray(y[keep], dtype=np.float64) if codes is None else codes[keep]
+        if codes is None and not np.isfinite(target).all():
+            return "y holds NaN or infinity."
+        held = X if keep.all() else (X.tocsr() if hasattr(X, "tocsr") else X)[keep]
+        return _Rows.make(self, held, target, weight[keep] / weight[keep].sum())
+
+    def _form(self) -> str | None:
+        """What is wrong with the certificate itself, if anything is."""
+        if self.loss not in _LOSSES:
+            return f"loss {self.loss!r} is not known."
+        if self.status not in _STATUSES:
+            return f"status {self.status!r} is not known."
+        if not (np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()):
+            return "A coefficient is not finite."
+        if not (np.isfinite([self.l1, self.l2]).all() and min(self.l1, self.l2) >= 0.0):
+            return "l1 and l2 must be finite and at least 0."
+        if not self.fit_intercept and self.intercept.any():
+            return "The model has an intercept, but the problem has none."
+        if (self.box is not None) != (self.l1 == 0.0 == self.l2) or self.box not in (None, _BOX):
+            return f"box must be {_BOX:g} exactly where l1 and l2 are 0."
+        if (self.classes is not None) != (self.loss in ("logistic", "softmax")):
+            return "Classes belong to the losses logistic and softmax, and only to them."
+        if self.class_weight is not None and not all(0.0 < own < np.inf for own in self.class_weight):
+            return "class_weight must hold finite numbers above 0."
+        return None
 
     def _compare(self, rows: _Rows) -> list[str]:
         out = []
         objective, bound, null = _evaluate(self, rows)
-        near = _ROUNDING * max(abs(null), abs(self.objective))
+        bound, size = min(bound, objective), max(null, objective)
+        near = _ROUNDING * size
         claims = (
             ("objective", self.objective, objective),
             ("lower bound", self.lower_bound, bound),
@@ -100,8 +150,10 @@ class LinearCertificate:
         for name, claimed, found in claims:
             if not abs(claimed - found) <= near:
                 out.append(f"The {name} is {found:.12g}, not {claimed:.12g} as claimed.")
-        if not self.lower_bound <= self.objective + near:
+        if not self.lower_bound <= self.objective:
             out.append("The lower bound is above the objective.")
+        if self.status == "optimal" and not self.objective - self.lower_bound <= _OPTIMAL * size + near:
+            out.append(f"A gap of {self.gap:.3g} is too wide for the status optimal.")
         return out
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,34 +209,72 @@ class LinearCertificate:
             raise ValueError(f"this is no certificate of a linear model: {error!r}") from None
 
     def lines(self) -> list[str]:
-        """The certificate in words."""
+        """The certificate in words: what is minimised, what was reached, and what no model can undercut."""
+        intercept = "with" if self.fit_intercept else "without"
+        weighted = "" if self.class_weight is None else ", classes weighted"
         scope = "" if self.box is None else f", among coefficients of at most {self.box:g} in standard units"
+        n = self.coef.shape[1]
         return [
+            f"minimised: mean {self.loss} loss + {self.l1:g} |coef|_1 + {self.l2:g}/2 |coef|_2^2, "
+            f"{intercept} an intercept{weighted}",
             f"objective {self.objective:.8g}, without features {self.null_objective:.8g}: {self.status}",
-            f"no model has an objective below {self.lower_bound:.8g}{scope}",
-            f"relative gap {self.relative_gap:.2g}",
+            f"no model on the {n} feature{'' if n == 1 else 's'} has an objective below "
+            f"{self.lower_bound:.8g}{scope}",
+            f"relative gap {self.relative_gap:.2g}; sums over rows hold to {_ROUNDING:g} and a gap of "
+            f"{_OPTIMAL:g} counts as optimal, as shares of the objective without features",
         ]
 
     def __repr__(self) -> str:
         return (
-            f"LinearCertificate(loss={self.loss!r}, objective={self.objective:.6g}, "
-            f"lower_bound={self.lower_bound:.6g}, relative_gap={self.relative_gap:.2g}, "
-            f"status={self.status!r})"
+            f"LinearCertificate(loss={self.loss!r}, l1={self.l1:g}, l2={self.l2:g}, "
+            f"fit_intercept={self.fit_intercept}, n_features={self.coef.shape[1]}, box={self.box}, "
+            f"objective={self.objective:.6g}, lower_bound={self.lower_bound:.6g}, "
+            f"relative_gap={self.relative_gap:.2g}, status={self.status!r})"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Rows of positive weight: numbers, targets or codes of classes, weights that sum to 1."""
+    """Rows of positive weight: numbers, targets or codes of classes, weights that sum to 1.
+
+    ``X`` and real targets are less their middles; ``shift`` is what that adds to every score. ``target_size``:
+    root mean square of the targets as they are.
+    """
 
     X: Any
     y: NDArray[Any]
     s: Array
+    shift: Array
+    target_size: float
+
+    @classmethod
+    def make(cls, own: LinearCertificate, X: Any, y: NDArray[Any], s: Array) -> _Rows:
+        shift, size, real = own.intercept.copy(), 1.0, own.classes is None
+        if real:
+            size = float(np.sqrt(s @ np.square(y))) or 1.0
+        if own.fit_intercept:
+            middle, centre = np.zeros(X.shape[1]), 0.0
+            if not hasattr(X, "tocsc") and X.shape[1]:
+                low, high = X.min(axis=0) / 2.0, X.max(axis=0) / 2.0
+                middle = np.where(np.abs(low + high) > _FAR * (high - low), low + high, 0.0)
+            if middle.any():
+                X = X - middle
+            if real:
+                centre = float(y.min() / 2.0 + y.max() / 2.0)
+                y = y - centre
+            moved = np.flatnonzero(middle)
+            exact = [
+                Fraction(float(b)) - Fraction(centre)
+                + sum(Fraction(float(middle[j])) * Fraction(float(coef[j])) for j in moved)
+                for coef, b in zip(own.coef, own.intercept, strict=True)
+            ]  # fmt: skip
+            shift = np.array([float(value) for value in exact])
+        return cls(X, y, s, shift, size)
 
 
 def _evaluate(own: LinearCertificate, rows: _Rows) -> tuple[float, float, float]:
     """Objective, lower bound and objective without features."""
-    scores = np.asarray(rows.X @ own.coef.T) + own.intercept
+    scores = np.asarray(rows.X @ own.coef.T) + rows.shift
     penalty = own.l1 * float(np.abs(own.coef).sum()) + own.l2 / 2.0 * float(np.square(own.coef).sum())
     if own.loss == "softmax":
         return _softmax(own, rows, scores, penalty)
@@ -231,7 +321,7 @@ def _evaluate(own: LinearCertificate, rows: _Rows) -> tuple[float, float, float]
         bound = _price(own, rows, u[:, None], lambda theta: min(theta, 1.0) * float(u @ rows.y))
         middle = weighted_median(rows.y, s) if own.fit_intercept else 0.0
         return float(s @ np.abs(residual)) + penalty, bound, float(s @ np.abs(rows.y - middle))
-    raise ValueError(f"loss {own.loss!r} is not known.")
+    raise AssertionError(own.loss)
 
 
 def _price(own: LinearCertificate, rows: _Rows, u: Array, value: Any) -> float:
@@ -243,11 +333,19 @@ def _price(own: LinearCertificate, rows: _Rows, u: Array, value: Any) -> float:
     if own.l1 > 0.0:
         largest = float(size.max(initial=0.0))
         return max(0.0, float(value(own.l1 / largest if largest > 0.0 else np.inf)))
-    square = rows.X.multiply(rows.X) if hasattr(rows.X, "multiply") else np.square(rows.X)
-    rms = np.sqrt(np.asarray(square.T @ rows.s))
-    unit = 1.0 if own.classes is not None else float(np.sqrt(rows.s @ np.square(rows.y))) or 1.0
-    limit = np.where(rms > 0.0, _BOX * unit / np.where(rms > 0.0, rms, 1.0), 0.0)
+    rms = _sizes(rows, own.fit_intercept)
+    limit = np.where(rms > 0.0, _BOX * rows.target_size / np.where(rms > 0.0, rms, 1.0), 0.0)
     return max(0.0, float(value(1.0)) - float(limit @ size.sum(axis=1)))
+
+
+def _sizes(rows: _Rows, about_mean: bool) -> Array:
+    """The root mean square of every column, about its mean or about 0."""
+    if hasattr(rows.X, "multiply"):
+        mean = np.asarray(rows.X.T @ rows.s) if about_mean else 0.0
+        square = np.asarray(rows.X.multiply(rows.X).T @ rows.s)
+        return np.sqrt(np.maximum(square - np.square(mean), 1e-12 * square))
+    X = rows.X - (rows.s @ rows.X if about_mean else 0.0)
+    return np.sqrt(np.square(X).T @ rows.s)
 
 
 def _softmax(

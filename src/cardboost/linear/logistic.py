@@ -48,6 +48,7 @@ class _ClassRows:
     s: Array
     classes: NDArray[Any]
     factors: Array | None
+    given: tuple[Any, Any, Any]  # X, y and sample_weight
 
     def sign(self, k: int) -> Array:
         return np.where(self.codes == k, 1.0, -1.0)
@@ -170,6 +171,7 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         X = self._read(X, reset=True)
         n_rows = X.shape[0]
         classes, codes = class_codes(y, n_rows)
+        given = X, classes[codes], sample_weight
         raw = sample_weights(sample_weight, n_rows)
         if raw is not None:  # classes that have rows of positive weight
             held = np.bincount(codes[raw > 0.0], minlength=len(classes)) > 0
@@ -189,7 +191,7 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         weight = raw_weights(raw, n_rows)
         weight = weight if factors is None else weight * (factors / factors.max())[codes]
         rows = fitted_rows(X, codes, weight, usable_threads(self.n_jobs))
-        return _ClassRows(rows.design, rows.y, rows.s, classes, factors)
+        return _ClassRows(rows.design, rows.y, rows.s, classes, factors, given)
 
     def _prices(self) -> tuple[float, float, bool]:
         return float(self.l1), float(self.l2), bool(self.fit_intercept)
@@ -239,7 +241,7 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
             classes=rows.plain_classes,
             class_weight=None if rows.factors is None else tuple(rows.factors.tolist()),
             target=target, box=BOX if self.l1 == 0 == self.l2 else None,
-        )  # fmt: skip
+        ).recomputed(*rows.given)  # fmt: skip
 
     def _fit_subset(self, rows: _ClassRows, scores: int) -> None:
         if rows.design.sparse:

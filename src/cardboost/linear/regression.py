@@ -93,7 +93,9 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
         if self.loss == "absolute" and self.solver != "auto":
             raise ValueError(f"loss='absolute' has its own solvers: use solver='auto'; got {self.solver!r}.")
         before = getattr(self, "coef_", None) if self.warm_start else None
-        rows = self._rows(X, y, sample_weight)
+        X = self._read(X, reset=True)
+        target = real_targets(y, X.shape[0])
+        rows = self._rows(X, target, sample_weight)
         design = rows.design
         prices = float(self.l1), float(self.l2), bool(self.fit_intercept)
         dual = None
@@ -116,7 +118,7 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
             self.loss, *prices, self.coef_[None, :].copy(), np.array([self.intercept_]),
             fit.objective, fit.lower_bound, null, fit.status,
             dual=dual, box=BOX if self.l1 == 0 == self.l2 else None,
-        )  # fmt: skip
+        ).recomputed(X, target, sample_weight)  # fmt: skip
         self._warn_of_limits([fit])
         return self
 
@@ -131,14 +133,13 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
         if self.loss != "squared":
             raise ValueError(f"path is for loss='squared'; got {self.loss!r}.")
         own = type(self)(**self.get_params(deep=False))
-        rows = own._rows(X, y, sample_weight)
+        X = own._read(X, reset=True)
+        rows = own._rows(X, real_targets(y, X.shape[0]), sample_weight)
         l2, intercept = float(self.l2), bool(self.fit_intercept)
         problem = LinearProblem(rows.design, rows.y, rows.s, "squared", 0.0, l2, intercept)
         return self._path(problem, l1s, n, ratio)
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any) -> FittedRows:
-        X = self._read(X, reset=True)
-        target = real_targets(y, X.shape[0])
+    def _rows(self, X: Any, target: Array, sample_weight: Any) -> FittedRows:
         return fitted_rows(X, target, raw_weights(sample_weight, X.shape[0]), usable_threads(self.n_jobs))
 
     def predict(self, X: Any) -> Array:

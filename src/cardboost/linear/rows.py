@@ -19,6 +19,7 @@ from cardboost.linear.design import Design
 Array = NDArray[np.float64]
 
 _TOO_LARGE = 1e280  # of a sum of squares
+_TOO_SMALL = 1e-120  # of all numbers
 _SMALL = 1_000_000  # entries
 
 
@@ -44,6 +45,10 @@ def fitted_rows(X: Any, y: NDArray[Any], weight: Array, threads: int) -> FittedR
     with np.errstate(over="ignore"):
         if not (numbers @ numbers < _TOO_LARGE and (y.dtype.kind != "f" or y @ y < _TOO_LARGE)):
             raise ValueError("X or y holds numbers too large to be squared and added up: scale them.")
+    for name, own in (("X", numbers), ("y", y)):
+        largest = float(np.abs(own).max(initial=0.0)) if own.dtype.kind == "f" else 0.0
+        if 0.0 < largest < _TOO_SMALL:
+            raise ValueError(f"{name} holds no number above {largest:g}, too small to be squared: scale it.")
     weight = weight / weight.max()
     given = np.flatnonzero(weight > 0.0)
     sparse = hasattr(X, "tocsr")

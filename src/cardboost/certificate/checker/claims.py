@@ -197,7 +197,8 @@ def _row_weights(loss: str, margins: Floats, theta: Floats, rows: Rows) -> tuple
     small = np.exp(-np.abs(margins))
     v = theta * np.where(margins > 0, small, 1.0) / (1.0 + small)
     rest = (1.0 - theta) + theta * np.where(margins > 0, 1.0, small) / (1.0 + small)  # 1 - v, no cancellation
-    entropy = -v * np.log(np.where(v > 0, v, 1.0)) - rest * np.log(np.where(rest > 0, rest, 1.0))
+    log_rest = np.where(v < 0.5, np.log1p(-np.minimum(v, 0.5)), np.log(np.where(rest > 0, rest, 1.0)))
+    entropy = -v * np.log(np.where(v > 0, v, 1.0)) - rest * log_rest
     return share * v, rows.share @ entropy
 
 

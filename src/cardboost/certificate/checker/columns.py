@@ -190,8 +190,8 @@ def bin_stumps(certificate: dict[str, Any], table: Table, keep: Indices) -> Stum
         by_feature = problem["max_features"] is not None or problem["feature_costs"] is not None
         stumps.unseen.update(_unseen(stumps, by_feature))
         for feature, direction in enumerate(dictionary["monotonic"] or []):
-            if direction:  # only stumps that rise (polarity -1) or only those that fall
-                stumps.unseen[feature, False][0 if direction > 0 else 1] = False
+            if direction:  # of those with a cut only stumps that rise (polarity -1) or only those that fall
+                stumps.unseen[feature, False][0 if direction > 0 else 1, :-1] = False
     return stumps
 
 
