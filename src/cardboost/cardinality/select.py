@@ -40,7 +40,7 @@ _FIT_CHECK = 1e9  # nanoseconds that checking it may take, about
 def fit_proof(rows: int, columns: int) -> tuple[float, int]:
     """How much proof goes with a fit: nanoseconds of exact search, about, and leaves.
 
-    As much work as generation and local search take on so many distinct rows (benchmarks/proof.py); leaves of
+    As much work as generation and local search take on so many distinct rows (benchmarks/guarantees.py); leaves of
     about 200 kB that are checked in about a second.
     """
     check = 6e5 + 1.7 * rows * columns**2  # nanoseconds for a leaf
