@@ -3,8 +3,8 @@
 Twelve sets, all rows, and the adult census, with nothing set but the table. For each: seconds of the fit, the
 guarantee over all stumps (the headline) and over the candidate terms, the size of the model file, and whether
 the independent checker accepts every claim, and how long that takes. The guarantee is the share of the
-possible improvement over the best constant that the model is proved to have. With --prove SECONDS the proof of
-every model then goes on for so long.
+possible improvement over the best constant that the model is proved to have. With --prove SECONDS every
+proof then goes on for so long.
 """
 
 from __future__ import annotations
@@ -80,19 +80,11 @@ def judged(model, X, y) -> dict:
 
 
 def print_results(results: dict) -> None:
+    columns = (
+        "set|rows|terms|seconds|all stumps, %|candidates, %|status|checked|checking, s|file, kB|objective"
+    )
     print_table(
-        [
-            "set",
-            "rows",
-            "terms",
-            "seconds",
-            "all stumps, %",
-            "candidates, %",
-            "status",
-            "checked",
-            "checking, s",
-        ]
-        + ["file, kB", "objective"],
+        columns.split("|"),
         [
             [name, f"{found['rows']:,}", str(found["terms"]), f"{found['seconds']:.2f}"]
             + [

@@ -125,7 +125,8 @@ def main() -> None:
     picked = ", ".join(f"{rule}: {size} terms" for size, rule in own["picked"].items())
     print(
         f"\npicked: {picked}; proved optimal over the candidates: {own['optimal']} of {len(own['rows'])}, "
-        f"least guarantee {own['least_guarantee']:.1%} (over the candidates {own['least_guarantee_candidates']:.1%}); "
+        f"least guarantee {own['least_guarantee']:.1%} "
+        f"(over the candidates {own['least_guarantee_candidates']:.1%}); "
         f"{own['megabytes']:.1f} MB of JSON in {own['writing']:.1f} s; one job took "
         f"{own['processor']:.1f} s of processor time"
     )
