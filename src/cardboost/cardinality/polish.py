@@ -36,7 +36,8 @@ _FEATURE_SWAPS = 3  # of them taken as far as whole features
 _REFIT_TOL = 1e-9
 _SCREENED = 48  # entering columns that are scored for every drop, after an estimate of all of them
 _WIDE = 64  # columns in use, beyond which they are taken out by saliency
-_SCORING_WORK = 2e9  # multiplications for the scores of one round, about
+_LEAVING = 24  # columns that may leave in a swap, where there are many: those of least saliency
+_SCORING_WORK = 5e7  # multiplications for the scores of one round, about
 _JOINING = 32  # columns that join the convex solution at a time, where there are many
 _WIDEST = 192  # columns of it, beyond which no more join
 _WORTH = 1e-5  # share of the objective below which more of them do not pay
@@ -377,9 +378,9 @@ class Polisher:
     def _effort(self, at: Incumbent) -> tuple[list[int], int]:
         """Which columns may leave in a swap, and how many may come for each: fewer where scores are dear."""
         support = [int(j) for j in at.support]
-        if len(support) <= _WIDE:
+        if len(support) <= _LEAVING or self.problem.pool.n_columns <= _WIDE:
             return support, _SCREENED
-        kept = set(self._salient(at, 0, _WIDE // 2))
+        kept = set(self._salient(at, 0, _LEAVING))
         leaving = [j for j in support if j not in kept]
         affordable = _SCORING_WORK / (max(1, len(leaving)) * float(len(support)) ** 3)
         return leaving, int(np.clip(affordable, 2, _SCREENED))
@@ -629,7 +630,8 @@ def _search(
         starts.append(polisher.grow(k))
         if not late():
             wide.append(polisher.all_columns(None if before is None else before.convex))
-            starts.append(polisher.largest(wide[0].weights, k))
+            if len(wide[0].support) > k:
+                starts.append(polisher.largest(wide[0].weights, k))
         if merged.limits is not None:
             wide.append(polisher.grow_features())
     thinned = [polisher.shed(wide[0], k)] if wide and merged.limits is None and not late() else []
