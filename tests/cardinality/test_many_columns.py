@@ -87,6 +87,13 @@ def test_more_columns_never_give_a_worse_choice(max_terms, l0, loss):
     assert not_rising([polish(problem(A[:, :n], max_terms, l0, loss))[0].objective for n in counts])
 
 
+@pytest.mark.parametrize("seed", [*range(6), 184, 244])
+def test_the_first_columns_are_not_forgotten(seed):
+    A = stumps(seed, 60, rows=200)
+    assert not_rising([polish(problem(A[:, :n], 3))[0].objective for n in (10, 20, 40, 50, 60)][:4])
+    assert not_rising([polish(problem(A[:, :n], 3))[0].objective for n in (10, 20, 40, 60)])
+
+
 def test_more_columns_never_give_a_worse_choice_on_a_sample_of_the_rows(monkeypatch):
     monkeypatch.setattr("cardboost.cardinality.merge.sketch_rows.__defaults__", (150,))
     A = stumps(2, 100)
