@@ -70,7 +70,10 @@ def accepts(problem: CardinalityProblem) -> str | None:
     if problem.risk.loss.name not in ("exponential", "logistic"):
         return f"exact search takes exponential and logistic loss, not {problem.risk.loss.name}."
     if problem.pool.n_columns > _MOST_COLUMNS:
-        return f"exact search takes at most {_MOST_COLUMNS} columns; found {problem.pool.n_columns}."
+        return (
+            f"exact search takes at most {_MOST_COLUMNS} columns, and there are {problem.pool.n_columns}: "
+            "use fewer of them, or 'auto', which bounds so many by their convex relaxation alone."
+        )
     if not np.isfinite(problem.prices.max_weight).all():
         return "exact search needs a finite max_weight for every column."
     reach = np.abs(problem.pool.dense()).max(axis=0, initial=0) * problem.prices.max_weight

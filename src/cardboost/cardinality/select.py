@@ -145,6 +145,9 @@ def select(
     sampling, method = None, options.method
     budget = Budget() if budget is None else budget
     quick = None
+    refused = exact.accepts(problem.with_box(1.0)) if method == "exact" else None
+    if refused is not None:
+        raise ValueError(refused)
     many_nodes = (options.max_nodes or np.inf) > 2 * _FEW
     if method == "exact" and start is None and many_nodes and not budget.late(Stage.FIRST_CHOICE):
         quick = _quick_search(problem, options, budget, boxed)
