@@ -40,8 +40,8 @@ _FIT_CHECK = 1e9  # nanoseconds that checking it may take, about
 def fit_proof(rows: int, columns: int) -> tuple[float, int]:
     """How much proof goes with a fit: nanoseconds of exact search, about, and leaves.
 
-    As much work as generation and local search take on so many distinct rows (benchmarks/guarantees.py); leaves of
-    about 200 kB that are checked in about a second.
+    As much work as generation and local search take on so many distinct rows (benchmarks/guarantees.py), and
+    leaves of about 200 kB that are checked in about a second.
     """
     check = 6e5 + 1.7 * rows * columns**2  # nanoseconds for a leaf
     return 1e8 + 4e4 * rows, int(max(8, min(_FIT_BYTES // _leaf_bytes(columns), _FIT_CHECK // check)))
