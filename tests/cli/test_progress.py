@@ -100,7 +100,7 @@ def test_plain_lines_are_rare(capsys, monkeypatch):
     lines = err.splitlines()
     assert lines[0] == HEADER
     assert 2 <= len(lines[1:-1]) <= (time.perf_counter() - begun) / 0.1 + 1
-    assert lines[-1].startswith("model, pool")
+    assert lines[-1].startswith("model, candidates")
 
 
 def test_a_screen_that_is_gone_is_no_reason_to_stop(monkeypatch):

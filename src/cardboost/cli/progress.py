@@ -101,7 +101,8 @@ class Progress:
 
     def end(self, scope: str, size: int, objective: float, bound: float, guarantee: float) -> None:
         """The finished model and a bound of it. In plain lines only if there were some before."""
-        self._show(Line(f"model, {scope}", size, objective, bound, guarantee), self.live or self._headed)
+        stage = "model, all stumps" if scope == "dictionary" else "model, candidates"
+        self._show(Line(stage, size, objective, bound, guarantee), self.live or self._headed)
 
     def _guarantee(self, objective: float, bound: float) -> float | None:
         """The share of the improvement over the empty model that is reached for certain."""
