@@ -56,7 +56,7 @@ def test_a_terminal_shows_a_row_for_every_stage(monkeypatch):
     assert candidates.split()[:7] == ["finding", "candidates", "3", "0.7", "0.5", "60.0", "%"]
     assert choosing.split()[:3] == ["choosing", "terms", "0.5"]
     assert proving.split()[:7] == ["proving", "(20", "nodes)", "0.75", "0.7", "83.3", "%"]
-    assert model.split()[:7] == ["model,", "pool", "2", "0.75", "0.75", "100.0", "%"]
+    assert model.split()[:7] == ["model,", "candidates", "2", "0.75", "0.75", "100.0", "%"]
     assert text.count("\x1b") == text.count("\x1b[K")  # nothing is cleared but the end of a row
     assert text.endswith("\n\n")
 
