@@ -109,6 +109,7 @@ def test_several_classes_and_class_weights():
     for own in (model, copy):
         for early, late in zip(before, own.certificate_, strict=True):
             no_worse(early, late)
+        assert all(certificate.verify(X, y) for certificate in own.certificate_)
     assert np.allclose(model.decision_function(X), copy.decision_function(X))
 
 

@@ -211,12 +211,15 @@ class SelectingCards(BoostedCards):
             part.proved(budget.part(k, len(parts)), nodes, progress) for k, part in enumerate(parts)
         )
         ensembles = tuple(part.model(part.weights, None) for part in self._candidates)
-        certificates = [part.certificate for part in self._candidates]
-        if isinstance(self.certificate_, list):
-            self.ensemble_ = replace(self.ensemble_, ensembles=ensembles)
-            self.certificate_ = certificates
-        else:
-            (self.ensemble_,), (self.certificate_,) = ensembles, certificates
+        several = isinstance(self.certificate_, list)
+        certificates = [
+            replace(before, content=part.certified)
+            for before, part in zip(
+                self.certificate_ if several else [self.certificate_], self._candidates, strict=True
+            )
+        ]
+        self.ensemble_ = replace(self.ensemble_, ensembles=ensembles) if several else ensembles[0]
+        self.certificate_ = certificates if several else certificates[0]
         return self
 
     def _restored(self, X: Any, y: Any, sample_weight: Any) -> tuple[Candidates, ...]:
