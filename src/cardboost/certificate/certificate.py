@@ -143,8 +143,8 @@ class Certificate:
     def faults(self, X: Any, y: Any = None, sample_weight: Any = None) -> list[str]:
         """Every claim that the data contradict, in sentences; empty when all hold.
 
-        ``y``: the labels of the fit, or the targets of a regression. Of several classes, truth values that say
-        which rows are of this one will do too; class weights are then to be multiplied into the weights.
+        ``y``: the labels of the fit, or the targets of a regression. Of several classes, truth values that
+        mark the rows of this one will do too; class weights are then to be multiplied into the weights.
         """
         label = None
         marked = (
