@@ -346,10 +346,10 @@ def test_class_weights_and_weights_that_are_multiples():
 def test_features_and_targets_that_a_linear_model_cannot_carry(table):
     X, y, _ = table
     for target in (y * 1e-160, y * 1e-320):
-        with pytest.raises(ValueError, match="y holds no number above .* too small to be squared"):
+        with pytest.raises(ValueError, match=r"y holds no number above .* too small to be squared"):
             SparseLinearRegression(l1=1e-200).fit(X, target)
     for model, target in ((SparseLinearRegression(l1=0.01), y), (SparseLogisticRegression(l1=0.01), y > 0)):
-        with pytest.raises(ValueError, match="column 0 lies between .* subtract a constant"):
+        with pytest.raises(ValueError, match=r"column 0 lies between .* subtract a constant"):
             model.fit(X + 9e15, target)
         for far in (1e3, 1e6):
             holds(model.fit(X + far, target).certificate_, X + far, target)

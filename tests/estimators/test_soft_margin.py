@@ -250,7 +250,7 @@ def test_saved_and_loaded(cancer, tmp_path):
     X.assign(target=y).to_csv(tmp_path / "rows.csv", index=False)
     given = ["certify", str(tmp_path / "model.json"), str(tmp_path / "rows.csv"), "--target", "target"]
     assert main(given) == 0
-    assert "any model of that scope with weights that add up to 2" in model.card()
+    assert "any model with weights that add up to 2 of that scope" in " ".join(model.card().split())
 
 
 def test_a_warm_start_needs_fewer_rounds(cancer):

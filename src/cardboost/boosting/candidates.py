@@ -99,8 +99,14 @@ class Candidates:
             proven = ProvenScope("pool", problem.pool.n_columns, result.leaves, result.centre)
         return self._with(best, proven)
 
-    def _with(self, incumbent: Incumbent, proven: ProvenScope | None) -> Candidates:
-        content = with_proof(self.certified, incumbent.weights, self.n_free, incumbent.objective, proven)
+    def _with(self, incumbent: Incumbent, pool: ProvenScope | None) -> Candidates:
+        """With another model, and with another proof over the pool; where the pool holds every stump, the
+        dictionary has the same proof."""
+        proofs = {} if pool is None else {"pool": pool}
+        before = [bound["leaves"] for bound in self.certified["bounds"]]
+        if pool is not None and len(before) == 2 and before[0] == before[1]:
+            proofs["dictionary"] = replace(pool, scope="dictionary")
+        content = with_proof(self.certified, incumbent.weights, self.n_free, incumbent.objective, proofs)
         return replace(self, weights=incumbent.weights, certified=content)
 
 

@@ -253,7 +253,9 @@ class _Proof:
         pool.place_missing(np.ones(pool.n_columns))  # of all columns: another choice may use them
         bounds = [ProvenScope("pool", pool.n_columns, choice.search.leaves, choice.search.centre)]
         everything = pool
-        if whole_dictionary_fits(self.dictionary):
+        if whole_dictionary_fits(self.dictionary) and self._exhausted():
+            bounds.append(replace(bounds[0], scope="dictionary"))  # every stump is in the pool
+        elif whole_dictionary_fits(self.dictionary):
             everything = pool.subset(np.arange(pool.n_columns))
             wide = replace(problem, pool=everything)
             outer = dictionary_relaxation(
@@ -271,6 +273,11 @@ class _Proof:
                 bounds[0] = ProvenScope("pool", pool.n_columns, [Leaf(outer.leaf.weights, theta, bound)])
         certified = self._write(everything, rule, weights, choice.objective, bounds)
         return certified, weights, merge_rows(problem)
+
+    def _exhausted(self) -> bool:
+        """Whether the pool holds every stump that there is."""
+        point = self.risk.evaluate(np.zeros(self.dictionary.matrix.n_rows))
+        return self.dictionary.best_columns(point, 1, self.pool, "edge").bound == -np.inf
 
     def _write(
         self,

@@ -177,10 +177,10 @@ class Certificate:
     @property
     def headline(self) -> str:
         """The status and the guarantee of the widest scope, in a few words."""
-        where = covers(self.content, self.scope)
-        if self.status == "optimal":
+        where, status = covers(self.content, self.scope), self.status
+        if status == "optimal" or (status != "feasible" and self.scope == "pool"):
             return f"optimal among {where}"
-        first = f"optimal among {covers(self.content, 'pool')}, " if self.status != "feasible" else ""
+        first = f"optimal among {covers(self.content, 'pool')}, " if status != "feasible" else ""
         return f"{first}{percent(self.guarantee)} guaranteed among {where}"
 
     def __repr__(self) -> str:

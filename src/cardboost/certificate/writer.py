@@ -166,15 +166,19 @@ def with_points(
 
 
 def with_proof(
-    content: Mapping[str, Any], weights: Array, n_free: int, objective: float, proven: ProvenScope | None
+    content: Mapping[str, Any],
+    weights: Array,
+    n_free: int,
+    objective: float,
+    proofs: Mapping[str, ProvenScope],
 ) -> dict[str, Any]:
-    """The certificate with another model of the same problem, and with another proof over the pool."""
+    """The certificate with another model of the same problem, and with other proofs of some scopes."""
     null = content["null"]["objective"]
     size = max(abs(null), _LEAST_SIZE)
     bounds = []
     for bound in content["bounds"]:
-        if proven is not None and bound["scope"] == proven.scope:
-            bounds.append(_bound(proven, n_free, objective, null, size))
+        if bound["scope"] in proofs:
+            bounds.append(_bound(proofs[bound["scope"]], n_free, objective, null, size))
         else:
             lower = min(leaf["bound"] for leaf in bound["leaves"])
             bounds.append(bound | _follows(objective, lower, null, size))

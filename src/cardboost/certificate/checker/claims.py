@@ -240,8 +240,7 @@ def _batch_bounds(
         u, value = _row_weights(problem["loss"], rows.margins(intercept, weights), theta, rows)
         edges, push = rows.edges(u)[:, :n], rows.free @ u
         unseen = np.full((len(leaves), 0), 0.0)
-        if whole:
-            assert data.stumps is not None
+        if whole and data.stumps is not None and data.stumps.any_unseen:
             every = u if rows.group is None else (u / rows.share[:, None])[rows.group] * data.share[:, None]
             unseen = np.stack([data.stumps.unseen_edges(one) for one in every.T])
         sound = np.isfinite(u).all(axis=0) & np.isfinite(edges).all(axis=1) & ~np.isnan(unseen).any(axis=1)
@@ -383,6 +382,8 @@ def _curvature(certificate: dict[str, Any], bound: dict[str, Any], data: Evidenc
     centre, n, problem = bound.get("caps"), bound["columns"], certificate["problem"]
     if centre is None or problem["loss"] not in ("exponential", "logistic"):
         return None
+    if bound["scope"] == "dictionary" and data.stumps is not None and data.stumps.any_unseen:
+        return None  # other columns could go in other directions
     box, most = data.prices["max_weight"][:n], problem["intercept_box"]
     low, a = np.zeros(n), data.rows.a[:, :n].astype(np.float64)
     if most is not None:

@@ -136,6 +136,11 @@ class Stumps:
             a[:, j] = table[bins.codes] * sign
         return a
 
+    @property
+    def any_unseen(self) -> bool:
+        """Whether the dictionary has a stump that is not in the pool."""
+        return any(there.any() for there in self.unseen.values())
+
     def unseen_edges(self, u: Floats) -> Floats:
         """For every feature the largest edge of its stumps that are not in the pool."""
         uy, most = u * self.y, np.full(self.features, -math.inf)

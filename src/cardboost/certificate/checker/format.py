@@ -339,8 +339,6 @@ def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
         if not bound["leaves"]:
             yield f"bounds[{b}].leaves: empty"
         yield from _centre_faults(bound.get("caps"), covered, boxed, f"bounds[{b}].caps")
-        if bound.get("caps") is not None and bound["scope"] == "dictionary":
-            yield f"bounds[{b}].caps: must be null for a dictionary"
         for i, leaf in enumerate(bound["leaves"]):
             path = f"bounds[{b}].leaves[{i}]"
             within = size if leaf.get("curve") is None else covered
