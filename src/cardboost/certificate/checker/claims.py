@@ -124,7 +124,8 @@ def _size(problem: dict[str, Any], null: float, evidence: Evidence) -> float:
     """
     largest = 0.0
     if problem["loss"] == SOFT:
-        largest = problem["radius"] * float(np.max(np.abs(evidence.rows.a), initial=0.0))
+        entries = (np.max(np.abs(part), initial=0.0) for part in (evidence.rows.a, evidence.rows.free))
+        largest = problem["radius"] * float(max(entries))
     return max(abs(null), largest, LEAST_SIZE)
 
 
