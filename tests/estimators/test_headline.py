@@ -112,7 +112,8 @@ STATEMENT = {
     "candidates": ("40 candidate terms", {"max_terms": 3}),
     "scope": ("stumps", {"max_terms": 3}),
     "tolerance": ("1e-9 of the empty model's objective", {"max_terms": 3}),
-    "classes": ("rows weigh 1 (negative) and 3 (positive)", {"max_terms": 3, "class_weight": {False: 1, True: 3}}),
+    "classes": ("rows weigh 1 (negative) and 3 (positive)",
+                {"max_terms": 3, "class_weight": {False: 1, True: 3}}),
     "rows": ("200 rows, 4 features, digest", {"max_terms": 3}),
 }  # fmt: skip
 

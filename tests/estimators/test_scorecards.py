@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 from typing import Any
 
@@ -14,6 +15,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 from cardboost import CardBoostClassifier, load_model
 from cardboost.certificate import checker
+from cardboost.estimators import scorecards
 from cardboost.export import export_model
 from cardboost.export.budget import c_size
 
@@ -188,3 +190,43 @@ def test_a_budget_of_bytes_takes_the_largest_card_that_fits() -> None:
         model.scorecard(max_bytes=3)
     with pytest.raises(ValueError, match="max_bytes"):
         model.scorecard(max_bytes=0)
+
+
+@pytest.fixture(scope="module")
+def ten_terms():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 5))
+    y = np.sin(2 * X[:, :4]).sum(axis=1) + 0.5 * rng.normal(size=400) > 0
+    model = CardBoostClassifier(max_terms=10, hot_start=25, max_nodes=50, n_jobs=1).fit(X, y)
+    assert model.ensemble_.n_terms == 10
+    return model, X, y
+
+
+@pytest.mark.parametrize("max_terms", [1, 3, 9])
+@pytest.mark.parametrize("limit", [1e-9, 1e-6, 1e-3])
+def test_a_limit_on_terms_holds_whatever_the_time(ten_terms, max_terms, limit):
+    model, X, y = ten_terms
+    card = model.scorecard(max_terms=max_terms, time_limit=limit)
+    assert 1 <= card.n_terms <= max_terms
+    assert card.certificate.verify(X, y)
+
+
+@pytest.mark.parametrize("limit", [1e-6, 0.05])
+@pytest.mark.parametrize(("max_bytes", "fits"), [(1, False), (48, True), (160, True), (220, True)])
+def test_the_search_within_a_budget_of_bytes_ends(ten_terms, monkeypatch, max_bytes, fits, limit):
+    """With no time at all too: every card that is too large lowers the number of terms."""
+    model, X, y = ten_terms
+    looks, choose = itertools.count(), scorecards.Candidates.in_points
+
+    def counted(self, *rest):
+        assert next(looks) < 20, "the search goes on for ever"
+        return choose(self, *rest)
+
+    monkeypatch.setattr(scorecards.Candidates, "in_points", counted)
+    if not fits:
+        with pytest.raises(ValueError, match=f"no card fits into {max_bytes} bytes"):
+            model.scorecard(max_bytes=max_bytes, time_limit=limit)
+        return
+    card = model.scorecard(max_bytes=max_bytes, time_limit=limit)
+    assert c_size(card.ensemble) <= max_bytes
+    assert card.certificate.verify(X, y)

@@ -144,7 +144,7 @@ def test_reasons_for_stopping():
     dictionary, risk = setting(1, "logistic")
     rule = PriceRule(1e-4, 0.0)
     assert run(dictionary, risk, rule, StopRule(2))[2].status == "column limit"
-    assert run(dictionary, risk, rule, StopRule(100, deadline=0.0))[2].status == "time limit"
+    assert run(dictionary, risk, rule, StopRule(100, late=lambda: True))[2].status == "time limit"
     assert run(dictionary, risk, rule, StopRule(100), callback=lambda record: True)[2].status == "stopped"
     trace = run(dictionary, risk, PriceRule(10.0, 0.0), StopRule(100))[2]
     assert trace.status == "exhausted"

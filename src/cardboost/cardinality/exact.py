@@ -70,7 +70,10 @@ def accepts(problem: CardinalityProblem) -> str | None:
     if problem.risk.loss.name not in ("exponential", "logistic"):
         return f"exact search takes exponential and logistic loss, not {problem.risk.loss.name}."
     if problem.pool.n_columns > _MOST_COLUMNS:
-        return f"exact search takes at most {_MOST_COLUMNS} columns; found {problem.pool.n_columns}."
+        return (
+            f"exact search takes at most {_MOST_COLUMNS} columns, and there are {problem.pool.n_columns}: "
+            "use fewer of them, or 'auto', which bounds so many by their convex relaxation alone."
+        )
     if not np.isfinite(problem.prices.max_weight).all():
         return "exact search needs a finite max_weight for every column."
     reach = np.abs(problem.pool.dense()).max(axis=0, initial=0) * problem.prices.max_weight
@@ -132,7 +135,7 @@ def exact_search(
 
 
 def node_work(rows: int, columns: int, curved: bool) -> float:
-    """About how many nanoseconds a node takes a single thread (benchmarks/proof.py)."""
+    """About how many nanoseconds a node takes a single thread (benchmarks/guarantees.py)."""
     return (9.0 * columns**3 + 12.0 * rows * columns) / (1 if curved else _CURVED_WORK)
 
 

@@ -13,7 +13,7 @@ finds among the first 10, 20, 40, ... of them: more columns never make a choice 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -36,7 +36,8 @@ _FEATURE_SWAPS = 3  # of them taken as far as whole features
 _REFIT_TOL = 1e-9
 _SCREENED = 48  # entering columns that are scored for every drop, after an estimate of all of them
 _WIDE = 64  # columns in use, beyond which they are taken out by saliency
-_SCORING_WORK = 2e9  # multiplications for the scores of one round, about
+_LEAVING = 24  # columns that may leave in a swap, where there are many: those of least saliency
+_SCORING_WORK = 5e7  # multiplications for the scores of one round, about
 _JOINING = 32  # columns that join the convex solution at a time, where there are many
 _WIDEST = 192  # columns of it, beyond which no more join
 _WORTH = 1e-5  # share of the objective below which more of them do not pay
@@ -199,47 +200,47 @@ class Polisher:
             paid = np.array([self._paid(own) for own in supports])
         return at.objective - drops + paid - self._paid([int(j) for j in at.support])
 
-    def _gains(self, at: Incumbent, base: list[int]) -> Array:
-        """What every column would gain by joining ``base``, a part of the support: an estimate.
+    @blas_threads(1)  # for equal bits with any number of threads
+    def _gains(self, at: Incumbent, leaving: Sequence[int | None]) -> Array:
+        """What every column would gain by joining the support without one of its columns: a line of estimates
+        for each of ``leaving``, None being the whole support.
 
-        In the model the weights of ``base`` are fitted anew, then they follow the new one as if they had no
-        bounds.
+        In the model the other weights follow as if they had no bounds: one inverse serves all lines.
         """
-        p = self.problem.prices
+        p, w = self.problem.prices, at.weights
         gradient, gram = self._model(at)
-        core = self._core(at)
-        rows = gram.of(core)
-        inside = np.isin(core, base) | ~p.charged[core]
-        box = np.where(inside, p.max_weight[core], 0.0)
-        weights, _, _ = _kernels.minimise_quadratic(
-            np.ascontiguousarray(rows[:, core]), gradient[core], at.weights[core], p.l1[core],
-            np.zeros(len(core)), p.l2[core], box, 1e-8, 30,
-        )  # fmt: skip
-        slope = gradient + np.einsum("i,ij->j", weights - at.weights[core], rows) + p.l1
-        moving = np.flatnonzero((weights > 0) & (weights < box))
-        schur = gram.diagonal + p.l2
-        left, square = rows[moving], rows[np.ix_(moving, core[moving])] + np.diag(p.l2[core[moving]])
-        for i, pivot in enumerate(square.diagonal().copy()):  # Gaussian elimination, in a fixed order
-            now = square[i, i]
-            if now <= 1e-9 * pivot:
-                continue
-            schur -= left[i] * left[i] / now
-            factor = square[i + 1 :, i] / now
-            left[i + 1 :] -= factor[:, None] * left[i]
-            square[i + 1 :] -= factor[:, None] * square[i]
-        schur = np.maximum(schur, 1e-6 * (gram.diagonal + p.l2))
-        step = np.minimum(np.maximum(-slope, 0.0) / np.maximum(schur, 1e-300), p.max_weight)
-        return -step * (slope + 0.5 * schur * step) - p.l0
+        moving = np.flatnonzero((w > 0) & (w < p.max_weight))
+        rows = gram.of(moving)
+        inverse = np.linalg.pinv(rows[:, moving] + np.diag(p.l2[moving]), rcond=1e-12, hermitian=True)
+        along = inverse @ rows
+        slope = gradient + p.l1
+        schur = gram.diagonal + p.l2 - np.einsum("ij,ij->j", rows, along)
+        place = {int(j): i for i, j in enumerate(moving)}
+        found = np.empty((len(leaving), len(w)))
+        for line, j in zip(found, leaving, strict=True):
+            own, curvature = slope, schur
+            if j is not None and j in place:
+                i = place[j]
+                own = slope - (w[j] / inverse[i, i]) * along[i]
+                curvature = schur + along[i] * along[i] / inverse[i, i]
+            elif j is not None:  # at its bound: the others stay where they are
+                own = slope - w[j] * gram.of(np.array([j]))[0]
+            curvature = np.maximum(curvature, 1e-6 * (gram.diagonal + p.l2))
+            step = np.minimum(np.maximum(-own, 0.0) / np.maximum(curvature, 1e-300), p.max_weight)
+            line[:] = -step * (own + 0.5 * curvature * step) - p.l0
+        return found
 
     def _joined(
-        self, at: Incumbent, bases: list[list[int]], outside: list[int], most: int = _SCREENED
+        self, at: Incumbent, leaving: Sequence[int | None], outside: list[int], most: int = _SCREENED
     ) -> list[list[int]]:
-        """Every base with one more column: any of them, or the most promising where there are many."""
+        """The support without one of its columns (None: with all of them) and with another one: any, or the
+        most promising where there are many."""
+        bases = [[int(i) for i in at.support if i != j] for j in leaving]
         if len(outside) <= most:
             return [[*base, new] for base in bases for new in outside]
         columns, found = np.array(outside), []
-        for base in bases:
-            order = np.argsort(-self._gains(at, base)[columns], kind="stable")[:most]
+        for base, gains in zip(bases, self._gains(at, leaving), strict=True):
+            order = np.argsort(-gains[columns], kind="stable")[:most]
             found += [[*base, int(new)] for new in np.sort(columns[order])]
         return found
 
@@ -363,10 +364,9 @@ class Polisher:
         if self._priced or self._costs is not None:
             candidates += [[i for i in support if i != j] for j in support]
         if k is None or len(support) < k:
-            candidates += self._joined(at, [support], [i for i in outside if edges[i] > p.l1[i]])
+            candidates += self._joined(at, [None], [i for i in outside if edges[i] > p.l1[i]])
         leaving, entering_most = self._effort(at)
-        without = [[i for i in support if i != j] for j in leaving]
-        candidates += self._joined(at, without, outside, entering_most)
+        candidates += self._joined(at, leaving, outside, entering_most)
         if self._places is not None:
             candidates = [own for own in candidates if self._fits(own)]
         found = self._ranked(at, candidates)[:_REFITS_PER_ROUND]
@@ -377,9 +377,9 @@ class Polisher:
     def _effort(self, at: Incumbent) -> tuple[list[int], int]:
         """Which columns may leave in a swap, and how many may come for each: fewer where scores are dear."""
         support = [int(j) for j in at.support]
-        if len(support) <= _WIDE:
+        if len(support) <= _LEAVING or self.problem.pool.n_columns <= _WIDE:
             return support, _SCREENED
-        kept = set(self._salient(at, 0, _WIDE // 2))
+        kept = set(self._salient(at, 0, _LEAVING))
         leaving = [j for j in support if j not in kept]
         affordable = _SCORING_WORK / (max(1, len(leaving)) * float(len(support)) ** 3)
         return leaving, int(np.clip(affordable, 2, _SCREENED))
@@ -474,7 +474,7 @@ class Polisher:
             outside = self._outside(support, -self._model(at)[0] > self.problem.prices.l1)
             if not outside:
                 break
-            wider = self._joined(at, [support], outside)
+            wider = self._joined(at, [None], outside)
             found = self.refit(wider[int(np.argmin(self._scores(at, wider)))], at.weights)
             if len(found.support) <= len(support) or found.objective >= at.objective:
                 break
@@ -629,7 +629,8 @@ def _search(
         starts.append(polisher.grow(k))
         if not late():
             wide.append(polisher.all_columns(None if before is None else before.convex))
-            starts.append(polisher.largest(wide[0].weights, k))
+            if len(wide[0].support) > k:
+                starts.append(polisher.largest(wide[0].weights, k))
         if merged.limits is not None:
             wide.append(polisher.grow_features())
     thinned = [polisher.shed(wide[0], k)] if wide and merged.limits is None and not late() else []

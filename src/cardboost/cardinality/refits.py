@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 FREE, IN, OUT = 0, 1, 2  # what a column may do in a node (kernels/nodes.h)
 _STEPS = 60
 _NEVER = 1e300  # no bound reaches it: refits go on until they have converged
+_MANY = 64  # columns, beyond which only those of the supports are handed to the kernel
 _LARGE = 64.0  # a weight so large is not refitted here where there is no box
 
 
@@ -57,6 +58,19 @@ class SignRefits:
 
     def solve(self, supports: Sequence[Sequence[int]], starts: Array, tol: float) -> list[Array | None]:
         """Weights of every support to a relative gap of ``tol``; None where that was not reached."""
+        n, used = len(self.problem.prices), ~self.problem.prices.charged
+        for support in supports:
+            used[list(support)] = True
+        if n <= _MANY or not 0 < 2 * np.count_nonzero(used) <= n:
+            return self._solve(supports, starts, tol)
+        which = np.flatnonzero(used)
+        few = SignRefits.make(self.problem.part(which))
+        assert few is not None
+        places = [np.searchsorted(which, np.sort(list(support))).tolist() for support in supports]
+        found = few._solve(places, np.ascontiguousarray(starts[:, which]), tol)
+        return [None if own is None else _spread(own, which, n) for own in found]
+
+    def _solve(self, supports: Sequence[Sequence[int]], starts: Array, tol: float) -> list[Array | None]:
         charged, box = self.problem.prices.charged, self.problem.prices.max_weight
         state = np.zeros((len(supports), len(charged)), dtype=np.int8)
         state[:, charged] = OUT
@@ -69,3 +83,10 @@ class SignRefits:
         close = value - bound <= tol * np.maximum(1e-300, np.abs(value))
         inside = ((weights < 0.99 * _LARGE) | (weights >= box)).all(axis=1)
         return [w if ok else None for w, ok in zip(weights, close & inside, strict=True)]
+
+
+def _spread(weights: Array, which: NDArray[np.intp], n: int) -> Array:
+    """Weights of some columns, over all ``n``."""
+    wide = np.zeros(n)
+    wide[which] = weights
+    return wide

@@ -33,6 +33,8 @@ _LEAST = 1e-6  # least multiplier tried besides 0
 _STRIDE = 16.0  # largest ratio of one multiplier to the next
 _PATIENCE = 6  # rounds without a better bound before giving up
 _GROWTHS = 100  # rounds of new columns at most; the bound is closed after about ten
+_MANY = 256  # columns, beyond which the relaxation is solved over those that it uses
+_JOINING = 64  # columns that join them at a time
 _BALANCING = 24  # steps of the multipliers of a limit on features
 
 
@@ -303,6 +305,8 @@ def pool_relaxation(
     On large tables the multiplier is found on some of the rows; the bound itself is always over all of them.
     """
     merged = merge_rows(problem)
+    if problem.limits is None and problem.pool.n_columns > _MANY:
+        return _wide_relaxation(merged, np.zeros(len(problem.prices)) if start is None else start, late)
     smaller = sketch_rows(merged)
     solver = RelaxationSolver(smaller, start, late=late)
     if smaller is not merged:
@@ -317,6 +321,36 @@ def pool_relaxation(
     if problem.limits is not None:
         solver.balance(4 if smaller is not merged else _BALANCING)
     return solver.result()
+
+
+def _wide_relaxation(merged: CardinalityProblem, start: Array, late: Callable[[], bool]) -> Relaxation:
+    """The same for many columns: solved over those that the relaxation uses, which others join while their
+    edge exceeds their price. The bound is always over all of them."""
+    prices, k = merged.prices, merged.max_terms
+    inside = (start > 0) | ~prices.charged
+    weights, tau = np.minimum(start, prices.max_weight), 0.0
+    best = Leaf(np.zeros(len(prices)), 0.0, 0.0)
+    edges, dear = merged.pool.edges(merged.risk.evaluate(merged.pool.margins(weights))), prices.l1
+    for _ in range(_ROUNDS):
+        lacking = np.flatnonzero(~inside & (prices.max_weight > 0) & (edges > dear + 1e-9 * np.abs(dear)))
+        order = np.argsort(dear[lacking] - edges[lacking], kind="stable")
+        inside[lacking[order[:_JOINING]]] = True
+        columns = np.flatnonzero(inside)
+        solver = RelaxationSolver(merged.part(columns), weights[columns], tau=tau, late=late)
+        solver.solve(_TOL if len(lacking) == 0 else _GROWTH_TOL)
+        found = solver.result()
+        tau, weights = found.tau, np.zeros(len(prices))
+        weights[columns] = found.leaf.weights
+        point = merged.risk.evaluate(merged.pool.margins(weights))
+        edges = merged.pool.edges(point)
+        bound, theta = dual_bound(point, edges, prices, k)
+        if bound > best.bound:
+            best = Leaf(weights.copy(), theta, bound)
+        weights[columns] = found.weights
+        dear = prices.with_l0(prices.l0 + np.where(prices.charged, tau, 0.0)).slope
+        if late() or len(lacking) == 0:
+            break
+    return Relaxation(best, weights, tau, 0.0, np.zeros(0))
 
 
 def dictionary_relaxation(

@@ -40,8 +40,8 @@ _FIT_CHECK = 1e9  # nanoseconds that checking it may take, about
 def fit_proof(rows: int, columns: int) -> tuple[float, int]:
     """How much proof goes with a fit: nanoseconds of exact search, about, and leaves.
 
-    As much work as generation and local search take on so many distinct rows (benchmarks/proof.py); leaves of
-    about 200 kB that are checked in about a second.
+    As much work as generation and local search take on so many distinct rows (benchmarks/guarantees.py), and
+    leaves of about 200 kB that are checked in about a second.
     """
     check = 6e5 + 1.7 * rows * columns**2  # nanoseconds for a leaf
     return 1e8 + 4e4 * rows, int(max(8, min(_FIT_BYTES // _leaf_bytes(columns), _FIT_CHECK // check)))
@@ -148,6 +148,9 @@ def select(
     sampling, method = None, options.method
     budget = Budget() if budget is None else budget
     quick = None
+    refused = exact.accepts(problem.with_box(1.0)) if method == "exact" else None
+    if refused is not None:
+        raise ValueError(refused)
     many_nodes = (options.max_nodes or np.inf) > 2 * _FEW
     if method == "exact" and start is None and many_nodes and not budget.late(Stage.FIRST_CHOICE):
         quick = _quick_search(problem, options, budget, boxed)

@@ -38,6 +38,11 @@ class ScopedBound:
     guarantee: float
     leaves: tuple[Mapping[str, Any], ...]
 
+    @property
+    def percent(self) -> str:
+        """The guarantee as text, rounded down."""
+        return percent(self.guarantee)
+
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
@@ -167,7 +172,7 @@ class Certificate:
         lines += ["", f"{'scope':<12}{'lower bound':>11}  {'guarantee':>9}   among"]
         for bound in self.bounds:
             lines.append(
-                f"{bound.scope:<12}{short(bound.lower_bound):>11}  {percent(bound.guarantee):>9}   "
+                f"{bound.scope:<12}{short(bound.lower_bound):>11}  {bound.percent:>9}   "
                 f"{covers(self.content, bound.scope)}"
             )
         lines += ["", "guarantee: at least this share of the improvement over the empty model that "]
@@ -181,7 +186,7 @@ class Certificate:
         if status == "optimal" or (status != "feasible" and self.scope == "pool"):
             return f"optimal among {where}"
         first = f"optimal among {covers(self.content, 'pool')}, " if status != "feasible" else ""
-        return f"{first}{percent(self.guarantee)} guaranteed among {where}"
+        return f"{first}{self.bound().percent} guaranteed among {where}"
 
     def __repr__(self) -> str:
         lines = [" ".join(line.split()) for line in problem_lines(self.content)]

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from cardboost.cli.certify import read_rows
 from cardboost.cli.files import INTERRUPTED, OK, BadInput, binary_ensemble, read_model_file, write_together
 from cardboost.cli.options import add_delimiter
+from cardboost.model.printable import printable
 
 if TYPE_CHECKING:
-    from cardboost.boosting.candidates import Candidates
+    from cardboost.certificate.certificate import Certificate
+    from cardboost.model.ensemble import Ensemble
     from cardboost.model.io import Model
 
 EXAMPLE = """\
@@ -49,12 +51,10 @@ def add_parser(verbs: Any, **style: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from cardboost.boosting.candidates import restored_candidates
-    from cardboost.budget import Budget
+    from cardboost.certificate.certificate import Certificate
     from cardboost.cli.progress import Interrupt, Progress
     from cardboost.cli.run import certificate_lines
-    from cardboost.threads import usable_threads
-    from cardboost.validation import number, whole
+    from cardboost.estimators.proving import prove_model
 
     model = read_model_file(arguments.model)
     ensemble, content = binary_ensemble(model, arguments.model), model.certificate
@@ -63,53 +63,53 @@ def run(arguments: argparse.Namespace) -> int:
     rows = read_rows(arguments, model, ensemble)
     progress = Progress(0, arguments.quiet)
     try:
-        limit = None if arguments.time is None else number("--time", arguments.time, 0.0, strict=True)
-        nodes = whole("--max-nodes", arguments.max_nodes, 1)
-        before = restored_candidates(
-            content, ensemble, (rows.table, rows.positive, rows.weight), usable_threads(None)
-        )
         with Interrupt().listening() as interrupt:
             progress.begin("proving", content["null"]["objective"])
-            after = before.proved(
-                Budget.of(limit, lambda: interrupt.asked), nodes,
-                lambda nodes, _, bound, objective: progress.prove(nodes, bound, objective),
-            )  # fmt: skip
-    except ValueError as error:
+            ensemble, certificate = prove_model(
+                ensemble,
+                content,
+                (rows.table, rows.positive, rows.weight),
+                time_limit=arguments.time,
+                max_nodes=arguments.max_nodes,
+                stopped=lambda: interrupt.asked,
+                proving=lambda nodes, _, bound, objective: progress.prove(nodes, bound, objective),
+            )
+    except (KeyError, ValueError) as error:
         raise BadInput(f"{arguments.data}: {str(error).rstrip('.')}.") from None
     finally:
         progress.close()
-    written = _write(arguments, model, after)
-    print("\n".join([*_report(before, after), "", *certificate_lines(after.certificate), ""]))
-    print("\n".join(f"wrote {path}" for path in written))
+    written = _write(arguments, model, ensemble, certificate)
+    print("\n".join([*_report(Certificate(content), certificate), "", *certificate_lines(certificate), ""]))
+    print("\n".join(printable(f"wrote {path}") for path in written))
     return INTERRUPTED if interrupt.asked else OK
 
 
-def _report(before: Candidates, after: Candidates) -> list[str]:
+def _report(before: Certificate, after: Certificate) -> list[str]:
     """What the search has come to."""
-    from cardboost.certificate.statement import percent
-
-    old, new = before.certificate, after.certificate
-    gained = old.objective - new.objective
-    better = f"a better model: objective {new.objective:.6g}, before {old.objective:.6g}"
-    lines = [better if gained > 0 else "no better model among the candidate terms was found"]
-    for scope, bound in new.scopes.items():
-        earlier = old.scopes[scope].guarantee
-        lines.append(f"{scope:<12}guarantee {percent(bound.guarantee)}, before {percent(earlier)}")
+    lines = ["no better model among the candidate terms was found"]
+    if after.objective < before.objective:
+        lines = [f"a better model: objective {after.objective:.6g}, before {before.objective:.6g}"]
+    for scope, bound in after.scopes.items():
+        lines.append(f"{scope:<12}guarantee {bound.percent}, before {before.scopes[scope].percent}")
     return lines
 
 
-def _write(arguments: argparse.Namespace, model: Model, after: Candidates) -> list[Path]:
+def _write(
+    arguments: argparse.Namespace, model: Model, ensemble: Ensemble, certificate: Certificate
+) -> list[Path]:
+    """The model, and in its own place the card and the headers beside it."""
     from cardboost.cli.run import CARD, HEADER, VECTORS, Headers, card_title
     from cardboost.model.card import render_card
     from cardboost.model.io import model_bytes
 
-    ensemble = after.model(after.weights, None)
     target = Path(arguments.out or arguments.model)
-    contents: dict[str, bytes | None] = {target.name: model_bytes(ensemble, after.certified, model.training)}
+    contents: dict[str, bytes | None] = {
+        target.name: model_bytes(ensemble, certificate.to_dict(), model.training)
+    }
     if arguments.out is None:
         if (target.parent / CARD).exists():
             title = card_title((model.training or {}).get("data"), ensemble)
-            card = render_card(ensemble, title=title, certificate_lines=after.certificate.lines())
+            card = render_card(ensemble, title=title, certificate_lines=certificate.lines())
             contents[CARD] = card.encode()
         if (target.parent / HEADER).exists() and (target.parent / VECTORS).exists():
             contents |= Headers.of(ensemble).files

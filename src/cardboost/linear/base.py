@@ -101,8 +101,8 @@ class LinearEstimator(BaseEstimator, ABC):
             if len(flat):
                 j = int(flat[0])
                 raise ValueError(
-                    f"X: column {j} lies between {2.0 * low[j]:.17g} and {2.0 * high[j]:.17g}, which leaves too "
-                    "few digits for what varies: subtract a constant from it."
+                    f"X: column {j} lies between {2.0 * low[j]:.17g} and {2.0 * high[j]:.17g}, which leaves "
+                    "too few digits for what varies: subtract a constant from it."
                 )
         return X
 

@@ -240,8 +240,8 @@ class LinearCertificate:
 class _Rows:
     """Rows of positive weight: numbers, targets or codes of classes, weights that sum to 1.
 
-    ``X`` and real targets are less their middles; ``shift`` is what that adds to every score. ``target_size``:
-    root mean square of the targets as they are.
+    ``X`` and real targets are less their middles; ``shift`` is what that adds to every score.
+    ``target_size``: root mean square of the targets as they are.
     """
 
     X: Any

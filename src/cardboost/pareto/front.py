@@ -217,8 +217,8 @@ class ParetoFront(Sequence[SizePoint]):
         many distinct ones; ``mean``, ``standard_error``: of the score on held-out rows; ``objective``,
         ``lower_bound``, ``guarantee``, ``status``: of the certificate, over the widest scope that is proven;
         where there are several the sum of the first two and the least of the others;
-        ``guarantee_candidates``: over the candidate terms; ``stability``: mean share of the folds that have a term; ``picked``: the rules that pick this
-        size. What is not known is None.
+        ``guarantee_candidates``: over the candidate terms; ``stability``: mean share of the folds that have a
+        term; ``picked``: the rules that pick this size. What is not known is None.
         """
         marks = self.marks()
         return [

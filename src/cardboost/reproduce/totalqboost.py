@@ -172,7 +172,7 @@ def unregularised(problem: Problem, settings: Settings, hot_start: int) -> dict[
 def _best_of_sizes(problem: Problem, settings: Settings, pool: StumpPool, box: float) -> list[Incumbent]:
     """For 0, 1, ... terms the best choice that local search finds, from the largest number down."""
     merged = merge_rows(_cardinality(problem, settings, pool, 0.0, box))
-    at = Polisher(merged).all_columns()
+    at = Polisher(merged).refit(np.flatnonzero(merged.prices.charged))
     found = {len(at.support): at}
     for size in range(len(at.support) - 1, -1, -1):
         polisher = Polisher(replace(merged, max_terms=size))

@@ -286,7 +286,7 @@ def _dictionary_faults(certificate: dict[str, Any]) -> Iterator[str]:
     for j, (feature, cut) in enumerate(zip(columns["feature"], columns["cut"], strict=True)):
         if cut not in known[feature]:
             yield f"columns.cut[{j}]: {cut!r} is not among dictionary.cuts[{feature}]"
-        # a stump with 1 on the left falls, one with -1 rises; without a cut it only tells missing from present
+        # a stump with 1 on the left falls, one with -1 rises; one without a cut has no direction
         if monotonic is not None and cut is not None and monotonic[feature] == columns["polarity"][j]:
             yield f"columns.polarity[{j}]: goes against dictionary.monotonic[{feature}]"
 
