@@ -130,8 +130,11 @@ def test_masks_of_matrices_and_of_fitted_learners():
     X, mask, y = table()
     masked, labels = np.ma.MaskedArray(X, mask), y > 0.3
     A = np.ma.MaskedArray(np.where(X > 0, 1, -1), mask)
-    for solve in (lambda A, **own: select_columns(A, max_terms=2, **own), lambda A, **own: minimize_l1(A, 0.1, **own),
-                  lambda A, **own: minimize_on_simplex(A, 1.0, **own)):  # fmt: skip
+    for solve in (
+        lambda A, **own: select_columns(A, max_terms=2, **own),
+        lambda A, **own: minimize_l1(A, 0.1, **own),
+        lambda A, **own: minimize_on_simplex(A, 1.0, **own),
+    ):
         with pytest.raises(ValueError, match="A holds masked entries"):
             solve(A)
         with pytest.raises(ValueError, match="sample_weight holds masked entries"):

@@ -280,7 +280,7 @@ class MarginStages(StumpStages):
         return made.of(CONSTANT, math.copysign(made.weight, found.constant))
 
     def _constant(self, side: float) -> Array:
-        """The column of the rule that says "positive" of every row, or "negative" where ``side`` is below 0."""
+        """The column of the rule "positive" for every row, or "negative" where ``side`` is below 0."""
         assert self.risk.sign is not None
         return math.copysign(1.0, side) * self.risk.sign.astype(np.float64)
 

@@ -338,7 +338,7 @@ def _scaled_outputs(unit: Array, learner: Any, X: Any, outputs: int) -> Array:
 def _standard(X: Array, s: Array) -> tuple[Array, Array]:
     """Weighted mean and deviation of every column; a constant one is left as it is."""
     mean, scale = mean_and_deviation(X, s, "X")
-    scale[scale <= 1e-12 * np.maximum(np.abs(mean), 1e-300)] = 1.0
+    scale[scale <= 1e-12 * np.abs(mean)] = 1.0
     return mean, scale
 
 

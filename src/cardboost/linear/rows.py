@@ -64,9 +64,7 @@ def fitted_rows(X: Any, y: NDArray[Any], weight: Array, threads: int) -> FittedR
     total = np.bincount(group[order], weight[order])
     rows = order[first]
     X = (X.tocsr() if sparse else X)[rows]
-    return FittedRows(
-        Design(X, threads), y[rows], total / total.sum(), given, group, weight / total.sum()
-    )
+    return FittedRows(Design(X, threads), y[rows], total / total.sum(), given, group, weight / total.sum())
 
 
 def comparable(weight: Array) -> Array:
