@@ -260,7 +260,7 @@ def test_the_constants_on_the_page_are_those_of_the_checker():
         "size": [claims.LEAST_SIZE],
         "optimal": [format.OPTIMAL],
         "worthless": [claims.WORTHLESS],
-        "neighbours": [claims.NEIGHBOUR],
+        "nearby": [claims.NEARBY],
         "arithmetic": [claims.ARITHMETIC],
         "scaling": [claims.SCALING],
         "rounds": [curvature.ROUNDS],

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cardboost.data.exact import refuse_mask
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.signs import SignMatrix
 from cardboost.master.problem import Prices
@@ -75,6 +76,8 @@ def check_matrix(
     sample_weight: ArrayLike | None,
     pack: bool = False,
 ) -> MatrixProblem:
+    refuse_mask(A, "A")
+    refuse_mask(sample_weight, "sample_weight")
     try:
         matrix = np.asarray(A)
     except ValueError as error:

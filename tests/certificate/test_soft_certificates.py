@@ -192,3 +192,14 @@ def test_other_rows_are_refused():
     other = y.copy()
     other[0] = not other[0]
     assert checker.check(certificate, X, other, weight)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_models_of_the_intercept_alone_verify(seed):
+    """Their pool has no column, and sums are still as large as the radius."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(43, 2)), np.arange(43) < 21 + seed
+    X[:, 0] = np.nan
+    for options in ({"max_iter": 1}, {"max_iter": 5, "max_bins": 2}):
+        model = SoftMarginClassifier(temperature=1e-3, slack=0.5, n_jobs=1, **options).fit(X, y)
+        assert model.certificate_.faults(X, y) == []

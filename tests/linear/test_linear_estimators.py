@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from tables import table
@@ -55,6 +56,29 @@ def test_weights_of_a_regression(params):
     repeated = np.repeat(np.arange(len(y)), weight.astype(int))[::-1]
     other = SparseLinearRegression(**params, n_jobs=1).fit(X[repeated], y[repeated])
     np.testing.assert_allclose(other.coef_, model.coef_, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_small_tables_agree_to_the_bit(seed):
+    """Weight k is the row k times, and the order of the rows does not matter, with weights of any kind."""
+    rng = np.random.default_rng(seed)
+    X, counts = rng.integers(0, 3, size=(14, 2)).astype(float), rng.integers(1, 4, 14)
+    y = X[:, 0] + rng.integers(-1, 2, 14)
+    repeated, shuffled = np.repeat(np.arange(14), counts), rng.permutation(14)
+    real = rng.uniform(0.1, 3.0, 14) * 10.0 ** (300 * (seed % 2))
+    for model, target in (
+        (SparseLinearRegression(l2=0.01, n_jobs=1), y),
+        (SparseLinearRegression(l1=0.05, n_jobs=1), y),
+        (SparseLinearRegression(loss="absolute", l2=0.01, n_jobs=1), y),
+        (SparseLogisticRegression(l2=0.01, n_jobs=1), y > 1),
+        (SparseLogisticRegression(l1=0.01, multi_class="multinomial", n_jobs=1), np.clip(y, 0, 2)),
+    ):
+        one, two = clone(model).fit(X, target, counts), clone(model).fit(X[repeated], target[repeated])
+        assert one.coef_.tobytes() == two.coef_.tobytes()
+        assert np.all(one.intercept_ == two.intercept_)
+        one = clone(model).fit(X, target, real)
+        two = clone(model).fit(X[shuffled], target[shuffled], real[shuffled])
+        assert one.coef_.tobytes() == two.coef_.tobytes()
 
 
 def test_large_tables_agree_to_rounding():
@@ -241,6 +265,34 @@ def test_the_input_is_never_changed():
     assert (before[0] != X).nnz == 0
     np.testing.assert_array_equal(y, before[1])
     np.testing.assert_array_equal(weight, before[2])
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_columns_too_small_to_be_squared_are_named(kind):
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    X[:, 1] *= 1e-160
+    X = sparse.csr_array(X) if kind == "sparse" else X
+    for model in (
+        SparseLinearRegression(),
+        SparseLinearRegression(loss="absolute", l2=0.01),
+        SparseLogisticRegression(l2=0.01),
+        SparseLogisticRegression(l2=0.1, multi_class="multinomial"),
+        SparseLogisticRegression(l2=1.0, max_features=1),
+    ):
+        with pytest.raises(ValueError, match=r"X: column 1 holds no number above .*: scale it"):
+            model.fit(X, y)
+
+
+@pytest.mark.parametrize("large", [1e6, 1e12])
+def test_least_absolute_deviations_at_the_end_of_their_digits(large):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y, weight = X[:, 0] + rng.normal(size=40), np.where(np.arange(40) == 20, large, 1.0)
+    wide = X * [1.0, 9e15, 1e8]
+    for rows, own in ((X, weight), (wide, None), (wide[:11, :2], None)):
+        model = SparseLinearRegression(loss="absolute", l2=1e-6, tol=1e-12, n_jobs=1)
+        target = y[: len(rows)]
+        assert model.fit(rows, target, own).certificate_.faults(rows, target, own) == []
 
 
 def test_numbers_too_large_are_refused():

@@ -27,7 +27,7 @@ from cardboost.cardinality.merge import merge_rows
 from cardboost.cardinality.polish import Incumbent, polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.relaxation import dictionary_relaxation
-from cardboost.cardinality.select import SearchOptions, Selection, select
+from cardboost.cardinality.select import EMPTY_BOX, SearchOptions, Selection, select
 from cardboost.certificate.bounds import Leaf, dual_bound
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import ProvenScope, write_certificate
@@ -203,7 +203,8 @@ def choose(
     chosen = select(problem, found, settings.search, budget.within(Stage.SELECTION), boxed)
     problem = chosen.problem
     if not boxed:
-        rule = replace(rule, max_weight=float(np.max(problem.prices.max_weight[pool.n_free :], initial=0.0)))
+        boxes = problem.prices.max_weight[pool.n_free :]
+        rule = replace(rule, max_weight=float(np.max(boxes)) if len(boxes) else EMPTY_BOX)
     if chosen.sampling is not None and chosen.sampling.fallback is not None:
         warnings.warn(
             f"The columns are those of the built-in search. {chosen.sampling.fallback}", stacklevel=2

@@ -155,7 +155,7 @@ class Certificate:
         if self.content["problem"]["loss"] == "squared":
             label = y
         elif y is not None and self.content["kind"] == "stumps":
-            label = np.asarray(y) if marked else np.asarray(y) == self.positive
+            label = np.asanyarray(y) if marked else np.asanyarray(y) == self.positive  # with its mask
         return checker.check(self.to_dict(), X, label, sample_weight)
 
     def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> bool:

@@ -143,6 +143,9 @@ def _interior(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Arra
     while steps < min(max_iter, 200):
         steps += 1
         above, below = s - u, s + u
+        if not min(above.min(), below.min()) > 0.0:
+            status = "precision"
+            break
         over, under = l1 + l2 * coef - sums, l1 - l2 * coef + sums
         pairs = float(up @ above + down @ below) + (float(plus @ over + minus @ under) if split else 0.0)
         count = 2 * m + (2 * n if split else 0)

@@ -24,6 +24,7 @@ from cardboost.linear.newton import newton
 from cardboost.linear.problem import Fit, LinearProblem
 from cardboost.linear.proximal import ProximalSolver, largest_price
 from cardboost.linear.proximal import path as solve_path
+from cardboost.linear.rows import comparable
 from cardboost.model.io import save
 from cardboost.model.linear import LinearModel
 from cardboost.threads import blas_threads
@@ -197,7 +198,7 @@ class LinearEstimator(BaseEstimator, ABC):
 def raw_weights(sample_weight: Any, n_rows: int) -> Array:
     """One weight of at least 0 per row, at most 1."""
     raw = sample_weights(sample_weight, n_rows)
-    return np.ones(n_rows) if raw is None else raw / raw.max()
+    return np.ones(n_rows) if raw is None else comparable(raw)
 
 
 @contextmanager

@@ -35,8 +35,8 @@ TOLERANCE = 1e-9  # of sums over rows, as a share of the size of the objective
 LEAST_SIZE = 1e-290  # of the objective, where the empty model has no loss
 WORTHLESS = 1e-15  # what an unseen column may be worth where any number of them may be used, as a share
 ARITHMETIC = 1e-12  # of numbers that follow from other numbers of the file, as a share
-NEIGHBOUR = 8e-16  # how far from an intercept, as a share, the slope of the loss may change its sign
 SCALING = 1e-6  # of a target's mean and scale, in standard deviations
+NEARBY = 1e-12  # of the empty model's intercept and 1: where the slope is looked at again
 CORNER = 1.0 / 4.0  # of the smooth hinge: its last stretch before the margin 1 is a parabola
 BATCH_ENTRIES = 200_000  # rows times leaves that are bounded together
 COVER_STEPS = 100  # cubes looked at for every leaf before the cover of the search space counts as unproved
@@ -126,7 +126,8 @@ def _size(problem: dict[str, Any], null: float, evidence: Evidence) -> float:
     """
     largest = 0.0
     if problem["loss"] == SOFT:
-        largest = problem["radius"] * float(np.max(np.abs(evidence.rows.a), initial=0.0))
+        entries = (np.max(np.abs(part), initial=0.0) for part in (evidence.rows.a, evidence.rows.free))
+        largest = problem["radius"] * float(max(entries))
     return max(abs(null), largest, LEAST_SIZE)
 
 
@@ -504,15 +505,23 @@ def _null_faults(certificate: dict[str, Any], evidence: Evidence) -> Iterator[st
     if abs(b) > (box or 0.0):
         yield f"null.intercept: {b!r} is outside the box {box}"
     elif box is not None:
-        step = NEIGHBOUR * max(1.0, abs(b))
-        with np.errstate(over="ignore", invalid="ignore"):
-            margins = rows.margins(np.array([b, b - step, b + step]), np.zeros((rows.a.shape[1], 3)))
-            push, left, right = rows.free @ _row_weights(problem["loss"], margins, np.ones(3), rows)[0]
-        # the loss is convex: another intercept gains at most its slope times the way there
-        near = abs(push) * (box + abs(b)) <= evidence.allowed or left * right <= 0
-        if not near and not (abs(b) == box and push * b >= 0):
-            yield f"null.intercept: {b!r} is not the best in the box, the loss has slope {-float(push)!r}"
+        push = _push(problem, rows, b)
+        # the loss is convex: another intercept gains at most its slope times the way there, and the best one
+        # is no farther away than a point where the slope has the other sign
+        way = box + abs(b)
+        near = b + math.copysign(NEARBY * (1.0 + abs(b)), push)
+        if _push(problem, rows, near) * push <= 0.0:
+            way = min(way, abs(near - b))
+        if not abs(push) * way <= evidence.allowed and not (abs(b) == box and push * b >= 0):
+            yield f"null.intercept: {b!r} is not the best in the box, the loss has slope {-push!r}"
     yield from _differ("null.objective", certificate["null"]["objective"], evidence.null, evidence.allowed)
+
+
+def _push(problem: dict[str, Any], rows: Rows, b: float) -> float:
+    """Minus the slope of the loss of the intercept alone."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        margins = rows.margins(np.array([b]), np.zeros((rows.a.shape[1], 1)))
+        return float(rows.free @ _row_weights(problem["loss"], margins, np.ones(1), rows)[0][:, 0])
 
 
 def _target_faults(certificate: dict[str, Any], table: Table) -> Iterator[str]:
