@@ -21,7 +21,7 @@ from cardboost.cardinality.polish import Incumbent, polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.select import most_leaves
 from cardboost.certificate.certificate import Certificate
-from cardboost.certificate.checker import check
+from cardboost.certificate.checker import check, structure_faults
 from cardboost.certificate.checker.claims import gather, read_rows
 from cardboost.certificate.checker.data import Table
 from cardboost.certificate.writer import ProvenScope, read_leaves, with_points, with_proof
@@ -131,6 +131,8 @@ def restored_candidates(
         The certificate does not hold for these rows, or leaves nothing to choose.
     """
     plain = dict(content)
+    for fault in structure_faults(plain):
+        raise ValueError(f"this is no certificate to go on from: {fault}.")
     if plain["kind"] != "stumps":
         raise ValueError("prove goes on with the choice of stumps; this model is made of other learners.")
     if plain["problem"].get("radius") is not None:
