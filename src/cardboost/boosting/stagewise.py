@@ -230,6 +230,7 @@ class StumpStages(Stages):
     def held_change(self, move: Move) -> Array:
         assert self.held is not None
         if move.column == CONSTANT:
+            assert self.held.risk.sign is not None
             return move.shift * self.held.risk.sign.astype(np.float64)
         at = self.pool.n_free + move.column
         feature = self.pool.stumps.feature[at : at + 1]

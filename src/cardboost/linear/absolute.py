@@ -38,6 +38,7 @@ class AbsoluteProblem:
     l1: float
     l2: float
     intercept: bool
+    target_size: float  # root mean square of the targets as they are given
 
     def objective(self, coef: Array, b: float) -> float:
         residual = self.y - self.design.scores(coef) - b
@@ -69,8 +70,7 @@ class AbsoluteProblem:
             largest = float(size.max(initial=0.0))
             return u, max(0.0, min(1.0, self.l1 / largest if largest > 0 else 1.0) * float(u @ self.y))
         rms = np.sqrt(self.design.second_moments(self.s))
-        unit = float(np.sqrt(self.s @ np.square(self.y))) or 1.0
-        box = np.where(rms > 0.0, BOX * unit / np.where(rms > 0.0, rms, 1.0), 0.0)
+        box = np.where(rms > 0.0, BOX * self.target_size / np.where(rms > 0.0, rms, 1.0), 0.0)
         return u, max(0.0, float(u @ self.y) - float(box @ size))
 
 
@@ -78,8 +78,9 @@ def least_absolute(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple
     """The optimum and its row weights."""
     unit = float(np.abs(problem.y).max(initial=0.0)) or 1.0
     scaled = AbsoluteProblem(  # targets of size 1: the tolerances of the solvers are absolute
-        problem.design, problem.y / unit, problem.s, problem.l1, problem.l2 * unit, problem.intercept
-    )
+        problem.design, problem.y / unit, problem.s, problem.l1, problem.l2 * unit, problem.intercept,
+        problem.target_size / unit,
+    )  # fmt: skip
     solve = _interior if problem.l2 > 0.0 else _linear_program
     coef, b, u, steps, status = solve(scaled, tol, max_iter)
     coef, b = coef * unit, b * unit
