@@ -317,9 +317,9 @@ def _headline(certificate: Any) -> Iterator[str]:
     status = "optimal" if optimal else "optimal among candidates" if closed else "feasible"
     if certificate.status != status:
         yield f"the status is {certificate.status!r}, the gaps say {status!r}."
-    if scopes.get("dictionary") and scopes.get("pool"):
-        if scopes["dictionary"].lower_bound > scopes["pool"].lower_bound + ROUNDING * size:
-            yield "the bound of the dictionary is above that of the pool."
+    pool = scopes.get("pool", wide)
+    if wide.lower_bound > min(pool.lower_bound, certificate.objective) + ROUNDING * size:
+        yield "the bound of the widest scope is above that of the pool."
     lines = certificate.lines()
     if not any(certificate.headline in line for line in lines) or len(lines) < 5:
         yield "the statement does not say the headline."

@@ -45,9 +45,12 @@ class AbsoluteProblem:
         penalty = self.l1 * float(np.abs(coef).sum()) + 0.5 * self.l2 * float(coef @ coef)
         return float(self.s @ np.abs(residual)) + penalty
 
+    def middle(self) -> float:
+        """The intercept of the model without features."""
+        return weighted_median(self.y, self.s) if self.intercept else 0.0
+
     def null(self) -> float:
-        middle = weighted_median(self.y, self.s) if self.intercept else 0.0
-        return float(self.s @ np.abs(self.y - middle))
+        return float(self.s @ np.abs(self.y - self.middle()))
 
     def feasible(self, u: Array) -> Array:
         """The nearest row weights within their limits, with sum 0 where there is an intercept."""
@@ -85,8 +88,10 @@ def least_absolute(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple
     coef, b, u, steps, status = solve(scaled, tol, max_iter)
     coef, b = coef * unit, b * unit
     u, bound = problem.dual(u)
-    objective = problem.objective(coef, b)
-    if objective - bound <= max(tol * objective, _CLOSE * problem.null()):
+    objective, null = problem.objective(coef, b), problem.null()
+    if objective > null:  # the first steps may lead away from the empty model
+        coef, b, objective = np.zeros_like(coef), problem.middle(), null
+    if objective - bound <= max(tol * objective, _CLOSE * null):
         status = "optimal"
     return Fit(coef, b, objective, bound, max(1, steps), status), u
 
@@ -118,9 +123,7 @@ def _linear_program(
         options={"maxiter": max_iter * 100, "dual_feasibility_tolerance": 1e-10},
     )
     if found.x is None:
-        zero = np.zeros(n)
-        middle = weighted_median(problem.y, problem.s) if problem.intercept else 0.0
-        return zero, middle, np.zeros(m), int(found.nit), "iteration limit"
+        return np.zeros(n), problem.middle(), np.zeros(m), int(found.nit), "iteration limit"
     coef = found.x[:n] - found.x[n : 2 * n] if split else found.x[:n]
     b = float(found.x[len(features)]) if problem.intercept else 0.0
     status = "iteration limit" if found.status == 1 else "precision"
@@ -131,7 +134,7 @@ def _interior(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Arra
     """Primal-dual interior-point steps. Row weights, and products within l1, stay strictly inside."""
     design, s, y = problem.design, problem.s, problem.y
     l1, l2, split = problem.l1, problem.l2, problem.l1 > 0.0
-    b = weighted_median(y, s) if problem.intercept else 0.0
+    b = problem.middle()
     m, n = design.rows, design.columns
     u = np.zeros(m)
     size = max(float(s @ np.abs(y - b)), 1e-12)
