@@ -81,6 +81,42 @@ def test_small_tables_agree_to_the_bit(seed):
         assert one.coef_.tobytes() == two.coef_.tobytes()
 
 
+def test_rows_whose_differences_are_lost_in_a_sum_keep_their_order():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(33, 2)) * [1.0, 0.0] + [[0.0, 9e15]]
+    X[::3, 1] *= -1.0
+    y, order = rng.random(33) < 0.5, rng.permutation(33)
+    for matrix in (np.asarray, sparse.csr_array):
+        model = SparseLogisticRegression(l2=0.01, fit_intercept=False, tol=1e-12, n_jobs=1)
+        one, two = model.fit(matrix(X), y).coef_.copy(), model.fit(matrix(X[order]), y[order]).coef_
+        assert one.tobytes() == two.tobytes()
+
+
+@pytest.mark.parametrize("offset", [1e7, 1e8])
+def test_columns_and_targets_far_from_0(offset):
+    """The intercept takes the offset: the same coefficients as without it, to the digits that are left."""
+    rng = np.random.default_rng(1)
+    X = np.round(rng.normal(size=(21, 5)), 1)  # whole steps of the far numbers
+    y = X[:, 0] - X[:, 1] + rng.normal(size=21)
+    far = X + [offset, 0.0, 0.0, 0.0, offset]
+    near = far - [offset, 0.0, 0.0, 0.0, offset]
+    classes = np.digitize(y, [-0.5, 0.5])
+    for model, target, other in (
+        (SparseLinearRegression(l1=0.001, l2=1e-6, max_iter=20), y, y),
+        (SparseLinearRegression(l2=0.01, solver="prox-newton", max_iter=20), np.full(21, 3.0), np.zeros(21)),
+        (SparseLinearRegression(l1=0.01), y + offset, y),
+        (SparseLinearRegression(loss="absolute", l2=0.01), y + offset, y),
+        (SparseLogisticRegression(l1=0.01), y > 0, y > 0),
+        (SparseLogisticRegression(l2=0.01, multi_class="multinomial", tol=1e-10), classes, classes),
+    ):
+        moved, plain = clone(model).fit(far, target), clone(model).fit(near, other)
+        np.testing.assert_allclose(moved.coef_, plain.coef_, rtol=1e-3, atol=1e-6)
+        assert moved.certificate_.faults(far, target) == []
+        assert moved.certificate_.objective <= moved.certificate_.null_objective
+        again = clone(model).set_params(warm_start=True).fit(far, target).fit(far, target)
+        np.testing.assert_allclose(again.coef_, moved.coef_, rtol=1e-3, atol=1e-6)
+
+
 def test_large_tables_agree_to_rounding():
     """Above the size up to which equal rows are added up."""
     X, y, weight = table("dense", rows=12_000, columns=90)
@@ -293,6 +329,18 @@ def test_least_absolute_deviations_at_the_end_of_their_digits(large):
         model = SparseLinearRegression(loss="absolute", l2=1e-6, tol=1e-12, n_jobs=1)
         target = y[: len(rows)]
         assert model.fit(rows, target, own).certificate_.faults(rows, target, own) == []
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("l2", [1e-6, 0.01, 1.0])
+@pytest.mark.parametrize("l1", [0.0, 1.0])
+def test_no_first_step_is_worse_than_the_empty_model(l1, l2):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(7, 4)), rng.normal(size=7)
+        certificate = SparseLinearRegression(loss="absolute", l1=l1, l2=l2, max_iter=1).fit(X, y).certificate_
+        assert certificate.objective <= certificate.null_objective
+        assert certificate.faults(X, y) == []
 
 
 def test_numbers_too_large_are_refused():

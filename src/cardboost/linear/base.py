@@ -7,7 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -117,6 +117,8 @@ class LinearEstimator(BaseEstimator, ABC):
 
     def _solve(self, problem: LinearProblem, coef: Array | None, b: float) -> Fit:
         solver, tol, most = self._solver(), float(self.tol), int(self.max_iter)
+        problem, centres, middle = problem.centred()
+        b = b if coef is None else b + float(coef @ centres) - middle
         with worthwhile_threads(problem.design):
             if solver == "newton":
                 fit = newton(problem, tol, most, coef, b)
@@ -124,7 +126,7 @@ class LinearEstimator(BaseEstimator, ABC):
                 fit = gradient(problem, tol, most, coef, b, bool(self.accelerate))
             else:
                 fit = ProximalSolver(problem, coef, b).solve(problem.l1, tol, most)
-        return self._finished(fit)
+        return self._finished(replace(fit, intercept=fit.intercept - float(fit.coef @ centres) + middle))
 
     def _finished(self, fit: Fit) -> Fit:
         if not (np.isfinite(fit.coef).all() and np.isfinite([fit.intercept, fit.objective]).all()):
@@ -144,6 +146,7 @@ class LinearEstimator(BaseEstimator, ABC):
                 warnings.warn(f"{reached}, above tol={self.tol:g}.", ConvergenceWarning, stacklevel=3)
 
     def _path(self, problem: LinearProblem, l1s: Any, n: int, ratio: float) -> LinearPath:
+        problem, centres, middle = problem.centred()
         with worthwhile_threads(problem.design):
             if l1s is None:
                 n, ratio = whole("n", n, 1), number("ratio", ratio, 0.0, strict=True)
@@ -157,7 +160,7 @@ class LinearEstimator(BaseEstimator, ABC):
         return LinearPath(
             np.array(l1s),
             np.array([fit.coef for fit in fits]),
-            np.array([fit.intercept for fit in fits]),
+            np.array([fit.intercept - float(fit.coef @ centres) + middle for fit in fits]),
             np.array([fit.objective for fit in fits]),
             np.array([fit.gap for fit in fits]),
             tuple(np.flatnonzero(fit.coef) for fit in fits),

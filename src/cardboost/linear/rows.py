@@ -95,14 +95,20 @@ def _order(
     else:
         keys = np.einsum("ij,j->i", X, numbers)
     order = np.lexsort((weight, y, keys))
-    after = X[order]
-    if sparse:
-        change = (after[1:] - after[:-1]).tocsr()
-        change.eliminate_zeros()
-        differs = np.diff(change.indptr) > 0
-    else:
-        differs = (after[1:] != after[:-1]).any(axis=1)
+    differs = _differs(X[order])
+    if (differs & (np.diff(keys[order]) == 0.0)).any():  # keys that rounding has made equal
+        order = np.lexsort((weight, y, *(X.toarray() if sparse else X).T))
+        differs = _differs(X[order])
     new = np.append(True, differs | (y[order][1:] != y[order][:-1]))
     group = np.empty(len(y), dtype=np.intp)
     group[order] = np.cumsum(new) - 1
     return order, np.flatnonzero(new), group
+
+
+def _differs(rows: Any) -> NDArray[np.bool_]:
+    """Whether a row is another than the one before it; from the second on."""
+    if not hasattr(rows, "tocsr"):
+        return (rows[1:] != rows[:-1]).any(axis=1)
+    change = (rows[1:] - rows[:-1]).tocsr()
+    change.eliminate_zeros()
+    return np.diff(change.indptr) > 0
