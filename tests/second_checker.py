@@ -17,7 +17,8 @@ import numpy as np
 CURVED = ("logistic", "exponential")
 LOSSES = ("logistic", "exponential", "squared_hinge", "smooth_hinge", "squared", "soft margin")
 PRICES = ("l1", "l2", "l0", "max_weight")
-SUMS = 1e-9  # of the size
+SUMS, OPTIMAL, ARITHMETIC, GUARANTEE, TARGET = 1e-9, 1e-4, 1e-12, 1e-9, 1e-6
+ROOM, WIDER, PIVOT, SPARE = 5e-10, 5e-7, 1e-9, 5e-9
 
 
 def check(certificate, X, y=None, sample_weight=None) -> list[str]:
@@ -329,7 +330,6 @@ def fit_stumps(content, wide, need):
         categories = [None] * features
     else:
         need(len(categories) == features, "categories", "one entry for every feature")
-        need(any(entry is not None for entry in categories), "categories", "null where all are numeric")
     for f, entry in enumerate(categories):
         if entry is not None:
             kept, order = entry["kept"], entry["order"]
@@ -552,7 +552,7 @@ def check_target(mean, scale, target, share, faults):
     e = np.max(np.abs(target - m))
     d = 1.0 if e <= 1e-13 * abs(m) else e * math.sqrt(np.sum(share * ((target - m) / e) ** 2))
     for key, claimed, true in (("mean", mean, m), ("scale", scale, d)):
-        if not abs(claimed - true) <= 1e-6 * d + 1e-15 * abs(m):
+        if not abs(claimed - true) <= TARGET * d + 1e-15 * abs(m):
             faults.append(f"problem.target.{key}: {claimed!r} is claimed, the data have {true!r}")
 
 
@@ -894,14 +894,14 @@ class Curvature:
         return A.T @ ((self.data.s * row_curvature(self.loss, F, floor, cap))[:, None] * A)
 
     def narrowed(self, F, V, inside, floor, cap):
-        room = self.O - V + 5e-10 * (1 + abs(self.O))
+        room = self.O - V + ROOM * (1 + abs(self.O))
         columns = self.chosen(inside)
         H = self.hessian(F, columns, floor, cap)
         C = cholesky(H)
-        if C is None or not room > 0 or np.any(np.diag(C) ** 2 <= 1e-9 * np.diag(H)):
+        if C is None or not room > 0 or np.any(np.diag(C) ** 2 <= PIVOT * np.diag(H)):
             return floor, cap
         half = np.linalg.solve(C, self.Z[:, columns].T)
-        width = np.sqrt(2 * room * np.sum(half**2, axis=0)) * (1 + 5e-7)
+        width = np.sqrt(2 * room * np.sum(half**2, axis=0)) * (1 + WIDER)
         return np.maximum(floor, F - width), np.minimum(cap, F + width)
 
     def enough(self, leaf, weights, aside):
@@ -926,7 +926,7 @@ class Curvature:
         H = self.hessian(self.margins(leaf["intercept"], weights), columns, floor, cap)
         if not columns:
             return True
-        return cholesky(H - np.diag(d[columns] + 5e-9 * np.trace(H) / len(columns))) is not None
+        return cholesky(H - np.diag(d[columns] + SPARE * np.trace(H) / len(columns))) is not None
 
 
 # ---------------------------------------------------------------- bounds, cover, status
@@ -960,12 +960,12 @@ def check_bound(path, bound, content, data, faults):
     N, lower, gap = content["null"]["objective"], bound["lower_bound"], bound["gap"]
     least = min(objective, reference, *(leaf["bound"] for leaf in bound["leaves"]))
     share = 1.0 if N - lower <= SUMS * data.size else min(1.0, max(0.0, (N - objective) / (N - lower)))
-    slack, unit = 1e-12 * (abs(objective) + abs(lower)), max(abs(objective), 1e-300)
+    slack, unit = ARITHMETIC * (abs(objective) + abs(lower)), max(abs(objective), 1e-300)
     for key, true, tolerance in (
-        ("lower_bound", least, 1e-12 * abs(least)),
+        ("lower_bound", least, ARITHMETIC * abs(least)),
         ("gap", objective - lower, slack),
         ("relative_gap", gap / unit, slack / unit),
-        ("guarantee", share, 1e-9),
+        ("guarantee", share, GUARANTEE),
     ):
         if not abs(bound[key] - true) <= tolerance:
             faults.append(f"{path}.{key}: {bound[key]!r} is claimed, {true!r} follows")
@@ -1006,10 +1006,10 @@ def check_status(content, data, faults):
     gaps = {bound["scope"]: bound["gap"] for bound in content["bounds"]}
     if content["version"] < 6:
         objective = content["solution"]["objective"]
-        closed = content["bounds"][0]["gap"] <= 1e-4 * max(1, abs(objective))
+        closed = content["bounds"][0]["gap"] <= OPTIMAL * max(1, abs(objective))
         status = "optimal" if closed else "feasible"
     else:
-        closed = {scope for scope, gap in gaps.items() if gap <= 1e-4 * data.size}
+        closed = {scope for scope, gap in gaps.items() if gap <= OPTIMAL * data.size}
         status = "optimal among candidates" if "pool" in closed else "feasible"
         if "dictionary" in closed or ("pool" in closed and not content["candidates"]):
             status = "optimal"
