@@ -245,8 +245,12 @@ def fit_together(content, faults):
     for key, values in columns.items():
         need(len(values) == size, f"columns.{key}", "all lists of columns have one length")
     need(all(f < features for f in columns["feature"]), "columns.feature", "there is no such feature")
-    need((problem["target"] is not None) == (loss == "squared"), "problem.target", "only for the squared loss")
-    need((problem["radius"] is not None) == (loss == "soft margin"), "problem.radius", "only for a soft margin")
+    need(
+        (problem["target"] is not None) == (loss == "squared"), "problem.target", "only for the squared loss"
+    )
+    need(
+        (problem["radius"] is not None) == (loss == "soft margin"), "problem.radius", "only for a soft margin"
+    )
     if not stumps or loss == "squared":
         need(problem["class_weight"] == [1, 1], "problem.class_weight", "must be [1, 1]")
     if not stumps:
@@ -657,7 +661,9 @@ def soft(s, F):
 
 
 def total_loss(loss, data, F):
-    return soft(data.s, F)[0] if loss == "soft margin" else float(np.sum(data.s * loss_values(loss, F, data.t)))
+    return (
+        soft(data.s, F)[0] if loss == "soft margin" else float(np.sum(data.s * loss_values(loss, F, data.t)))
+    )
 
 
 # ---------------------------------------------------------------- claims
@@ -767,8 +773,9 @@ def taken(scope, values, forced_in, forced_out, x):
     if f is None and costs is None:
         if K is None:
             return total + np.sum(terms)
-        copies = np.full(K, np.max(x, initial=0.0))
-        return total + np.sum(np.sort(np.concatenate([terms, copies]))[::-1][:K])
+        most = np.max(x, initial=0.0)  # there are K copies of it
+        better = np.sort(terms[terms > most])[::-1][:K]
+        return total + np.sum(better) + (K - len(better)) * most
 
     costs = costs or [0.0] * scope.features
     paid = {int(scope.feature[j]) for j in charged_in}
@@ -937,7 +944,9 @@ def check_bound(path, bound, content, data, faults):
     reference = objective if content["points"] is None else content["points"]["continuous"]["objective"]
     scope = leaf_scope(bound, content, data)
     curvature = None
-    allowed = bound["caps"] and problem["loss"] in CURVED and np.all(np.isfinite(scope.box)) and not scope.U.size
+    allowed = (
+        bound["caps"] and problem["loss"] in CURVED and np.all(np.isfinite(scope.box)) and not scope.U.size
+    )
     for k, leaf in enumerate(bound["leaves"]):
         name = f"{path}.leaves[{k}]"
         weights, aside = unpacked(leaf["weights"], data.A.shape[1]), None
