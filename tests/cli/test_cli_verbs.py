@@ -148,7 +148,7 @@ def test_progress_of_the_proof(data, capsys, monkeypatch):
     assert stages[-1] == "model"
     for line in lines:
         assert len(line) == len(HEADER)
-    assert re.fullmatch(r"model, \w+ +3 +0\.\d+ +0\.\d+ +\d+\.\d % +\d+\.\d", lines[-1])
+    assert re.fullmatch(r"model, [a-z ]+ +3 +0\.\d+ +0\.\d+ +\d+\.\d % +\d+\.\d", lines[-1])
     assert run(capsys, *words, "--quiet")[1:] == ("", "")
 
 
