@@ -306,7 +306,7 @@ def select_columns(
         )
     threads = usable_threads(n_jobs)
     risk = EmpiricalRisk(kind, problem.weights, None, threads)
-    distinct = _distinct_columns(problem)
+    distinct, forbidden = _distinct_columns(problem), bool((problem.max_weight == 0).any())
     given = problem.prices(distinct)
     problem, exponent = problem.scaled()
     exponent = exponent[distinct]
@@ -318,7 +318,7 @@ def select_columns(
     task = found.problem
     null = risk.evaluate(np.zeros(problem.A.shape[0])).value
     certificate = Certificate(
-        _matrix_certificate(task, given, distinct, exponent, A, sample_weight, null, found)
+        _matrix_certificate(task, given, distinct, exponent, A, sample_weight, null, found, forbidden)
     )
     x = np.zeros(n)
     x[distinct] = np.ldexp(found.incumbent.weights, -exponent)
@@ -330,7 +330,7 @@ def select_columns(
         lower_bound=certificate.lower_bound,
         gap=certificate.gap,
         guarantee=certificate.guarantee,
-        status="optimal" if certificate.status == "optimal" else reason,
+        status=reason if certificate.status == "feasible" else "optimal",
         certificate=certificate,
         nodes=found.nodes,
         sampling=found.sampling,
@@ -347,8 +347,12 @@ def _matrix_certificate(
     sample_weight: ArrayLike | None,
     null: float,
     found: Selection,
+    forbidden: bool,
 ) -> dict[str, Any]:
-    """The certificate in the units of A, whose columns the search has divided by 2**exponent."""
+    """The certificate in the units of A, whose columns the search has divided by 2**exponent.
+
+    ``forbidden``: whether A has columns that may not be used, which the certificate leaves out.
+    """
     table = np.asarray(A, dtype=np.float64)
     problem = CertifiedProblem(
         kind="matrix",
@@ -359,7 +363,7 @@ def _matrix_certificate(
         rows=len(table) if sample_weight is None else int(np.count_nonzero(np.asarray(sample_weight))),
         features=table.shape[1],
         digest=data_digest(table, None, sample_weight),
-        candidates=False,
+        candidates=forbidden,
     )
     weights = found.incumbent.weights
     objective = task.objective(task.risk.evaluate(task.pool.margins(weights)).value, weights)

@@ -116,17 +116,20 @@ def _gather(certificate: dict[str, Any], table: Table) -> Evidence:
     charged, feature = np.array(columns["charged"], dtype=bool), np.array(columns["feature"], dtype=np.intp)
     evidence = Evidence(rows, stumps, share, prices, charged, feature)
     null = _loss_of(problem, rows, certificate["null"]["intercept"])
-    return Evidence(rows, stumps, share, prices, charged, feature, null, _size(problem, null, evidence))
+    size = _size(certificate, null, evidence)
+    return Evidence(rows, stumps, share, prices, charged, feature, null, size)
 
 
-def _size(problem: dict[str, Any], null: float, evidence: Evidence) -> float:
+def _size(certificate: dict[str, Any], null: float, evidence: Evidence) -> float:
     """What tolerances are relative to: the objective of the empty model, which no file can choose.
 
-    That of a soft margin can be 0; its margins are at most R times the largest entry of a column.
+    That of a soft margin can be 0; its margins are at most R times the largest entry of a column that every
+    scope has.
     """
-    largest = 0.0
+    problem, largest = certificate["problem"], 0.0
     if problem["loss"] == SOFT:
-        entries = (np.max(np.abs(part), initial=0.0) for part in (evidence.rows.a, evidence.rows.free))
+        n = min(bound["columns"] for bound in certificate["bounds"])
+        entries = (np.max(np.abs(part), initial=0.0) for part in (evidence.rows.a[:, :n], evidence.rows.free))
         largest = problem["radius"] * float(max(entries))
     return max(abs(null), largest, LEAST_SIZE)
 
@@ -525,8 +528,8 @@ def _push(problem: dict[str, Any], rows: Rows, b: float) -> float:
 
 
 def _target_faults(certificate: dict[str, Any], table: Table) -> Iterator[str]:
-    """Mean and scale of a regression on stumps are the target's weighted mean and standard deviation."""
-    if table.target is None or certificate["kind"] != "stumps":
+    """Mean and scale of a regression are the target's weighted mean and standard deviation."""
+    if table.target is None:
         return
     scaling, keep = certificate["problem"]["target"], table.weight > 0
     share = table.weight[keep] / table.weight.max()
@@ -540,6 +543,19 @@ def _target_faults(certificate: dict[str, Any], table: Table) -> Iterator[str]:
     rounding = 1e-15 * abs(mean)
     yield from _differ("problem.target.mean", scaling["mean"], mean, SCALING * deviation + rounding)
     yield from _differ("problem.target.scale", scaling["scale"], deviation, SCALING * deviation + rounding)
+
+
+def _matrix_faults(certificate: dict[str, Any], table: Table) -> Iterator[str]:
+    """Of a matrix without other candidates every column is in the scope, or equal to one that is."""
+    if certificate.get("candidates", True):
+        return
+    keep, n = table.weight > 0, min(bound["columns"] for bound in certificate["bounds"])
+    listed = set(certificate["columns"]["feature"][:n])
+    known = {(table.column(j)[keep] + 0.0).tobytes() for j in listed}
+    for j in range(table.features):
+        if j not in listed and (table.column(j)[keep] + 0.0).tobytes() not in known:
+            yield f"columns.feature: column {j} of the matrix is in no scope, but candidates is false"
+            return
 
 
 def _crowded(problem: dict[str, Any], columns: list[int], evidence: Evidence) -> str | None:
@@ -657,6 +673,7 @@ def _claim_faults(certificate: dict[str, Any], X: Any, y: Any, sample_weight: An
     if (digest := table_digest(table)) != data["digest"]:
         yield f"data.digest: claimed {data['digest']}, recomputed {digest}"
     yield from _target_faults(certificate, table)
+    yield from _matrix_faults(certificate, table)
     evidence = _gather(certificate, table)
     yield from _solution_faults(certificate, certificate["solution"], "solution", evidence)
     yield from _points_faults(certificate, evidence)
