@@ -383,6 +383,9 @@ void tight_scale(double total, double largest, const RowWeights& w, double& scal
     quick = largest * w.largest_factor * scale < kQuickLimit;
 }
 
+// Passes that look for the digits of a sum; each finds some 50 bits more.
+constexpr int kRounds = 20;
+
 // A close upper bound on a sum of sizes, each at most `largest`. A scale from the largest alone would leave few
 // bits for the other rows where there are outliers; a first sum tells what is needed.
 double close_bound(Quantity what, const Squared& at, double largest, int64_t rows, const RowWeights& w,
@@ -390,7 +393,7 @@ double close_bound(Quantity what, const Squared& at, double largest, int64_t row
     double total = largest * w.total_weight * (1.0 + 1e-9);
     if (!(total > 0.0)) return 0.0;
     const double slack = 0.5 * w.total_count + 1.0;  // half a unit per rounding
-    for (int round = 0; round < 3; ++round) {
+    for (int round = 0; round < kRounds; ++round) {
         double scale;
         bool quick;
         tight_scale(total, largest, w, scale, quick);
@@ -442,9 +445,6 @@ double fixed_scale(double total, double total_count) {
 }
 
 namespace {
-
-// Passes that look for the digits of a sum; each finds some 50 bits more.
-constexpr int kRounds = 20;
 
 // What the rounding of all rows can add to a sum: half a unit each.
 double rounding_slack(const RowWeights& w) { return 0.5 * w.total_count + 1.0; }

@@ -259,6 +259,8 @@ def test_the_constants_on_the_page_are_those_of_the_checker():
         "sums over rows": [claims.TOLERANCE],
         "size": [claims.LEAST_SIZE],
         "optimal": [format.OPTIMAL],
+        "worthless": [claims.WORTHLESS],
+        "nearby": [claims.NEARBY],
         "arithmetic": [claims.ARITHMETIC],
         "scaling": [claims.SCALING],
         "rounds": [curvature.ROUNDS],

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cardboost.data.exact import refuse_mask
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.signs import SignMatrix
 from cardboost.master.problem import Prices
@@ -15,7 +16,7 @@ from cardboost.master.problem import Prices
 Array = NDArray[np.float64]
 
 _ORDINARY = 10  # exponents of entries up to which columns are left as they are
-_FARTHEST = 450  # exponents by which prices can still be scaled
+_SMALLEST = -450  # the least exponent: l2 grows by its square
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class MatrixProblem:
         A weight is then so many times larger; prices and boxes follow, and no bit of an entry is lost.
         """
         largest = np.abs(self.A).max(axis=0).astype(np.float64)
-        exponent = np.clip(np.frexp(largest)[1], -_FARTHEST, _FARTHEST).astype(np.intp)
+        exponent = np.maximum(np.frexp(largest)[1], _SMALLEST).astype(np.intp)
         exponent[(np.abs(exponent) <= _ORDINARY) | (largest == 0.0)] = 0
         if not exponent.any():
             return self, exponent
@@ -75,6 +76,8 @@ def check_matrix(
     sample_weight: ArrayLike | None,
     pack: bool = False,
 ) -> MatrixProblem:
+    refuse_mask(A, "A")
+    refuse_mask(sample_weight, "sample_weight")
     try:
         matrix = np.asarray(A)
     except ValueError as error:

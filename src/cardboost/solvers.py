@@ -307,6 +307,7 @@ def select_columns(
     threads = usable_threads(n_jobs)
     risk = EmpiricalRisk(kind, problem.weights, None, threads)
     distinct = _distinct_columns(problem)
+    given = problem.prices(distinct)
     problem, exponent = problem.scaled()
     exponent = exponent[distinct]
     pool = MatrixPool(ColumnStore(np.ascontiguousarray(problem.A.T), threads), distinct)
@@ -316,7 +317,9 @@ def select_columns(
     found = select(task, None, options, budget, boxed=max_weight is not None)
     task = found.problem
     null = risk.evaluate(np.zeros(problem.A.shape[0])).value
-    certificate = Certificate(_matrix_certificate(task, distinct, exponent, A, sample_weight, null, found))
+    certificate = Certificate(
+        _matrix_certificate(task, given, distinct, exponent, A, sample_weight, null, found)
+    )
     x = np.zeros(n)
     x[distinct] = np.ldexp(found.incumbent.weights, -exponent)
     reason = "feasible" if found.status == "optimal" else found.status
@@ -337,6 +340,7 @@ def select_columns(
 
 def _matrix_certificate(
     task: CardinalityProblem,
+    given: Prices,
     distinct: NDArray[np.int32],
     exponent: NDArray[np.intp],
     A: ArrayLike,
@@ -351,7 +355,7 @@ def _matrix_certificate(
         loss=task.risk.loss.name,
         max_terms=task.max_terms,
         columns={"feature": distinct.tolist()},
-        prices=_unscaled(task.prices, exponent),
+        prices=replace(given, max_weight=np.ldexp(task.prices.max_weight, -exponent)),
         rows=len(table) if sample_weight is None else int(np.count_nonzero(np.asarray(sample_weight))),
         features=table.shape[1],
         digest=data_digest(table, None, sample_weight),
@@ -362,12 +366,6 @@ def _matrix_certificate(
     leaves = [replace(leaf, weights=np.ldexp(leaf.weights, -exponent)) for leaf in found.leaves]
     bounds = [ProvenScope("pool", len(distinct), leaves, found.centre if task.curved else None)]
     return write_certificate(problem, np.ldexp(weights, -exponent), objective, (0.0, null), bounds)
-
-
-def _unscaled(prices: Prices, exponent: NDArray[np.intp]) -> Prices:
-    """Prices of columns that were divided by 2**exponent, before that."""
-    l1, l2 = np.ldexp(prices.l1, exponent), np.ldexp(prices.l2, 2 * exponent)
-    return replace(prices, l1=l1, l2=l2, max_weight=np.ldexp(prices.max_weight, -exponent))
 
 
 def _distinct_columns(problem: MatrixProblem) -> NDArray[np.int32]:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from cardboost.boosting.learners import LearnerResult, train_learners
 from cardboost.boosting.resolve import FittedLearners
 from cardboost.boosting.training import TrainingSettings
+from cardboost.data.exact import refuse_mask, unmasked
 from cardboost.losses import get_loss
 from cardboost.outputs import count_rows, take_rows
 from cardboost.threads import usable_threads
@@ -53,6 +54,9 @@ def thin_learners(
     True
     """
     every = FittedLearners(learners)
+    X = unmasked(X)
+    refuse_mask(y, "y")
+    refuse_mask(sample_weight, "sample_weight")
     labels, rows = np.asarray(y), count_rows(X)
     if labels.shape != (rows,):
         raise ValueError(f"y must hold {rows} labels, one per row of X; found shape {labels.shape}.")

@@ -125,7 +125,9 @@ def fitted(model, *data):
         warnings.simplefilter("ignore")
         try:
             return model.fit(*data)
-        except ValueError:
+        except ValueError as error:
+            if len(str(error).split()) < 5:  # not a sentence: a fault of ours
+                raise
             return None
 
 
@@ -235,7 +237,9 @@ def a_selection(draw):
             max_nodes=draw(st.sampled_from([1, 50, 2000])),
             sample_weight=w,
         )
-    except ValueError:  # refused with a sentence
+    except ValueError as error:
+        if len(str(error).split()) < 5:
+            raise
         return
     holds(result.certificate, A, None, w)
     assert result.lower_bound == result.certificate.lower_bound

@@ -138,3 +138,15 @@ def test_a_card_of_the_hinge():
     assert own.lower_bound <= own.objective <= own.objective + exact - smooth
     assert 0.0 <= exact - smooth <= 1 / 8
     assert not hasattr(model, "predict_proba")
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("positive", [20, 30, 33, 34, 40])
+def test_no_model_is_worse_than_the_empty_one(loss, positive):
+    """Classes of nearly equal size: the best intercept is far away along a straight piece of the loss."""
+    X, y = np.random.default_rng(0).normal(size=(67, 2)), np.arange(67) < positive
+    for options in ({"time_limit": 1e-6}, {"max_weight": 1e-3}, {"max_weight": 1e-3, "selector": "qubo"}):
+        model = CardBoostClassifier(loss=loss, max_terms=1, hot_start=2, n_jobs=1, **options).fit(X, y)
+        certificate = model.certificate_
+        assert certificate.objective <= certificate.null_objective * (1 + 1e-9)
+        assert certificate.faults(X, y) == []

@@ -192,3 +192,15 @@ def test_other_rows_are_refused():
     other = y.copy()
     other[0] = not other[0]
     assert checker.check(certificate, X, other, weight)
+
+
+@pytest.mark.parametrize("positive", [3, 7, 20, 21])
+def test_models_of_the_intercept_alone_verify(positive):
+    """Their pool has no column, and sums are still as large as the radius."""
+    X, y = np.full((43, 1), np.nan), np.arange(43) < positive
+    options = {"temperature": 1e-3, "slack": 0.5, "n_jobs": 1}
+    model = SoftMarginClassifier(class_weight="balanced", max_iter=1, **options).fit(X, y)
+    assert model.certificate_.faults(X, y) == []
+    X = np.where(y, 1.0, -1.0)[:, None] * np.arange(1, 44)[:, None]
+    model = SoftMarginClassifier(max_bins=2, tol=0.0, monotonic_cst=[-1], **options).fit(X, y)
+    assert model.certificate_.faults(X, y) == []

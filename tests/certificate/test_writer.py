@@ -213,3 +213,22 @@ def test_what_follows_from_the_leaves():
     assert above["bounds"][0]["lower_bound"] == 0.5, "no lower bound is above the objective"
     assert above["status"] == "optimal among candidates"
     assert json.loads(json.dumps(above)) == above
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+def test_a_fit_without_time_proves_nothing_of_other_weights(loss):
+    """The empty model is not "optimal" for want of a weight: models with weights are what it is held to."""
+    X = np.random.default_rng(0).normal(size=(67, 2))
+    y = X[:, 0] > 0.2
+    model = CardBoostClassifier(loss=loss, max_terms=1, hot_start=2, time_limit=1e-9, n_jobs=1).fit(X, y)
+    certificate = model.certificate_
+    assert model.ensemble_.n_terms == 0
+    assert certificate.faults(X, y) == []
+    assert certificate.status != "optimal"
+    assert certificate.guarantee == 0.0
+    assert "weights from 0 to 1," in certificate.lines()[1]
+    assert "0.0001 x sum of weights" in certificate.lines()[0]
+    box = CardBoostClassifier(
+        loss=loss, max_terms=1, hot_start=2, max_weight=1.0, l1=1e-4, l2=0.01, n_jobs=1
+    ).fit(X, y)
+    assert certificate.lower_bound <= box.certificate_.objective < certificate.objective

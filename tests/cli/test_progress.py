@@ -56,7 +56,7 @@ def test_a_terminal_shows_a_row_for_every_stage(monkeypatch):
     assert candidates.split()[:7] == ["finding", "candidates", "3", "0.7", "0.5", "60.0", "%"]
     assert choosing.split()[:3] == ["choosing", "terms", "0.5"]
     assert proving.split()[:7] == ["proving", "(20", "nodes)", "0.75", "0.7", "83.3", "%"]
-    assert model.split()[:7] == ["model,", "pool", "2", "0.75", "0.75", "100.0", "%"]
+    assert model.split()[:7] == ["model,", "candidates", "2", "0.75", "0.75", "100.0", "%"]
     assert text.count("\x1b") == text.count("\x1b[K")  # nothing is cleared but the end of a row
     assert text.endswith("\n\n")
 
@@ -100,7 +100,7 @@ def test_plain_lines_are_rare(capsys, monkeypatch):
     lines = err.splitlines()
     assert lines[0] == HEADER
     assert 2 <= len(lines[1:-1]) <= (time.perf_counter() - begun) / 0.1 + 1
-    assert lines[-1].startswith("model, pool")
+    assert lines[-1].startswith("model, candidates")
 
 
 def test_a_screen_that_is_gone_is_no_reason_to_stop(monkeypatch):

@@ -88,3 +88,12 @@ def test_interrupted_it_keeps_what_is_proven(run, tmp_path):
     if process.returncode != 0:  # 0: all was proven before
         assert process.returncode == 130, err
     assert main(["certify", str(out), str(run / "data.csv")]) == 0
+
+
+def test_a_certificate_that_is_no_certificate_is_refused(run, tmp_path, capsys):
+    model = json.loads((run / "run" / "model.json").read_text())
+    for number, change in enumerate(({"kind": 3}, {"bounds": []}, {"null": None}, {"version": 10**400})):
+        broken = tmp_path / f"{number}.json"
+        broken.write_text(json.dumps(model | {"certificate": model["certificate"] | change}))
+        assert main(["prove", str(broken), str(run / "data.csv"), "--quiet"]) == 2
+        assert "certificate" in capsys.readouterr().err

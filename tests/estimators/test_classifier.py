@@ -24,7 +24,13 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cardboost import CardBoostClassifier, load_model
+from cardboost import (
+    CardBoostClassifier,
+    CardBoostRegressor,
+    StagewiseClassifier,
+    StagewiseRegressor,
+    load_model,
+)
 from cardboost.boosting import scouting
 from cardboost.cardinality import merge
 from cardboost.dictionary.stumps import RowSketch
@@ -1023,3 +1029,16 @@ def test_a_limit_on_terms_may_be_beyond_reach():
     model = CardBoostClassifier(max_terms=2**31 - 1).fit(X, y)
     assert model.certificate_.verify(X, y)
     assert model.predict(X).tolist() == y
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "estimator", [CardBoostClassifier, CardBoostRegressor, StagewiseClassifier, StagewiseRegressor]
+)
+def test_infinity_is_refused_in_rows_that_are_held_out(estimator, seed):
+    X, y = np.random.default_rng(seed).normal(size=(20, 1)), np.arange(20) % 2
+    X[1] = np.inf
+    with pytest.raises(ValueError, match="X contains infinity in column 0"):
+        estimator(validation_fraction=0.5, random_state=seed).fit(X, y)
+    with pytest.raises(ValueError, match="X contains infinity in column 0"):
+        estimator().fit(X, y, sample_weight=np.arange(20) != 1)

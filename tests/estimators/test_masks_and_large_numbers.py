@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -25,6 +27,8 @@ from cardboost import (
     pareto_front,
 )
 from cardboost.data.table import read_table
+from cardboost.solvers import minimize_l1, minimize_on_simplex, select_columns
+from cardboost.thinning import thin_learners
 
 QUICK = {"max_terms": 3, "hot_start": 8, "max_nodes": 10, "n_jobs": 1}
 NETS = {"n_estimators": 2, "early_stopping": False, "n_jobs": 1}
@@ -77,6 +81,17 @@ def test_masked_entries_are_missing(estimator):
     for rows in (masked, np.where(mask, np.nan, X)):
         np.testing.assert_array_equal(model.predict(rows), expected.predict(np.where(mask, np.nan, X)))
     assert (model.predict(masked) != model.predict(masked.data)).any()
+    if hasattr(model, "certificate_"):
+        for rows in (masked, np.where(mask, np.nan, X)):
+            assert model.certificate_.faults(rows, target) == []
+        assert not model.certificate_.verify(masked.data, target)
+        with pytest.raises(ValueError, match="sample_weight holds masked entries"):
+            model.certificate_.verify(masked, target, np.ma.MaskedArray(np.ones(len(X)), mask[:, 0]))
+        with pytest.raises(ValueError, match="y holds masked entries"):
+            model.certificate_.verify(masked, np.ma.MaskedArray(target, mask[:, 0]))
+    if hasattr(model, "prove") and model.dictionary == "stumps":
+        model = pickle.loads(pickle.dumps(model)).prove(masked, target, max_nodes=50)
+        assert model.certificate_.verify(masked, target)
 
 
 @pytest.mark.parametrize("kind", ["whole", "text", "objects", "single"])
@@ -97,6 +112,51 @@ def test_masks_of_all_types(kind):
         np.testing.assert_array_equal(absent, mask[:, j])
     plain = read_table(np.ma.MaskedArray(values, False))
     np.testing.assert_array_equal(np.column_stack(plain.columns), values)
+
+
+def test_masks_of_certificates_of_all_types():
+    rng = np.random.default_rng(1)
+    values, y = rng.integers(0, 4, size=(80, 2)), rng.random(80) < 0.4
+    mask = rng.random(values.shape) < 0.2
+    for data in (values, values.astype(str), values.astype(object), values.astype(np.float32)):
+        masked = np.ma.MaskedArray(data, mask)
+        names = [0, 1] if data.dtype.kind == "U" else "from_dtype"
+        model = CardBoostClassifier(**QUICK, categorical_features=names).fit(masked, y)
+        assert model.certificate_.faults(masked, y) == []
+        assert not model.certificate_.verify(data, y)
+
+
+def test_masks_of_matrices_and_of_fitted_learners():
+    X, mask, y = table()
+    masked, labels = np.ma.MaskedArray(X, mask), y > 0.3
+    A = np.ma.MaskedArray(np.where(X > 0, 1, -1), mask)
+    for solve in (
+        lambda A, **own: select_columns(A, max_terms=2, **own),
+        lambda A, **own: minimize_l1(A, 0.1, **own),
+        lambda A, **own: minimize_on_simplex(A, 1.0, **own),
+    ):
+        with pytest.raises(ValueError, match="A holds masked entries"):
+            solve(A)
+        with pytest.raises(ValueError, match="sample_weight holds masked entries"):
+            solve(A.data, sample_weight=np.ma.MaskedArray(np.ones(len(X)), mask[:, 0]))
+        solve(np.ma.MaskedArray(A.data, False))
+    missing = np.where(mask, np.nan, X)
+    trees = [
+        DecisionTreeClassifier(max_depth=1, max_features=1, random_state=k).fit(missing, labels)
+        for k in range(6)
+    ]
+    thin = thin_learners(trees, masked, labels, 2)
+    assert thin.certificate.content == thin_learners(trees, missing, labels, 2).certificate.content
+    assert thin.faults(masked, labels) == []
+    for own in (
+        {"y": np.ma.MaskedArray(labels, mask[:, 0])},
+        {"y": labels, "sample_weight": np.ma.MaskedArray(y, mask[:, 0])},
+    ):
+        with pytest.raises(ValueError, match="holds masked entries"):
+            thin_learners(trees, masked, max_terms=2, **own)
+    linear = SparseLinearRegression(l1=0.01, n_jobs=1).fit(X, y)
+    assert linear.certificate_.faults(masked, y) == ["X holds masked entries."]
+    assert linear.certificate_.faults(X, np.ma.MaskedArray(y, mask[:, 0])) == ["y holds masked entries."]
 
 
 @pytest.mark.parametrize("estimator", FINITE, ids=named)

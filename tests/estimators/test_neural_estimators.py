@@ -470,3 +470,13 @@ def test_verbose_prints_every_round(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4
     assert lines[0].startswith("[cardboost] net 1: loss ")
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e200, 1e-200, 1e-320])
+def test_numbers_of_any_size(scale):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = X[:, 0] + 0.1 * rng.normal(size=40)
+    model = NeuralBoostRegressor(n_estimators=2, early_stopping=False, random_state=0, n_jobs=1)
+    np.testing.assert_allclose(model.fit(X, y * scale).predict(X) / scale, y, atol=0.5)
+    assert model.fit(X * scale, y).score(X * scale, y) > 0.8

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from cardboost import CardBoostClassifier, CardBoostRegressor, pareto_front
 from cardboost.certificate import checker
@@ -109,6 +110,7 @@ def test_several_classes_and_class_weights():
     for own in (model, copy):
         for early, late in zip(before, own.certificate_, strict=True):
             no_worse(early, late)
+        assert all(certificate.verify(X, y) for certificate in own.certificate_)
     assert np.allclose(model.decision_function(X), copy.decision_function(X))
 
 
@@ -175,3 +177,34 @@ def test_checking_a_proof_takes_no_longer_than_a_second_or_so():
     started = time.process_time()
     assert checker.check(certificate.to_dict(), X, y) == []
     assert time.process_time() - started < 4.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_proof_over_the_candidates_is_none_over_other_stumps(seed):
+    """Without a price worth paying both scopes have the same first leaf, though there are other stumps."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.integers(0, 5, size=(160, 3)), np.arange(160) % 2
+    options = {"loss": "exponential", "max_terms": 1, "l0": 0.02, "l1": 0.01, "l2": 0.01, "max_bins": 2}
+    for hot_start in (1, 2, 40):
+        model = CardBoostClassifier(selector="polish", hot_start=hot_start, n_jobs=1, **options).fit(X, y)
+        for proved in (
+            pickle.loads(pickle.dumps(model)).prove(X, y, max_nodes=20),
+            model.prove(max_nodes=20),
+        ):
+            assert proved.certificate_.faults(X, y) == []
+
+
+def test_learners_are_refused_with_a_sentence():
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
+    tree = DecisionTreeClassifier(max_depth=2)
+    model = CardBoostClassifier(dictionary=tree, max_terms=2, hot_start=3, random_state=0, n_jobs=1).fit(X, y)
+    with pytest.raises(ValueError, match="made of other learners"):
+        model.prove(X, y)
+
+
+def test_a_fit_without_any_candidate_can_be_proved():
+    X, y = np.random.default_rng(0).normal(size=(17, 1)), np.arange(17) % 2
+    options = {"loss": "exponential", "max_terms": 5, "l2": 0.0, "fit_intercept": False, "n_jobs": 1}
+    for own in ({"time_limit": 1e-9}, {"l1": 0.9}, {"monotonic_cst": [1]}):
+        model = CardBoostClassifier(**options | own).fit(np.where(X > 0, -y[:, None], X), y)
+        assert model.prove().certificate_.faults(np.where(X > 0, -y[:, None], X), y) == []

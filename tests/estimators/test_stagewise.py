@@ -40,8 +40,8 @@ def regressor(**parameters):
 
 
 def all_stumps(X):
-    """Every split of every feature, as columns of -1 and 1, and its opposite."""
-    columns = []
+    """Every split of every feature, as columns of -1 and 1, and its opposite; and the two constant rules."""
+    columns = [np.ones(len(X), dtype=int), -np.ones(len(X), dtype=int)]
     for x in X.T:
         values = np.unique(x)
         for cut in 0.5 * (values[:-1] + values[1:]):
@@ -58,7 +58,7 @@ def learner_of_round(model, X, m):
 
 def check_theorem(X, y, weight, rounds):
     """Algorithm 1 beside Algorithm 2: of equally good learners the two may take the same one."""
-    model = classifier(max_iter=rounds, fit_intercept=False).fit(X, y, weight)
+    model = classifier(max_iter=rounds).fit(X, y, weight)
     sign, dictionary = np.where(y == 1, 1, -1), all_stumps(X)
     w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
     w = w / w.sum()
@@ -116,7 +116,7 @@ def test_scikit_learns_adaboost(seed):
     X, y = make_classification(400, 8, random_state=seed, flip_y=0.1)
     weight = np.random.default_rng(seed).uniform(0.5, 2, 400)
     theirs = AdaBoostClassifier(STUMP, n_estimators=15, random_state=0).fit(X, y, weight)
-    ours = classifier(dictionary=STUMP, max_iter=15, fit_intercept=False).fit(X, y, weight)
+    ours = classifier(dictionary=STUMP, max_iter=15).fit(X, y, weight)
     np.testing.assert_allclose(2 * np.array(ours._learners.weights), theirs.estimator_weights_, rtol=1e-9)
     total = sum(ours._learners.weights)
     # theirs counts both classes and divides by the sum of the weights
@@ -151,8 +151,8 @@ def test_no_learner_better_than_chance():
         classifier().fit(X, y)
     X, y = [[0.0], [1.0], [2.0]], [0, 0, 1]
     with pytest.raises(ValueError, match="no better than chance"):
-        classifier(dictionary=FittedLearners([Opposite()]), fit_intercept=False).fit(X, y)
-    constant = classifier(dictionary=FittedLearners([Opposite()])).fit(X, y)  # tells the classes apart
+        classifier(dictionary=FittedLearners([Opposite()])).fit(X, y)
+    constant = classifier(dictionary=FittedLearners([Opposite()]), fit_intercept=True).fit(X, y)
     assert constant.trace_.status == "no edge"
     assert constant.n_iter_ == 0
     assert constant.predict(X).tolist() == [0, 0, 0]
@@ -168,20 +168,56 @@ class Opposite:
 
 
 @pytest.mark.parametrize("loss", MARGIN_LOSSES)
-@pytest.mark.parametrize("dictionary", ["stumps", STUMP])
-def test_many_rounds_do_not_fit_rows_of_next_to_no_weight(loss, dictionary):
+@pytest.mark.parametrize(("dictionary", "start"), [("stumps", False), ("stumps", True), (STUMP, True)])
+def test_many_rounds_do_not_fit_rows_of_next_to_no_weight(loss, dictionary, start):
     X, y = make_classification(120, 6, flip_y=0.3, random_state=3)
-    weight = {0: 1e7, 1: 1.0}
-    model = classifier(loss=loss, dictionary=dictionary, max_iter=1000, class_weight=weight).fit(X, y)
+    options = {"loss": loss, "max_iter": 1000, "fit_intercept": start}
+    model = classifier(**options, dictionary=dictionary, class_weight={0: 1e7, 1: 1.0}).fit(X, y)
     assert (model.predict(X) == 0).mean() > 0.95
     assert model.trace_.status == ("stuck" if loss == "hinge" else "tolerance")
     assert len(list(model.staged_predict(X))) == model.n_iter_
     if dictionary == "stumps":
-        model = classifier(loss=loss, max_iter=1000, class_weight={0: 1e7}).fit(X, y + (y & (X[:, 0] > 0)))
+        model = classifier(**options, class_weight={0: 1e7}).fit(X, y + (y & (X[:, 0] > 0)))
         assert (model.predict(X) == 0).mean() > 0.95
         stages = list(model.staged_decision_function(X))
         assert len(stages) == model.n_iter_
         assert all(own.shape == (120, 3) for own in stages)
+
+
+@pytest.mark.parametrize("loss", MARGIN_LOSSES)
+def test_constant_rules_are_among_the_stumps(loss):
+    rng = np.random.default_rng(4)
+    X = np.column_stack([rng.integers(0, 2, 400), np.ones(400)])
+    y = rng.random(400) < np.where(X[:, 0] == 1, 0.35, 0.1)  # "no" for every row is the better guess
+    held = {"validation_fraction": 0.2, "random_state": 0}
+    model, early = (classifier(loss=loss, **own).fit(X, y) for own in ({}, held))
+    for own in (model, early):
+        path = own._stage_paths[0]
+        constants = [k for k, column in enumerate(path.columns) if column < 0]
+        assert constants
+        assert [abs(path.shifts[k]) for k in constants] == [path.weights[k] for k in constants]
+        assert own.ensemble_.intercept == pytest.approx(sum(path.shifts), abs=1e-15)
+        assert {term.feature for term in own.ensemble_.terms} <= {0}
+        np.testing.assert_allclose(
+            list(own.staged_decision_function(X))[-1],
+            path.start + sum(w * learner_of_round(own, X, m) for m, w in enumerate(path.weights)),
+            atol=1e-12,
+        )
+    margins = np.where(y, 1, -1) * model.decision_function(X)
+    assert model.trace_[-1].objective == pytest.approx(MARGIN_LOSSES[loss].value(margins), rel=1e-10)
+    again = classifier(loss=loss).fit(X, ~y)
+    np.testing.assert_array_equal(again.decision_function(X), -model.decision_function(X))
+
+
+def test_features_that_say_nothing_leave_the_constant():
+    model = classifier().fit(np.ones((5, 2)), [0, 0, 1, 0, 1])
+    assert model.n_iter_ == 1
+    assert model.ensemble_.n_terms == 0
+    np.testing.assert_allclose(model.predict_proba(np.ones((1, 2))), [[0.6, 0.4]])
+
+
+def test_the_default_is_adaboost():
+    assert StagewiseClassifier().get_params()["fit_intercept"] is False
 
 
 def test_rounds_end_where_the_edge_does(cancer):
@@ -203,7 +239,7 @@ def test_learners_of_all_kinds(cancer):
     model = classifier(dictionary=Chances(), max_iter=5).fit(X, y)
     assert model.score(X, y) > 0.9
     dummy = DummyClassifier(strategy="prior")
-    constant = classifier(dictionary=dummy, fit_intercept=False).fit(X, y)
+    constant = classifier(dictionary=dummy).fit(X, y)
     assert constant.n_iter_ == 1
     assert (constant.predict(X) == 1).all()  # the larger class
     assert constant.trace_.status == "no edge"

@@ -268,6 +268,8 @@ def _table_case(draw: Draw, seed: int, target: str) -> Case:
         params |= {"l1": 0.0} if params["solver"] == "newton" else {"max_iter": min(1000, params["max_iter"])}
     if params.get("loss") == "absolute" and "Sparse" in target:
         params["solver"] = "auto"
+    if target == "CardBoostClassifier" and draw.chance(0.06):  # straight pieces, and nothing that is curved
+        params |= {"loss": "hinge", "l2": 0.0}
     if stumps:
         _about_features(draw, params, target, table)
     if not numbers and draw.chance(0.15):
@@ -312,7 +314,7 @@ def _column(draw: Draw, rows: int, stumps: bool) -> Any:
     elif kind == "offset":
         offset = draw.tagged("column of mean/spread", 1e7, 1e8, 1e9, 1e12)
         values = values + offset
-        draw.allowed += [UNFIT_NUMBERS] if not stumps and offset > 1e9 else []
+        draw.allowed += [UNFIT_NUMBERS] if not stumps and offset >= 1e8 else []
     elif kind == "tails":
         values = draw.rng.standard_t(1, rows)
     if stumps and draw.chance(0.2):
@@ -386,7 +388,9 @@ def _numbers(draw: Draw, signal: Any) -> Any:
         draw.allowed.append(UNFIT_NUMBERS)
         return signal * draw.tagged("target of scale", 1e-160, 1e-320, 1e-9, 1e9, 1e150, 1e300)
     if kind == "constant":
-        return np.full(len(signal), draw.tagged("constant target", 0.0, 3.0, 0.1, 1e9, 1e-320))
+        value = draw.tagged("constant target", 0.0, 3.0, 0.1, 1e9, 1e-320)
+        draw.allowed += [UNFIT_NUMBERS] if value == 1e-320 else []
+        return np.full(len(signal), value)
     if kind == "outlier":
         return np.where(np.arange(len(signal)) == 0, draw.tagged("target of outlier", 1e3, 1e6), signal)
     return np.rint(signal) if kind == "whole" else signal.astype(np.float32 if kind else np.float64)

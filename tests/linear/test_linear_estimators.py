@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from tables import table
@@ -55,6 +56,65 @@ def test_weights_of_a_regression(params):
     repeated = np.repeat(np.arange(len(y)), weight.astype(int))[::-1]
     other = SparseLinearRegression(**params, n_jobs=1).fit(X[repeated], y[repeated])
     np.testing.assert_allclose(other.coef_, model.coef_, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_small_tables_agree_to_the_bit(seed):
+    """Weight k is the row k times, and the order of the rows does not matter, with weights of any kind."""
+    rng = np.random.default_rng(seed)
+    X, counts = rng.integers(0, 3, size=(14, 2)).astype(float), rng.integers(1, 4, 14)
+    y = X[:, 0] + rng.integers(-1, 2, 14)
+    repeated, shuffled = np.repeat(np.arange(14), counts), rng.permutation(14)
+    real = rng.uniform(0.1, 3.0, 14) * 10.0 ** (300 * (seed % 2))
+    for model, target in (
+        (SparseLinearRegression(l2=0.01, n_jobs=1), y),
+        (SparseLinearRegression(l1=0.05, n_jobs=1), y),
+        (SparseLinearRegression(loss="absolute", l2=0.01, n_jobs=1), y),
+        (SparseLogisticRegression(l2=0.01, n_jobs=1), y > 1),
+        (SparseLogisticRegression(l1=0.01, multi_class="multinomial", n_jobs=1), np.clip(y, 0, 2)),
+    ):
+        one, two = clone(model).fit(X, target, counts), clone(model).fit(X[repeated], target[repeated])
+        assert one.coef_.tobytes() == two.coef_.tobytes()
+        assert np.all(one.intercept_ == two.intercept_)
+        one = clone(model).fit(X, target, real)
+        two = clone(model).fit(X[shuffled], target[shuffled], real[shuffled])
+        assert one.coef_.tobytes() == two.coef_.tobytes()
+
+
+def test_rows_whose_differences_are_lost_in_a_sum_keep_their_order():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(33, 2)) * [1.0, 0.0] + [[0.0, 9e15]]
+    X[::3, 1] *= -1.0
+    y, order = rng.random(33) < 0.5, rng.permutation(33)
+    for matrix in (np.asarray, sparse.csr_array):
+        model = SparseLogisticRegression(l2=0.01, fit_intercept=False, tol=1e-12, n_jobs=1)
+        one, two = model.fit(matrix(X), y).coef_.copy(), model.fit(matrix(X[order]), y[order]).coef_
+        assert one.tobytes() == two.tobytes()
+
+
+@pytest.mark.parametrize("offset", [1e7, 1e8])
+def test_columns_and_targets_far_from_0(offset):
+    """The intercept takes the offset: the same coefficients as without it, to the digits that are left."""
+    rng = np.random.default_rng(1)
+    X = np.round(rng.normal(size=(21, 5)), 1)  # whole steps of the far numbers
+    y = X[:, 0] - X[:, 1] + rng.normal(size=21)
+    far = X + [offset, 0.0, 0.0, 0.0, offset]
+    near = far - [offset, 0.0, 0.0, 0.0, offset]
+    classes = np.digitize(y, [-0.5, 0.5])
+    for model, target, other in (
+        (SparseLinearRegression(l1=0.001, l2=1e-6, max_iter=20), y, y),
+        (SparseLinearRegression(l2=0.01, solver="prox-newton", max_iter=20), np.full(21, 3.0), np.zeros(21)),
+        (SparseLinearRegression(l1=0.01), y + offset, y),
+        (SparseLinearRegression(loss="absolute", l2=0.01), y + offset, y),
+        (SparseLogisticRegression(l1=0.01), y > 0, y > 0),
+        (SparseLogisticRegression(l2=0.01, multi_class="multinomial", tol=1e-10), classes, classes),
+    ):
+        moved, plain = clone(model).fit(far, target), clone(model).fit(near, other)
+        np.testing.assert_allclose(moved.coef_, plain.coef_, rtol=1e-3, atol=1e-6)
+        assert moved.certificate_.faults(far, target) == []
+        assert moved.certificate_.objective <= moved.certificate_.null_objective
+        again = clone(model).set_params(warm_start=True).fit(far, target).fit(far, target)
+        np.testing.assert_allclose(again.coef_, moved.coef_, rtol=1e-3, atol=1e-6)
 
 
 def test_large_tables_agree_to_rounding():
@@ -241,6 +301,46 @@ def test_the_input_is_never_changed():
     assert (before[0] != X).nnz == 0
     np.testing.assert_array_equal(y, before[1])
     np.testing.assert_array_equal(weight, before[2])
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_columns_too_small_to_be_squared_are_named(kind):
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    X[:, 1] *= 1e-160
+    X = sparse.csr_array(X) if kind == "sparse" else X
+    for model in (
+        SparseLinearRegression(),
+        SparseLinearRegression(loss="absolute", l2=0.01),
+        SparseLogisticRegression(l2=0.01),
+        SparseLogisticRegression(l2=0.1, multi_class="multinomial"),
+        SparseLogisticRegression(l2=1.0, max_features=1),
+    ):
+        with pytest.raises(ValueError, match=r"X: column 1 holds no number above .*: scale it"):
+            model.fit(X, y)
+
+
+@pytest.mark.parametrize("large", [1e6, 1e12])
+def test_least_absolute_deviations_at_the_end_of_their_digits(large):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y, weight = X[:, 0] + rng.normal(size=40), np.where(np.arange(40) == 20, large, 1.0)
+    wide = X * [1.0, 9e15, 1e8]
+    for rows, own in ((X, weight), (wide, None), (wide[:11, :2], None)):
+        model = SparseLinearRegression(loss="absolute", l2=1e-6, tol=1e-12, n_jobs=1)
+        target = y[: len(rows)]
+        assert model.fit(rows, target, own).certificate_.faults(rows, target, own) == []
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("l2", [1e-6, 0.01, 1.0])
+@pytest.mark.parametrize("l1", [0.0, 1.0])
+def test_no_first_step_is_worse_than_the_empty_model(l1, l2):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(7, 4)), rng.normal(size=7)
+        certificate = SparseLinearRegression(loss="absolute", l1=l1, l2=l2, max_iter=1).fit(X, y).certificate_
+        assert certificate.objective <= certificate.null_objective
+        assert certificate.faults(X, y) == []
 
 
 def test_numbers_too_large_are_refused():

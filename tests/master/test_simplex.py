@@ -300,3 +300,15 @@ def test_refusals():
         minimize_on_simplex(Quadratic([1.0]), 1.0)
     with pytest.raises(ValueError, match="finite"):
         minimize_on_simplex(Quadratic([np.nan, 1.0]), 1.0, x0=[0.5, 0.5])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_conjugate_gradients_do_not_depend_on_the_order_of_rows(seed):
+    rng = np.random.default_rng(seed)
+    A, weight = np.where(rng.random((111, 2 + seed)) < 0.6, 1.0, -1.0), rng.uniform(0.1, 3.0, 111)
+    order = rng.permutation(111)
+    for radius, w in ((1.0, None), (30.0, weight), (300.0, None)):
+        own = None if w is None else w[order]
+        one = minimize_on_simplex(A, radius, method="mprp", sample_weight=w)
+        two = minimize_on_simplex(A[order], radius, method="mprp", sample_weight=own)
+        assert one.x.tobytes() == two.x.tobytes()

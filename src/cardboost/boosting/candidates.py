@@ -21,8 +21,8 @@ from cardboost.cardinality.polish import Incumbent, polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.select import most_leaves
 from cardboost.certificate.certificate import Certificate
-from cardboost.certificate.checker import check
-from cardboost.certificate.checker.claims import gather, read_rows
+from cardboost.certificate.checker import check, structure_faults
+from cardboost.certificate.checker.claims import Evidence, gather, read_rows
 from cardboost.certificate.checker.data import Table
 from cardboost.certificate.writer import ProvenScope, read_leaves, with_points, with_proof
 from cardboost.data.categories import OTHER, Categories
@@ -39,7 +39,10 @@ MakeModel = Callable[[Array, float | None], Ensemble]
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """``problem``: over stored columns (merge_rows). ``weights`` and ``certified``: what was chosen."""
+    """``problem``: over stored columns (merge_rows). ``weights`` and ``certified``: what was chosen.
+
+    ``complete``: there are no other stumps than these.
+    """
 
     model: MakeModel
     loss: str
@@ -48,6 +51,7 @@ class Candidates:
     problem: CardinalityProblem
     weights: Array
     certified: dict[str, Any]
+    complete: bool = False
 
     @property
     def certificate(self) -> Certificate:
@@ -103,8 +107,7 @@ class Candidates:
         """With another model, and with another proof over the pool; where the pool holds every stump, the
         dictionary has the same proof."""
         proofs = {} if pool is None else {"pool": pool}
-        before = [bound["leaves"] for bound in self.certified["bounds"]]
-        if pool is not None and len(before) == 2 and before[0] == before[1]:
+        if pool is not None and self.complete and len(self.certified["bounds"]) == 2:
             proofs["dictionary"] = replace(pool, scope="dictionary")
         content = with_proof(self.certified, incumbent.weights, self.n_free, incumbent.objective, proofs)
         return replace(self, weights=incumbent.weights, certified=content)
@@ -131,6 +134,8 @@ def restored_candidates(
         The certificate does not hold for these rows, or leaves nothing to choose.
     """
     plain = dict(content)
+    for fault in structure_faults(plain):
+        raise ValueError(f"this is no certificate to go on from: {fault}.")
     if plain["kind"] != "stumps":
         raise ValueError("prove goes on with the choice of stumps; this model is made of other learners.")
     if plain["problem"].get("radius") is not None:
@@ -142,7 +147,8 @@ def restored_candidates(
     faults = check(plain, *rows)
     if faults:
         raise ValueError(f"the certificate does not hold for these rows: {faults[0]}.")
-    problem, n_free = _problem(plain, rows, threads)
+    evidence = gather(plain, *rows)
+    problem, n_free = _problem(plain, evidence, threads)
     weights = np.zeros(problem.pool.n_columns)
     intercept = plain["solution"]["intercept"]
     weights[:n_free] = [max(intercept, 0.0), max(-intercept, 0.0)][:n_free]
@@ -151,14 +157,14 @@ def restored_candidates(
     table = read_rows(plain, *rows)
     make = lambda weights, unit: _ensemble(plain, ensemble, weights, n_free, unit, table)  # noqa: E731
     positive = None if ensemble.classes is None else ensemble.classes[1]
-    return Candidates(make, ensemble.loss, positive, n_free, problem, weights, plain)
+    listed = len(plain["columns"]["feature"]) == len(problem.prices) - n_free
+    complete = listed and evidence.stumps is not None and not evidence.stumps.any_unseen
+    return Candidates(make, ensemble.loss, positive, n_free, problem, weights, plain, complete)
 
 
-def _problem(
-    content: dict[str, Any], rows: tuple[Any, Any, Any], threads: int
-) -> tuple[CardinalityProblem, int]:
+def _problem(content: dict[str, Any], evidence: Evidence, threads: int) -> tuple[CardinalityProblem, int]:
     """The choice among the columns of the pool, over distinct rows; and how many are the intercept's."""
-    evidence, problem, columns = gather(content, *rows), content["problem"], content["columns"]
+    problem, columns = content["problem"], content["columns"]
     n = next(bound["columns"] for bound in content["bounds"] if bound["scope"] == "pool")
     box = problem["intercept_box"]
     n_free, dense = 0, evidence.rows.a[:, :n]

@@ -25,6 +25,7 @@ from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import data_digest
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, intercept_of, write_certificate
 from cardboost.data.binning import BinnedMatrix
+from cardboost.data.exact import refuse_mask, unmasked
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.estimators import LearnerDictionary, LearningRows, UnionDictionary, stumps_of
 from cardboost.dictionary.learner_pool import Candidate, LearnerPool
@@ -53,6 +54,7 @@ class Candidates:
 
     def matrix(self, X: Any, y: Any) -> NDArray[Any]:
         """Rows by columns: the intercept's two, if there is one, and the candidates', label multiplied in."""
+        X = unmasked(X)
         sign = self._sign(X, y)
         columns = [sign, -sign] if self.intercept else []
         columns += [own.scores(X) * sign for own in self.learners]
@@ -67,6 +69,7 @@ class Candidates:
         return row_weight(self._sign(X, y), sample_weight, self.class_weight)
 
     def _sign(self, X: Any, y: Any) -> NDArray[np.int8]:
+        refuse_mask(y, "y")
         labels = np.asarray(y)
         if labels.shape != (count_rows(X),):
             raise ValueError(f"y must hold {count_rows(X)} labels; found shape {labels.shape}.")
@@ -75,6 +78,7 @@ class Candidates:
 
 def row_weight(sign: NDArray[np.int8], sample_weight: Any, class_weight: tuple[float, float]) -> Array | None:
     """Row weights times class weights; None where all are 1."""
+    refuse_mask(sample_weight, "sample_weight")
     if class_weight == (1.0, 1.0):
         return None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     factor = np.where(sign > 0, class_weight[1], class_weight[0])
@@ -101,7 +105,7 @@ def learner_faults(
         weights = np.zeros(A.shape[1])
         for column, weight in pairs:
             weights[column] = weight
-        claimed, found = A @ weights, candidates._sign(X, y) * ensemble.decision_function(X)
+        claimed, found = A @ weights, candidates._sign(X, y) * ensemble.decision_function(unmasked(X))
         if not np.allclose(claimed, found, rtol=_ROUNDING, atol=_ROUNDING):
             worst = float(np.max(np.abs(claimed - found)))
             faults.append(f"solution.weights: the margins of the model differ from theirs by up to {worst:g}")

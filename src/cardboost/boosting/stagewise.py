@@ -35,6 +35,7 @@ Array = NDArray[np.float64]
 
 TRIES = 8  # learners that are tried in a round where the best one does not lower a loss with corners
 _AFRESH = 100  # rounds after which margins are made anew
+CONSTANT = -1  # in place of a column: the rule that says the same of every row
 LEAST = 1e-15  # share of the loss that a round must save
 _CHANCE = 1e-12  # an error this close to 1/2 is one half and rounding
 
@@ -55,6 +56,7 @@ class StageSettings:
 class Move:
     """What a round does: a column of the pool, its weight, what the intercept gains, and the margins then.
 
+    A constant rule has no column (CONSTANT): what the intercept gains is its weight, or minus its weight.
     ``alone``: the column makes no mistake, and is the whole model.
     """
 
@@ -220,12 +222,16 @@ class StumpStages(Stages):
     def afresh(self, columns: list[int], weights: list[float], intercept: float) -> Array:
         d, total = self.dictionary, np.zeros(self.pool.n_columns)
         for column, weight in zip(columns, weights, strict=True):
-            total[self.pool.n_free + column] += weight
+            if column != CONSTANT:
+                total[self.pool.n_free + column] += weight
         features, tables, _ = self.pool.tables(total)
         return _kernels.margins(d.matrix.bins, features, tables, intercept, d.sign, d.threads)
 
     def held_change(self, move: Move) -> Array:
         assert self.held is not None
+        if move.column == CONSTANT:
+            assert self.held.risk.sign is not None
+            return move.shift * self.held.risk.sign.astype(np.float64)
         at = self.pool.n_free + move.column
         feature = self.pool.stumps.feature[at : at + 1]
         table = move.weight * self.pool.signs[at : at + 1].astype(np.float64)
@@ -242,7 +248,11 @@ class StumpStages(Stages):
 
 
 class MarginStages(StumpStages):
-    """Two classes: the stump of largest edge, and one step along it."""
+    """Two classes: the rule of largest edge, a stump or one of the two constants, and one step along it.
+
+    A constant goes before a stump whose error is smaller by no more than tol / 2: what such a stump knows
+    better is rows of next to no weight, and its step, made for the others, would decide these rows for good.
+    """
 
     def __init__(self, task: TrainingTask, settings: StageSettings, start: float) -> None:
         super().__init__(task.dictionary, task.risk, task.held_out)
@@ -255,16 +265,25 @@ class MarginStages(StumpStages):
     def move(self, point: RiskPoint) -> Move | str:
         tries = TRIES if self.risk.loss.piecewise_linear else 1
         found = self.dictionary.largest_edges(point, tries)
-        if len(found) == 0 or not found.edges[0] > 0.0:
-            return "no edge"
+        edges = [*found.edges.tolist(), abs(found.constant)]
+        wrong = [*found.wrong[:-1], found.wrong[-1] - 0.5 * self.settings.tol * found.total]
         made: Step | str = "no edge"
-        for k in range(len(found)):
+        for k in sorted(range(len(edges)), key=wrong.__getitem__)[:tries]:
             stump = found.atoms[k : k + 1]
-            along = Along(self.column(stump), float(found.edges[k]), found.wrong[k], found.total, signs=True)
-            made = along.step(point, self.settings)
+            column = self.column(stump) if len(stump) else self._constant(found.constant)
+            made = Along(column, edges[k], found.wrong[k], found.total, signs=True).step(point, self.settings)
             if made != "stuck":
                 break
-        return made if isinstance(made, str) else made.of(self.place(stump))
+        if isinstance(made, str):
+            return made
+        if len(stump):
+            return made.of(self.place(stump))
+        return made.of(CONSTANT, math.copysign(made.weight, found.constant))
+
+    def _constant(self, side: float) -> Array:
+        """The column of the rule "positive" for every row, or "negative" where ``side`` is below 0."""
+        assert self.risk.sign is not None
+        return math.copysign(1.0, side) * self.risk.sign.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,8 +296,8 @@ class Step:
     error: float
     alone: bool = False
 
-    def of(self, column: int) -> Move:
-        return Move(column, self.weight, 0.0, self.margins, self.edge, self.error, self.alone)
+    def of(self, column: int, shift: float = 0.0) -> Move:
+        return Move(column, self.weight, shift, self.margins, self.edge, self.error, self.alone)
 
 
 @dataclass(frozen=True, eq=False)

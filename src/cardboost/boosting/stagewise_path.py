@@ -32,7 +32,9 @@ class StageRecord(TraceRecord):
 @dataclass(frozen=True, eq=False)
 class StagewisePath:
     """Distinct stumps, and for every round the stump that was chosen, its weight, and what the intercept
-    gained. ``start`` is the intercept before the first round."""
+    gained. ``start`` is the intercept before the first round.
+
+    The column of a constant rule is -1, and its weight is what the intercept gained, or minus that."""
 
     frame: ModelFrame
     stumps: Stumps
@@ -54,7 +56,8 @@ class StagewisePath:
         """The model of all rounds: a stump that was chosen again, or turned round, is one term."""
         total = np.zeros(len(self.stumps))
         for column, weight in zip(self.columns, self.weights, strict=True):  # in the order of the rounds
-            total[column] += weight
+            if column >= 0:
+                total[column] += weight
         net: dict[tuple[Any, ...], float] = {}
         first: dict[tuple[Any, ...], int] = {}
         for j in np.flatnonzero(total).tolist():
@@ -75,7 +78,10 @@ class StagewisePath:
         signs, frame = self.stumps.signs(), self.frame
         score = np.full(bins.shape[1], self.start)
         for column, weight, shift in zip(self.columns, self.weights, self.shifts, strict=True):
-            score = score + (shift + weight * signs[column][bins[self.stumps.feature[column]]])
+            if column >= 0:
+                score = score + (shift + weight * signs[column][bins[self.stumps.feature[column]]])
+            else:
+                score = score + shift
             yield score * frame.scale + frame.mean
 
     def _model(self, stumps: Stumps, weights: Array) -> Ensemble:
@@ -95,6 +101,6 @@ class StagewisePath:
 def place_missing(path: StagewisePath, pool: StumpPool) -> StagewisePath:
     """Missing values, where there were none in training, on the side of most rows."""
     used = np.zeros(pool.n_columns)
-    used[[pool.n_free + column for column in path.columns]] = 1.0
+    used[[pool.n_free + column for column in path.columns if column >= 0]] = 1.0
     pool.place_missing(used)
     return replace(path, stumps=pool.stumps[pool.n_free :])

@@ -27,7 +27,7 @@ from cardboost.cardinality.merge import merge_rows
 from cardboost.cardinality.polish import Incumbent, polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.relaxation import dictionary_relaxation
-from cardboost.cardinality.select import SearchOptions, Selection, select
+from cardboost.cardinality.select import EMPTY_BOX, SearchOptions, Selection, select
 from cardboost.certificate.bounds import Leaf, dual_bound
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import ProvenScope, write_certificate
@@ -135,11 +135,11 @@ def finish(
     proof = _Proof(task.dictionary, pool, task.risk, settings, task.facts, task.frame, null)
     candidates = None
     if settings.selects:
-        certified, weights, problem = proof.select(rule, grown.weights, known)
+        certified, weights, problem, complete = proof.select(rule, grown.weights, known)
         stumps, n_free = pool.stumps, pool.n_free
         make = lambda weights, unit: task.frame.ensemble(stumps, weights, n_free, unit)  # noqa: E731
         loss = task.frame.loss
-        candidates = Candidates(make, loss, task.positive, n_free, problem, weights, certified)
+        candidates = Candidates(make, loss, task.positive, n_free, problem, weights, certified, complete)
     else:
         master.move_to(netted(pool, master.weights))
         weights = master.weights
@@ -203,7 +203,8 @@ def choose(
     chosen = select(problem, found, settings.search, budget.within(Stage.SELECTION), boxed)
     problem = chosen.problem
     if not boxed:
-        rule = replace(rule, max_weight=float(np.max(problem.prices.max_weight[pool.n_free :], initial=0.0)))
+        boxes = problem.prices.max_weight[pool.n_free :]
+        rule = replace(rule, max_weight=float(np.max(boxes)) if len(boxes) else EMPTY_BOX)
     if chosen.sampling is not None and chosen.sampling.fallback is not None:
         warnings.warn(
             f"The columns are those of the built-in search. {chosen.sampling.fallback}", stacklevel=2
@@ -240,10 +241,11 @@ class _Proof:
 
     def select(
         self, rule: PriceRule, start: Array, known: Incumbent | None = None
-    ) -> tuple[dict[str, Any], Array, CardinalityProblem]:
+    ) -> tuple[dict[str, Any], Array, CardinalityProblem, bool]:
         """Choose columns of the pool, then bound any choice in the pool or the dictionary.
 
-        Also gives the problem over distinct rows, from which can be chosen again.
+        Also gives the problem over distinct rows, from which can be chosen again, and whether the pool holds
+        every stump.
         """
         pool, settings = self.pool, self.settings
         choice = choose(pool, self.risk, rule, settings, start, self.dictionary, known)
@@ -252,8 +254,9 @@ class _Proof:
         limits = problem.limits
         pool.place_missing(np.ones(pool.n_columns))  # of all columns: another choice may use them
         bounds = [ProvenScope("pool", pool.n_columns, choice.search.leaves, choice.search.centre)]
-        everything = pool
+        everything, complete = pool, False
         if whole_dictionary_fits(self.dictionary) and self._exhausted():
+            complete = True
             bounds.append(replace(bounds[0], scope="dictionary"))  # every stump is in the pool
         elif whole_dictionary_fits(self.dictionary):
             everything = pool.subset(np.arange(pool.n_columns))
@@ -272,7 +275,7 @@ class _Proof:
                 )
                 bounds[0] = ProvenScope("pool", pool.n_columns, [Leaf(outer.leaf.weights, theta, bound)])
         certified = self._write(everything, rule, weights, choice.objective, bounds)
-        return certified, weights, merge_rows(problem)
+        return certified, weights, merge_rows(problem), complete
 
     def _exhausted(self) -> bool:
         """Whether the pool holds every stump that there is."""

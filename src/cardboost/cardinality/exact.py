@@ -136,7 +136,8 @@ def exact_search(
 
 def node_work(rows: int, columns: int, curved: bool) -> float:
     """About how many nanoseconds a node takes a single thread (benchmarks/guarantees.py)."""
-    return (9.0 * columns**3 + 12.0 * rows * columns) / (1 if curved else _CURVED_WORK)
+    work = 9.0 * columns**3 + 12.0 * rows * columns
+    return max(1.0, work / (1 if curved else _CURVED_WORK))
 
 
 class _Tree:

@@ -87,11 +87,14 @@ class Selection:
     tabu: TabuResult | None = None
 
 
+EMPTY_BOX = 1.0  # of weights, where the model has none to take it from
+
+
 def with_default_box(problem: CardinalityProblem, found: Incumbent) -> CardinalityProblem:
     """No charged weight above twice the largest that was found."""
     charged = problem.prices.charged
     largest = float(np.max(found.weights[charged], initial=0.0))
-    return problem.with_box(2.0 * largest if largest > 0 else 1.0)
+    return problem.with_box(2.0 * largest if largest > 0 else EMPTY_BOX)
 
 
 def _leaf_bytes(columns: int) -> int:

@@ -143,15 +143,19 @@ class Certificate:
     def faults(self, X: Any, y: Any = None, sample_weight: Any = None) -> list[str]:
         """Every claim that the data contradict, in sentences; empty when all hold.
 
-        ``y``: the labels of the fit, or the targets of a regression.
+        ``y``: the labels of the fit, or the targets of a regression. Of several classes, truth values that
+        mark the rows of this one will do too; class weights are then to be multiplied into the weights.
         """
         label = None
-        if self.view is not None:
+        marked = (
+            y is not None and np.asarray(y).dtype == bool and not isinstance(self.positive, bool | np.bool_)
+        )
+        if self.view is not None and not marked:
             X, y, sample_weight = self.view(X, y, sample_weight)
         if self.content["problem"]["loss"] == "squared":
             label = y
         elif y is not None and self.content["kind"] == "stumps":
-            label = np.asarray(y) == self.positive
+            label = np.asanyarray(y) if marked else np.asanyarray(y) == self.positive  # with its mask
         return checker.check(self.to_dict(), X, label, sample_weight)
 
     def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> bool:

@@ -53,17 +53,23 @@ def problem_lines(content: Mapping[str, Any]) -> list[str]:
 
 
 def _objective(content: Mapping[str, Any]) -> str:
-    columns, problem = content["columns"], content["problem"]
-    charged = [j for j, flag in enumerate(columns["charged"]) if flag]
+    problem = content["problem"]
     parts = [LOSSES[problem["loss"]]]
     for key, text in (("l1", "sum of weights"), ("l2", "half the sum of squared weights"), ("l0", "terms")):
-        price = _range([columns[key][j] for j in charged])
+        price = _range(_of_terms(content, key))
         if price != "0":
             parts.append(f"{price} x {text}")
     if problem["feature_costs"] is not None:
         costs = problem["feature_costs"]
         parts.append(f"{_range(costs)} for each feature in use")
     return " + ".join(parts)
+
+
+def _of_terms(content: Mapping[str, Any], key: str) -> list[Any]:
+    """A price or box of every term: of the columns that are listed, and of those that are not."""
+    columns = content["columns"]
+    listed = [value for value, flag in zip(columns[key], columns["charged"], strict=True) if flag]
+    return listed if content["unseen"] is None else [*listed, content["unseen"][key]]
 
 
 def _limits(content: Mapping[str, Any]) -> list[str]:
@@ -76,7 +82,7 @@ def _limits(content: Mapping[str, Any]) -> list[str]:
     if radius is not None:
         limits.append(f"weights, with the intercept's size, of sum {short(radius)} at most")
     else:
-        boxes = [box for box, flag in zip(columns["max_weight"], columns["charged"], strict=True) if flag]
+        boxes = _of_terms(content, "max_weight")
         limits.append(f"weights from 0 to {_range(boxes)}")
         if any(box == 0 for box in boxes):
             limits.append(f"{counted(boxes.count(0), 'column')} may not be used")

@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 FORMAT = "cardboost-certificate"
 VERSION = 6
 MAX_BYTES = 5_000_000
-_LEAST_SIZE = 1e-12
+_LEAST_SIZE = 1e-290
 _CUTS_TO_WEIGH = 100_000  # at most some 25 characters each: fewer cannot pass the limit of a file
 
 

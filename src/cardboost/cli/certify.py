@@ -55,23 +55,33 @@ def add_parser(verbs: Any, **style: Any) -> None:
         **style,
     )
     parser.set_defaults(run=run)
+    add_model_and_data(parser)
+    parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
+
+
+def add_model_and_data(parser: Any) -> None:
+    """A model file and the data that its certificate is about."""
     parser.add_argument("model", metavar="MODEL.json", help="a model file")
     parser.add_argument("data", metavar="DATA", help="the data it was trained on")
     parser.add_argument("--target", metavar="COLUMN", help="the target (default: as in `cardboost fit`)")
     parser.add_argument("--weight", metavar="COLUMN", help="the row weights (default: as in `cardboost fit`)")
-    parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
     add_delimiter(parser)
+
+
+def read_model_and_data(arguments: argparse.Namespace) -> tuple[Model, Ensemble, dict[str, Any], Rows]:
+    """The model file, its model and certificate, and the rows that the certificate is about."""
+    model = read_model_file(arguments.model)
+    ensemble, certificate = binary_ensemble(model, arguments.model), model.certificate
+    if not isinstance(certificate, dict):
+        raise BadInput(f"{arguments.model} holds no certificate.")
+    return model, ensemble, certificate, _read_rows(arguments, model, ensemble)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from cardboost.certificate import checker
 
-    model = read_model_file(arguments.model)
-    ensemble, certificate = binary_ensemble(model, arguments.model), model.certificate
-    if not isinstance(certificate, dict):
-        raise BadInput(f"{arguments.model} holds no certificate.")
-    rows = read_rows(arguments, model, ensemble)
-    faults = list(_size_faults(certificate))
+    _, ensemble, certificate, rows = read_model_and_data(arguments)
+    faults = list(size_faults(certificate))
     if not faults:
         try:
             faults = checker.check(certificate, rows.table, rows.positive, rows.weight)
@@ -86,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     return CERTIFICATE_FAILS if faults else OK
 
 
-def read_rows(arguments: argparse.Namespace, model: Model, ensemble: Ensemble) -> Rows:
+def _read_rows(arguments: argparse.Namespace, model: Model, ensemble: Ensemble) -> Rows:
     """The columns of the model in its order, labels and weights; held-out rows are left out again."""
     from cardboost.cli.run import Rows, kept_rows
     from cardboost.cli.tables import open_table
@@ -151,14 +161,14 @@ def _same(text: str, label: Any) -> bool:
     return same_label(text, label)
 
 
-def _size_faults(value: Any, path: str = "") -> Iterator[str]:
+def size_faults(value: Any, path: str = "") -> Iterator[str]:
     """Integers that are too long to compute with. Labels are only compared, and may be longer."""
     if isinstance(value, dict):
         for key in value.keys() - {"kept", "category"}:
-            yield from _size_faults(value[key], f"{path}.{key}" if path else str(key))
+            yield from size_faults(value[key], f"{path}.{key}" if path else str(key))
     elif isinstance(value, list):
         for k, own in enumerate(value):
-            yield from _size_faults(own, f"{path}[{k}]")
+            yield from size_faults(own, f"{path}[{k}]")
     elif isinstance(value, int) and abs(value) >= 2**63:
         yield f"{path}: expected a number of at most 64 bits, found {value}"
 

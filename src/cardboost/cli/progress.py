@@ -71,9 +71,8 @@ class Progress:
             self._ticker = threading.Thread(target=self._tick, daemon=True)
             self._ticker.start()
 
-    def begin(self, stage: str, null: float = math.nan) -> None:
-        """A stage that has nothing to report yet. ``null``: the objective of the empty model, if known."""
-        self._null = null
+    def begin(self, stage: str) -> None:
+        """A stage that has nothing to report yet."""
         self._show(Line(stage))
 
     def update(self, record: TraceRecord) -> None:
@@ -90,8 +89,9 @@ class Progress:
         """Candidates are found; what bounds all weights of theirs bounds any choice too."""
         self._show(Line("choosing terms", bound=record.lower_bound))
 
-    def prove(self, nodes: int, bound: float, objective: float) -> None:
-        """How far the exact search is."""
+    def prove(self, nodes: int, bound: float, objective: float, null: float | None = None) -> None:
+        """How far the exact search is. ``null``: the objective of the empty model, where no round told it."""
+        self._null = self._null if null is None else null
         stage = f"proving ({nodes:,} nodes)"
         self._show(Line(stage, None, objective, bound, self._guarantee(objective, bound)))
 
@@ -101,7 +101,8 @@ class Progress:
 
     def end(self, scope: str, size: int, objective: float, bound: float, guarantee: float) -> None:
         """The finished model and a bound of it. In plain lines only if there were some before."""
-        self._show(Line(f"model, {scope}", size, objective, bound, guarantee), self.live or self._headed)
+        stage = "model, all stumps" if scope == "dictionary" else "model, candidates"
+        self._show(Line(stage, size, objective, bound, guarantee), self.live or self._headed)
 
     def _guarantee(self, objective: float, bound: float) -> float | None:
         """The share of the improvement over the empty model that is reached for certain."""

@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cardboost.cli.certify import read_rows
-from cardboost.cli.files import INTERRUPTED, OK, BadInput, binary_ensemble, read_model_file, write_together
-from cardboost.cli.options import add_delimiter
+from cardboost.cli.certify import add_model_and_data, read_model_and_data, size_faults
+from cardboost.cli.files import INTERRUPTED, OK, BadInput, write_together
 from cardboost.model.printable import printable
 
 if TYPE_CHECKING:
@@ -37,17 +36,13 @@ def add_parser(verbs: Any, **style: Any) -> None:
         **style,
     )
     parser.set_defaults(run=run)
-    parser.add_argument("model", metavar="MODEL.json", help="a model file")
-    parser.add_argument("data", metavar="DATA", help="the data it was trained on")
-    parser.add_argument("--target", metavar="COLUMN", help="the target (default: as in `cardboost fit`)")
-    parser.add_argument("--weight", metavar="COLUMN", help="the row weights (default: as in `cardboost fit`)")
+    add_model_and_data(parser)
     parser.add_argument("--time", metavar="SECONDS", type=float, help="seconds at most (default: no limit)")
     parser.add_argument(
         "--max-nodes", metavar="N", type=int, default=20_000, help="nodes of the search at most (20000)"
     )
     parser.add_argument("--out", metavar="FILE", help="where to write the model (default: in its place)")
     parser.add_argument("--quiet", action="store_true", help="no progress")
-    add_delimiter(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -56,15 +51,14 @@ def run(arguments: argparse.Namespace) -> int:
     from cardboost.cli.run import certificate_lines
     from cardboost.estimators.proving import prove_model
 
-    model = read_model_file(arguments.model)
-    ensemble, content = binary_ensemble(model, arguments.model), model.certificate
-    if not isinstance(content, dict):
-        raise BadInput(f"{arguments.model} holds no certificate.")
-    rows = read_rows(arguments, model, ensemble)
+    model, ensemble, content, rows = read_model_and_data(arguments)
+    for fault in size_faults(content):
+        raise BadInput(f"{arguments.model}: certificate.{fault}.")
     progress = Progress(0, arguments.quiet)
+    null = (content.get("null") or {}).get("objective")
     try:
         with Interrupt().listening() as interrupt:
-            progress.begin("proving", content["null"]["objective"])
+            progress.begin("proving")
             ensemble, certificate = prove_model(
                 ensemble,
                 content,
@@ -72,9 +66,9 @@ def run(arguments: argparse.Namespace) -> int:
                 time_limit=arguments.time,
                 max_nodes=arguments.max_nodes,
                 stopped=lambda: interrupt.asked,
-                proving=lambda nodes, _, bound, objective: progress.prove(nodes, bound, objective),
+                proving=lambda nodes, _, bound, objective: progress.prove(nodes, bound, objective, null),
             )
-    except (KeyError, ValueError) as error:
+    except ValueError as error:
         raise BadInput(f"{arguments.data}: {str(error).rstrip('.')}.") from None
     finally:
         progress.close()

@@ -102,10 +102,15 @@ class Stumps:
 
 @dataclass(frozen=True)
 class EdgeProposals(Proposals):
-    """With row weights as whole numbers: ``wrong`` of the rows that a stump gets wrong, ``total`` of all."""
+    """With row weights as whole numbers: ``wrong`` of the rows that a stump gets wrong, ``total`` of all.
+
+    ``constant`` is the edge of the rule "positive" for every row, minus that of "negative". The better of the
+    two is the last in ``wrong``.
+    """
 
     wrong: tuple[int, ...]
     total: int
+    constant: float
 
 
 class StumpDictionary(Dictionary):
@@ -303,7 +308,10 @@ class StumpDictionary(Dictionary):
         left = atoms.left_sums(hist[atoms.feature, :, 0], np.arange(len(atoms))).tolist()
         total, every, ways = int(lane.sum()), int(np.abs(lane).sum()), atoms.polarity.tolist()
         wrong = [(every - way * (2 * own - total)) // 2 for own, way in zip(left, ways, strict=True)]
-        return EdgeProposals(atoms, edge[order], float(largest), tuple(map(int, wrong)), every)
+        wrong.append((every - abs(total)) // 2)
+        return EdgeProposals(
+            atoms, edge[order], float(largest), tuple(map(int, wrong)), every, float(total * unit)
+        )
 
     def unseen_edges(self, point: RiskPoint, exclude: ColumnPool) -> Array:
         """For every feature the largest edge of its stumps that are not in ``exclude``; -inf without any."""

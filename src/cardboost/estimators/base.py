@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from cardboost import _kernels
 from cardboost.boosting.column_generation import TraceRecord
 from cardboost.boosting.held_out import HeldOut
 from cardboost.boosting.path import ModelFrame
 from cardboost.data.binning import BinnedMatrix, apply_cuts, bin_table
 from cardboost.data.exact import unmasked
-from cardboost.data.table import Table, check_rows, match_names, read_table
+from cardboost.data.table import Table, check_finite, check_rows, match_names, read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stumps import StumpDictionary
@@ -70,6 +69,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
     def _read_for_fit(self, X: Any) -> Table:
         table = read_table(X, categorical=self.categorical_features)
         check_rows(table)
+        check_finite(table, usable_threads(self.n_jobs))  # also in rows that are held out, or have no weight
         return table
 
     def _table(self, X: Any) -> Table:
@@ -78,13 +78,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         table = read_table(X, categorical=list(self._categorical))
         match_names(getattr(self, "feature_names_in_", None), self.n_features_in_, table, type(self).__name__)
         check_rows(table)
-        numeric = [j for j in range(table.n_features) if j not in table.categorical]
-        infinite = _kernels.find_infinite([table.columns[j] for j in numeric], usable_threads(self.n_jobs))
-        if infinite >= 0:
-            raise ValueError(
-                f"X contains infinity in {table.label(numeric[infinite])}: only finite numbers and NaN are "
-                "accepted."
-            )
+        check_finite(table, usable_threads(self.n_jobs))
         return table
 
     def _rows(self, X: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -123,9 +124,16 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
         else:
             labels = tuple(plain(label) for label in classes)
             self.ensemble_ = MulticlassEnsemble(labels, tuple(result.ensemble for result in results))
-            self.certificate_ = [result.certificate for result in results]
+            self.certificate_ = [
+                replace(result.certificate, positive=label, view=self._class_view(classes))
+                for label, result in zip(labels, results, strict=True)
+            ]
             self.trace_ = [result.trace for result in results]
         self.n_iter_ = max(result.trace[-1].n_columns for result in results)
+
+    def _class_view(self, classes: NDArray[Any]) -> Any:
+        """For more than two classes class weights are part of the row weights that certificates are about."""
+        return None if self.class_weight is None else partial(_weighted_rows, self.class_weight, classes)
 
     def _learner_rows(self, X: Any, y: Any, sample_weight: Any, held: Any = None) -> LearnerRows:
         """The rows for weak learners that are not, or not only, stumps; ``held``: a share to hold out."""
@@ -297,6 +305,19 @@ class ClassRows:
             lambda: self.table.digest(positive, raw, threads),
             (1.0, 1.0) if balanced else (float(self.factors[0]), float(self.factors[1])),
         )
+
+
+def _weighted_rows(
+    class_weight: Any, classes: NDArray[Any], X: Any, y: Any, sample_weight: Any
+) -> tuple[Any, Any, Array | None]:
+    """Rows with their class weights multiplied in, as certificates of several classes see them."""
+    codes = np.searchsorted(classes, np.asarray(y))
+    raw = sample_weights(sample_weight, len(codes))
+    keep = slice(None) if raw is None else raw > 0
+    factors = class_factors(class_weight, classes, codes[keep], None if raw is None else raw[keep])
+    if (factors == factors[0]).all():
+        return X, y, raw
+    return X, y, factors[codes] * (1.0 if raw is None else raw)
 
 
 def present(classes: NDArray[Any], codes: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[np.intp]]:

@@ -52,8 +52,9 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
     selector : {"auto", "exact", "tabu", "polish", "qubo"} or a sampler
         How columns are selected. "polish" is local search with convex refits; "tabu" goes on from there
         (exponential loss); "exact" is branch and bound, which proves the choice optimal unless ``max_nodes``
-        or ``time_limit`` end it; "auto" is all of these, with exact search for some seconds at most; "qubo"
-        or a dimod sampler lets an annealer choose, with ``bits`` bits per weight.
+        or ``time_limit`` end it; "auto" is all of these, with about as much work for exact search as for the
+        rest of the fit (``prove`` goes on); "qubo" or a dimod sampler lets an annealer choose, with ``bits``
+        bits per weight.
     max_nodes : int
         Nodes of the exact search at most.
     hot_start : int

@@ -337,13 +337,21 @@ def _scaled_outputs(unit: Array, learner: Any, X: Any, outputs: int) -> Array:
 
 def _standard(X: Array, s: Array) -> tuple[Array, Array]:
     """Weighted mean and deviation of every column; a constant one is left as it is."""
-    with np.errstate(over="ignore"):
-        mean = s @ X
-        scale = np.sqrt(s @ (X - mean) ** 2)
-    if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
-        raise ValueError("X holds numbers that are too large: divide them by some power of ten.")
-    scale[scale <= 1e-12 * np.maximum(np.abs(mean), 1e-300)] = 1.0
+    mean, scale = mean_and_deviation(X, s, "X")
+    scale[scale <= 1e-12 * np.abs(mean)] = 1.0
     return mean, scale
+
+
+def mean_and_deviation(values: Array, s: Array, name: str) -> tuple[Array, Array]:
+    """Weighted means and standard deviations of columns; numbers too large for them are refused by name."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = s @ values
+        most = np.abs(values - mean).max(axis=0)
+        unit = np.where(most > 0.0, most, 1.0)
+        deviation = most * np.sqrt(s @ ((values - mean) / unit) ** 2)  # no square overflows or vanishes
+    if not (np.isfinite(mean).all() and np.isfinite(deviation).all()):
+        raise ValueError(f"{name} holds numbers that are too large: divide them by some power of ten.")
+    return mean, deviation
 
 
 def _print_round(record: NeuralRecord) -> None:

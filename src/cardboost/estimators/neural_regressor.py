@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from cardboost.data.exact import refuse_mask, require_exact_columns
-from cardboost.estimators.neural import NeuralBoost, NeuralTask, scaled_weights
+from cardboost.estimators.neural import NeuralBoost, NeuralTask, mean_and_deviation, scaled_weights
 from cardboost.estimators.validation import sample_weights
 from cardboost.losses.vector import (
     AbsoluteOutputs,
@@ -59,10 +59,9 @@ class NeuralBoostRegressor(RegressorMixin, NeuralBoost):
         self._flat = target.ndim == 1
         table, target, s = self._weighted_rows(table, target, raw)
         own = isinstance(self.loss, VectorLoss)
-        middle = np.zeros(target.shape[1]) if own else s @ target
-        unit = np.ones(target.shape[1])
+        middle, unit = np.zeros(target.shape[1]), np.ones(target.shape[1])
         if not own:
-            unit = np.sqrt(s @ (target - middle) ** 2)
+            middle, unit = mean_and_deviation(target, s, "y")
             flat = (target == target[0]).all(axis=0) | (unit <= 1e-12 * np.abs(middle))
             unit[flat], middle[flat] = 1.0, target[0, flat]
         self._units = unit, middle

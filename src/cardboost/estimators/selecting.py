@@ -19,6 +19,7 @@ from cardboost.budget import Budget, clock
 from cardboost.cardinality.exact import Progress as Proving
 from cardboost.cardinality.select import SearchOptions, check_method
 from cardboost.cardinality.tabu import check_bits
+from cardboost.data.exact import unmasked
 from cardboost.data.table import Table
 from cardboost.estimators.base import BoostedCards, Progress
 from cardboost.estimators.callbacks import Rounds
@@ -26,6 +27,7 @@ from cardboost.estimators.features import feature_prices
 from cardboost.estimators.validation import search_seed, split_rows
 from cardboost.losses import Loss
 from cardboost.model.ensemble import Ensemble
+from cardboost.model.learners import LearnerEnsemble
 from cardboost.threads import usable_threads
 from cardboost.validation import flag, number, whole
 
@@ -211,16 +213,22 @@ class SelectingCards(BoostedCards):
             part.proved(budget.part(k, len(parts)), nodes, progress) for k, part in enumerate(parts)
         )
         ensembles = tuple(part.model(part.weights, None) for part in self._candidates)
-        certificates = [part.certificate for part in self._candidates]
-        if isinstance(self.certificate_, list):
-            self.ensemble_ = replace(self.ensemble_, ensembles=ensembles)
-            self.certificate_ = certificates
-        else:
-            (self.ensemble_,), (self.certificate_,) = ensembles, certificates
+        several = isinstance(self.certificate_, list)
+        certificates = [
+            replace(before, content=part.certified)
+            for before, part in zip(
+                self.certificate_ if several else [self.certificate_], self._candidates, strict=True
+            )
+        ]
+        self.ensemble_ = replace(self.ensemble_, ensembles=ensembles) if several else ensembles[0]
+        self.certificate_ = certificates if several else certificates[0]
         return self
 
     def _restored(self, X: Any, y: Any, sample_weight: Any) -> tuple[Candidates, ...]:
         """The candidates of the fit, one choice for every certificate."""
+        if isinstance(self.ensemble_, LearnerEnsemble):
+            raise ValueError("prove goes on with the choice of stumps; this model is made of other learners.")
+        X = unmasked(X)
         table = self._table(X)
         labels, weights, codes = self._certified_rows(y, sample_weight, table.n_rows)
         keep: NDArray[Any] = np.arange(table.n_rows)

@@ -32,8 +32,9 @@ Array = NDArray[np.float64]
 class StagewiseClassifier(ClassifierCards):
     """Boosting stage by stage: in every round the best learner, and a weight for it alone.
 
-    With the exponential loss and ``fit_intercept=False`` this is AdaBoost. The result is an ordinary ensemble
-    of stumps, in which a stump that was chosen in several rounds is one term. There is no certificate:
+    With the exponential loss this is AdaBoost. The result is an ordinary ensemble of stumps, in which a stump
+    that was chosen in several rounds is one term. The rules "always" and "never" are among the stumps; their
+    weights make the intercept. There is no certificate:
     without a price on weights the only lower bound that the row weights give is 0 (docs/stagewise.md).
 
     Parameters
@@ -52,7 +53,7 @@ class StagewiseClassifier(ClassifierCards):
         Rounds end where no learner has a larger edge, the slope of the mean loss along it: what is left to
         gain is in rows of next to no weight, or is certainty of what is certain already. 0: never.
     fit_intercept : bool
-        Begin with the best constant score. False: with 0, as AdaBoost does.
+        Begin with the best constant score instead of 0, with which AdaBoost begins.
     max_bins : int
         At most so many bins per feature (2 to 255), not counting the one for missing values.
     class_weight : dict, "balanced" or None
@@ -98,7 +99,7 @@ class StagewiseClassifier(ClassifierCards):
         tol: float = 1e-6,
         random_state: Any = None,
         max_bins: int = 255,
-        fit_intercept: bool = True,
+        fit_intercept: bool = False,
         class_weight: Any = None,
         categorical_features: Any = "from_dtype",
         monotonic_cst: Any = None,

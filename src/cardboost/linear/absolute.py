@@ -38,15 +38,19 @@ class AbsoluteProblem:
     l1: float
     l2: float
     intercept: bool
+    target_size: float  # root mean square of the targets as they are given
 
     def objective(self, coef: Array, b: float) -> float:
         residual = self.y - self.design.scores(coef) - b
         penalty = self.l1 * float(np.abs(coef).sum()) + 0.5 * self.l2 * float(coef @ coef)
         return float(self.s @ np.abs(residual)) + penalty
 
+    def middle(self) -> float:
+        """The intercept of the model without features."""
+        return weighted_median(self.y, self.s) if self.intercept else 0.0
+
     def null(self) -> float:
-        middle = weighted_median(self.y, self.s) if self.intercept else 0.0
-        return float(self.s @ np.abs(self.y - middle))
+        return float(self.s @ np.abs(self.y - self.middle()))
 
     def feasible(self, u: Array) -> Array:
         """The nearest row weights within their limits, with sum 0 where there is an intercept."""
@@ -69,8 +73,7 @@ class AbsoluteProblem:
             largest = float(size.max(initial=0.0))
             return u, max(0.0, min(1.0, self.l1 / largest if largest > 0 else 1.0) * float(u @ self.y))
         rms = np.sqrt(self.design.second_moments(self.s))
-        unit = float(np.sqrt(self.s @ np.square(self.y))) or 1.0
-        box = np.where(rms > 0.0, BOX * unit / np.where(rms > 0.0, rms, 1.0), 0.0)
+        box = np.where(rms > 0.0, BOX * self.target_size / np.where(rms > 0.0, rms, 1.0), 0.0)
         return u, max(0.0, float(u @ self.y) - float(box @ size))
 
 
@@ -78,14 +81,17 @@ def least_absolute(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple
     """The optimum and its row weights."""
     unit = float(np.abs(problem.y).max(initial=0.0)) or 1.0
     scaled = AbsoluteProblem(  # targets of size 1: the tolerances of the solvers are absolute
-        problem.design, problem.y / unit, problem.s, problem.l1, problem.l2 * unit, problem.intercept
-    )
+        problem.design, problem.y / unit, problem.s, problem.l1, problem.l2 * unit, problem.intercept,
+        problem.target_size / unit,
+    )  # fmt: skip
     solve = _interior if problem.l2 > 0.0 else _linear_program
     coef, b, u, steps, status = solve(scaled, tol, max_iter)
     coef, b = coef * unit, b * unit
     u, bound = problem.dual(u)
-    objective = problem.objective(coef, b)
-    if objective - bound <= max(tol * objective, _CLOSE * problem.null()):
+    objective, null = problem.objective(coef, b), problem.null()
+    if objective > null:  # the first steps may lead away from the empty model
+        coef, b, objective = np.zeros_like(coef), problem.middle(), null
+    if objective - bound <= max(tol * objective, _CLOSE * null):
         status = "optimal"
     return Fit(coef, b, objective, bound, max(1, steps), status), u
 
@@ -117,9 +123,7 @@ def _linear_program(
         options={"maxiter": max_iter * 100, "dual_feasibility_tolerance": 1e-10},
     )
     if found.x is None:
-        zero = np.zeros(n)
-        middle = weighted_median(problem.y, problem.s) if problem.intercept else 0.0
-        return zero, middle, np.zeros(m), int(found.nit), "iteration limit"
+        return np.zeros(n), problem.middle(), np.zeros(m), int(found.nit), "iteration limit"
     coef = found.x[:n] - found.x[n : 2 * n] if split else found.x[:n]
     b = float(found.x[len(features)]) if problem.intercept else 0.0
     status = "iteration limit" if found.status == 1 else "precision"
@@ -130,7 +134,7 @@ def _interior(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Arra
     """Primal-dual interior-point steps. Row weights, and products within l1, stay strictly inside."""
     design, s, y = problem.design, problem.s, problem.y
     l1, l2, split = problem.l1, problem.l2, problem.l1 > 0.0
-    b = weighted_median(y, s) if problem.intercept else 0.0
+    b = problem.middle()
     m, n = design.rows, design.columns
     u = np.zeros(m)
     size = max(float(s @ np.abs(y - b)), 1e-12)
@@ -143,6 +147,9 @@ def _interior(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Arra
     while steps < min(max_iter, 200):
         steps += 1
         above, below = s - u, s + u
+        if not min(above.min(), below.min()) > 0.0:
+            status = "precision"
+            break
         over, under = l1 + l2 * coef - sums, l1 - l2 * coef + sums
         pairs = float(up @ above + down @ below) + (float(plus @ over + minus @ under) if split else 0.0)
         count = 2 * m + (2 * n if split else 0)

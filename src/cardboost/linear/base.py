@@ -7,7 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from cardboost.linear.newton import newton
 from cardboost.linear.problem import Fit, LinearProblem
 from cardboost.linear.proximal import ProximalSolver, largest_price
 from cardboost.linear.proximal import path as solve_path
+from cardboost.linear.rows import comparable
 from cardboost.model.io import save
 from cardboost.model.linear import LinearModel
 from cardboost.threads import blas_threads
@@ -116,6 +117,8 @@ class LinearEstimator(BaseEstimator, ABC):
 
     def _solve(self, problem: LinearProblem, coef: Array | None, b: float) -> Fit:
         solver, tol, most = self._solver(), float(self.tol), int(self.max_iter)
+        problem, centres, middle = problem.centred()
+        b = b if coef is None else b + float(coef @ centres) - middle
         with worthwhile_threads(problem.design):
             if solver == "newton":
                 fit = newton(problem, tol, most, coef, b)
@@ -123,7 +126,7 @@ class LinearEstimator(BaseEstimator, ABC):
                 fit = gradient(problem, tol, most, coef, b, bool(self.accelerate))
             else:
                 fit = ProximalSolver(problem, coef, b).solve(problem.l1, tol, most)
-        return self._finished(fit)
+        return self._finished(replace(fit, intercept=fit.intercept - float(fit.coef @ centres) + middle))
 
     def _finished(self, fit: Fit) -> Fit:
         if not (np.isfinite(fit.coef).all() and np.isfinite([fit.intercept, fit.objective]).all()):
@@ -143,6 +146,7 @@ class LinearEstimator(BaseEstimator, ABC):
                 warnings.warn(f"{reached}, above tol={self.tol:g}.", ConvergenceWarning, stacklevel=3)
 
     def _path(self, problem: LinearProblem, l1s: Any, n: int, ratio: float) -> LinearPath:
+        problem, centres, middle = problem.centred()
         with worthwhile_threads(problem.design):
             if l1s is None:
                 n, ratio = whole("n", n, 1), number("ratio", ratio, 0.0, strict=True)
@@ -156,7 +160,7 @@ class LinearEstimator(BaseEstimator, ABC):
         return LinearPath(
             np.array(l1s),
             np.array([fit.coef for fit in fits]),
-            np.array([fit.intercept for fit in fits]),
+            np.array([fit.intercept - float(fit.coef @ centres) + middle for fit in fits]),
             np.array([fit.objective for fit in fits]),
             np.array([fit.gap for fit in fits]),
             tuple(np.flatnonzero(fit.coef) for fit in fits),
@@ -197,7 +201,7 @@ class LinearEstimator(BaseEstimator, ABC):
 def raw_weights(sample_weight: Any, n_rows: int) -> Array:
     """One weight of at least 0 per row, at most 1."""
     raw = sample_weights(sample_weight, n_rows)
-    return np.ones(n_rows) if raw is None else raw / raw.max()
+    return np.ones(n_rows) if raw is None else comparable(raw)
 
 
 @contextmanager

@@ -89,6 +89,9 @@ class LinearCertificate:
         """The rows that have a weight, or why nothing can be checked against these data."""
         if (fault := self._form()) is not None:
             return fault
+        for name, part in (("X", X), ("y", y), ("sample_weight", sample_weight)):
+            if isinstance(part, np.ma.MaskedArray) and np.ma.getmaskarray(part).any():
+                return f"{name} holds masked entries."
         X = X if hasattr(X, "tocsc") else np.asarray(X, dtype=np.float64)
         y = np.asarray(y)
         if X.ndim != 2 or X.shape[1] != self.coef.shape[1]:

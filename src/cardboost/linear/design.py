@@ -1,6 +1,7 @@
 """The matrix of a linear model as the solvers read it: dense by rows or by columns, or sparse by columns.
 
-Nothing is centred, scaled or made dense. The intercept is not a column: every solver moves it in closed form.
+Nothing is scaled or made dense, and only columns far from 0 are centred, where there is an intercept. It is
+not a column: every solver moves it in closed form.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from cardboost import _kernels
 Array = NDArray[np.float64]
 Columns = NDArray[np.int32]
 
+_FAR = 1e3  # times its range: a column whose middle is so far from 0 would lose digits in sums of squares
 _ROWS_AT_ONCE = 2048  # of a product X' W X: the weighted copy stays in the cache
 
 
@@ -122,6 +124,17 @@ class Design:
         else:
             found = _kernels.sweep_dense(self.transposed, which, w, g, beta=beta, shift=shift, **prices)
         return shift, found[1], found[0]
+
+    def centres(self) -> Array:
+        """The middle of every dense column that is far from 0 beside its range; 0 of the others."""
+        if self.sparse or self.columns == 0:
+            return np.zeros(self.columns)
+        low, high = self.matrix.min(axis=0) / 2.0, self.matrix.max(axis=0) / 2.0
+        return np.where(np.abs(low + high) > _FAR * (high - low), low + high, 0.0)
+
+    def less(self, centres: Array) -> Design:
+        """The same with these numbers subtracted from the columns."""
+        return Design(self.matrix - centres, self.threads) if centres.any() else self
 
     def take(self, rows: NDArray[Any]) -> Design:
         return Design(self.matrix[rows], self.threads)

@@ -219,14 +219,17 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         return fits, separable
 
     def _fit_softmax(self, rows: _ClassRows, before: tuple[Array, Array] | None) -> tuple[list[Fit], bool]:
-        problem = SoftmaxProblem(rows.design, rows.codes, len(rows.classes), rows.s, *self._prices())
-        start = None if before is None else np.column_stack(before)
+        centres = rows.design.centres() if self.fit_intercept else np.zeros(rows.design.columns)
+        design = rows.design.less(centres)
+        problem = SoftmaxProblem(design, rows.codes, len(rows.classes), rows.s, *self._prices())
+        start = None if before is None else np.column_stack([before[0], before[1] + before[0] @ centres])
         with worthwhile_threads(rows.design):
             fit = solve_softmax(
                 problem, self._solver(), float(self.tol), int(self.max_iter), start, bool(self.accelerate)
             )
         self._finished(fit)
-        self.coef_, self.intercept_ = fit.coef[:, :-1].copy(), fit.coef[:, -1].copy()
+        self.coef_ = fit.coef[:, :-1].copy()
+        self.intercept_ = fit.coef[:, -1] - self.coef_ @ centres
         self.n_iter_ = fit.n_iter
         self.certificate_ = self._certificate(
             rows, "softmax", self.coef_, self.intercept_, fit, problem.null()[1], None

@@ -32,6 +32,11 @@ BOX = 1e4
 _CLOSE = 1e-12  # of the objective without any feature: a gap that counts as none
 
 
+def middle_of(targets: Array) -> float:
+    """The middle of their range."""
+    return float(targets.min() / 2.0 + targets.max() / 2.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """The loss of every row at some scores."""
@@ -68,6 +73,9 @@ class LinearProblem:
     l1: float
     l2: float
     intercept: bool
+    target_size: float | None = (
+        None  # root mean square of the targets as they are given, where they were moved
+    )
 
     @property
     def curved(self) -> bool:
@@ -76,6 +84,19 @@ class LinearProblem:
 
     def priced(self, l1: float) -> LinearProblem:
         return replace(self, l1=l1)
+
+    def centred(self) -> tuple[LinearProblem, Array, float]:
+        """The same with columns and targets far from 0 moved to it, and by how much: only the intercept, if
+        there is one, notices."""
+        if not self.intercept:
+            return self, np.zeros(self.design.columns), 0.0
+        centres, middle = self.design.centres(), 0.0
+        if self.loss == "squared":
+            middle = middle_of(self.y)
+        moved = replace(
+            self, design=self.design.less(centres), y=self.y - middle, target_size=self.size_of_targets()
+        )
+        return moved, centres, middle
 
     # ------------------------------------------------------------------------------------ primal
 
@@ -169,10 +190,12 @@ class LinearProblem:
     def box(self) -> Array:
         """How far coefficients may go that nothing else limits."""
         rms = np.sqrt(self.design.second_moments(self.s))
-        unit = 1.0
-        if self.loss == "squared":
-            unit = float(np.sqrt(self.s @ np.square(self.y))) or 1.0
-        return np.where(rms > 0.0, BOX * unit / np.where(rms > 0.0, rms, 1.0), 0.0)
+        return np.where(rms > 0.0, BOX * self.size_of_targets() / np.where(rms > 0.0, rms, 1.0), 0.0)
+
+    def size_of_targets(self) -> float:
+        if self.target_size is not None or self.loss != "squared":
+            return self.target_size or 1.0
+        return float(np.sqrt(self.s @ np.square(self.y))) or 1.0
 
     def close(self, objective: float, bound: float, tol: float, null: float) -> bool:
         """Whether the gap is within the tolerance."""

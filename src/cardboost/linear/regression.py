@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from cardboost.estimators.validation import real_targets
 from cardboost.linear.absolute import AbsoluteProblem, least_absolute
 from cardboost.linear.base import LinearEstimator, LinearPath, raw_weights, worthwhile_threads
 from cardboost.linear.certificate import LinearCertificate
-from cardboost.linear.problem import BOX, LinearProblem
+from cardboost.linear.problem import BOX, LinearProblem, middle_of
 from cardboost.linear.rows import FittedRows, fitted_rows
 from cardboost.model.linear import LinearModel, LinearScore
 from cardboost.threads import usable_threads
@@ -100,9 +101,14 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
         prices = float(self.l1), float(self.l2), bool(self.fit_intercept)
         dual = None
         if self.loss == "absolute":
-            absolute = AbsoluteProblem(design, rows.y, rows.s, *prices)
+            centres, middle = np.zeros(design.columns), 0.0
+            if self.fit_intercept:
+                centres, middle = design.centres(), middle_of(rows.y)
+            size = float(np.sqrt(rows.s @ np.square(rows.y))) or 1.0
+            absolute = AbsoluteProblem(design.less(centres), rows.y - middle, rows.s, *prices, size)
             with worthwhile_threads(design):
                 fit, dual = least_absolute(absolute, float(self.tol), int(self.max_iter))
+            fit = replace(fit, intercept=fit.intercept - float(fit.coef @ centres) + middle)
             fit, null, dual = self._finished(fit), absolute.null(), rows.spread(dual)
         else:
             problem = LinearProblem(design, rows.y, rows.s, "squared", *prices)

@@ -8,6 +8,7 @@ any order, and for weight 2 as for the row twice. Larger tables stay as they are
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,30 +46,46 @@ def fitted_rows(X: Any, y: NDArray[Any], weight: Array, threads: int) -> FittedR
     with np.errstate(over="ignore"):
         if not (numbers @ numbers < _TOO_LARGE and (y.dtype.kind != "f" or y @ y < _TOO_LARGE)):
             raise ValueError("X or y holds numbers too large to be squared and added up: scale them.")
-    for name, own in (("X", numbers), ("y", y)):
-        largest = float(np.abs(own).max(initial=0.0)) if own.dtype.kind == "f" else 0.0
-        if 0.0 < largest < _TOO_SMALL:
-            raise ValueError(f"{name} holds no number above {largest:g}, too small to be squared: scale it.")
-    weight = weight / weight.max()
+    sizes = {f"X: column {j}": size for j, size in enumerate(_largest(X))}
+    sizes["y"] = float(np.abs(y).max(initial=0.0)) if y.dtype.kind == "f" else 0.0
+    for name, size in sizes.items():
+        if 0.0 < size < _TOO_SMALL:
+            raise ValueError(f"{name} holds no number above {size:g}, too small to be squared: scale it.")
+    weight = comparable(weight)
     given = np.flatnonzero(weight > 0.0)
     sparse = hasattr(X, "tocsr")
     if len(given) < len(weight):
         X, y, weight = (X.tocsr() if sparse else X)[given], y[given], weight[given]
     n = len(weight)
-    own = weight / weight.sum()
     if n * X.shape[1] > _SMALL:
+        own = weight / weight.sum()
         return FittedRows(Design(X, threads), y, own, given, np.arange(n), own)
-    order, first, group = _order(X.tocsr() if sparse else np.ascontiguousarray(X), y, sparse)
-    total = np.bincount(group, weight)
+    order, first, group = _order(X.tocsr() if sparse else np.ascontiguousarray(X), y, weight, sparse)
+    total = np.bincount(group[order], weight[order])
     rows = order[first]
     X = (X.tocsr() if sparse else X)[rows]
-    return FittedRows(Design(X, threads), y[rows], total / total.sum(), given, group, own)
+    return FittedRows(Design(X, threads), y[rows], total / total.sum(), given, group, weight / total.sum())
+
+
+def comparable(weight: Array) -> Array:
+    """Weights divided by a power of two until all are at most 1: sums of whole numbers stay exact."""
+    return np.ldexp(weight, -int(np.frexp(weight.max())[1]))
+
+
+def _largest(X: Any) -> list[float]:
+    """The largest absolute value of every column."""
+    if hasattr(X, "tocsc"):
+        X = X.tocsc()
+        parts = (X.data[a:b] for a, b in itertools.pairwise(X.indptr.tolist()))
+        return [float(np.abs(part).max(initial=0.0)) for part in parts]
+    return np.maximum(X.max(axis=0), -X.min(axis=0)).tolist()
 
 
 def _order(
-    X: Any, y: NDArray[Any], sparse: bool
+    X: Any, y: NDArray[Any], weight: Array, sparse: bool
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """An order by content, where in it equal rows begin, and the number of the group of every row."""
+    """An order by content, and of equal rows by weight; where in it equal rows begin; and the number of the
+    group of every row."""
     numbers = np.random.default_rng(0).standard_normal(X.shape[1])
     if sparse:
         X = X.copy()
@@ -77,15 +94,21 @@ def _order(
         keys = np.asarray(X @ numbers)
     else:
         keys = np.einsum("ij,j->i", X, numbers)
-    order = np.lexsort((y, keys))
-    after = X[order]
-    if sparse:
-        change = (after[1:] - after[:-1]).tocsr()
-        change.eliminate_zeros()
-        differs = np.diff(change.indptr) > 0
-    else:
-        differs = (after[1:] != after[:-1]).any(axis=1)
+    order = np.lexsort((weight, y, keys))
+    differs = _differs(X[order])
+    if (differs & (np.diff(keys[order]) == 0.0)).any():  # keys that rounding has made equal
+        order = np.lexsort((weight, y, *(X.toarray() if sparse else X).T))
+        differs = _differs(X[order])
     new = np.append(True, differs | (y[order][1:] != y[order][:-1]))
     group = np.empty(len(y), dtype=np.intp)
     group[order] = np.cumsum(new) - 1
     return order, np.flatnonzero(new), group
+
+
+def _differs(rows: Any) -> NDArray[np.bool_]:
+    """Whether a row is another than the one before it; from the second on."""
+    if not hasattr(rows, "tocsr"):
+        return (rows[1:] != rows[:-1]).any(axis=1)
+    change = (rows[1:] - rows[:-1]).tocsr()
+    change.eliminate_zeros()
+    return np.diff(change.indptr) > 0

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cardboost.certificate.certificate import Certificate
 from cardboost.linear.design import Design
-from cardboost.linear.rows import fitted_rows
+from cardboost.linear.rows import comparable, fitted_rows
 from cardboost.solvers import select_columns
 
 Array = NDArray[np.float64]
@@ -49,7 +49,7 @@ class _View:
             [known.get(own.item() if hasattr(own, "item") else own, -1) for own in np.asarray(y)]
         )
         weight = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        weight = np.where(codes < 0, 0.0, weight / weight.max())
+        weight = np.where(codes < 0, 0.0, comparable(weight))
         if self.class_weight is not None:
             factors = np.asarray(self.class_weight)
             weight = weight * (factors / factors.max())[codes]

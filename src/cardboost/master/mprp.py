@@ -92,9 +92,9 @@ class MatrixAlong:
 
     def curvature(self, point: RiskPoint, d: Array) -> tuple[float, Array]:
         D = self.oracle.store.margins(d)
-        p = point.rows[0] * self.oracle.risk.weights.normalised / point.value
-        mean = float(p @ D)
-        return float(p @ (D - mean) ** 2), D
+        share, weights = point.rows[0] / point.value, self.oracle.risk.weights
+        mean = weights.mean(share * D)  # in fixed point, whatever the order of the rows
+        return weights.mean(share * (D - mean) ** 2), D
 
     def moved(self, point: RiskPoint, w: Array, known: Array, step: float) -> tuple[float, RiskPoint]:
         return soft_point(self.oracle.risk, point.F + step * known)

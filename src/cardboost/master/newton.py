@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cardboost import _kernels
 from cardboost.certificate.bounds import dual_bound
 from cardboost.dictionary.base import ColumnPool
+from cardboost.losses import Loss
 from cardboost.master.problem import MasterSolution, Prices
 from cardboost.risk import EmpiricalRisk, RiskPoint
 
@@ -22,6 +23,7 @@ Array = NDArray[np.float64]
 
 _SHORTFALL = 0.25  # share of the promised drop below which the Hessian is made anew
 _PATIENCE = 6  # slow steps in a row before the Hessian is made anew, and exactly if it was new
+_FARTHER = 1.5  # times the promised drop, above which a step was too short
 _ROUNDING = 4e-15  # share of the objective below which a drop cannot be seen
 _UNSEEN = 5  # steps whose gain cannot be seen before the solve ends
 _SLOW = 0.2  # ratio of successive drops above which convergence counts as slow
@@ -226,8 +228,31 @@ class Master:
         after = point.value + p.relaxed_cost(target)
         if before - after >= 0.1 * promised - _ROUNDING * abs(before):
             self.weights, self.point = target, point
-            return True, promised, before - after
+            if before - after > _FARTHER * promised and type(self.risk.loss).bend is not Loss.bend:
+                self._lengthen(w)
+            return True, promised, before - self.objective
         return self._search(target, promised, before)
+
+    def _lengthen(self, start: Array) -> None:
+        """Go on in the direction of the last step, twice as far each time, while the objective falls.
+
+        Where the curvature of the steps is that of a parabola above the loss, steps are too short: along a
+        straight piece of the hinge by any factor.
+        """
+        p, direction = self.prices, self.weights - start
+        room = np.where(direction > 0, p.max_weight - start, start)
+        moving = direction != 0
+        most = float(np.min(room[moving] / np.abs(direction[moving])))
+        D, F = self.pool.margins(direction), self.point.F - self.pool.margins(direction)
+        best, value = 1.0, self.objective
+        while best < most:
+            step = min(2.0 * best, most)
+            further = self.risk.along(F, D, step)[0] + p.relaxed_cost(start + step * direction)
+            if not further < value:
+                break
+            best, value = step, further
+        if best > 1.0:
+            self.move_to(np.clip(start + best * direction, 0.0, p.max_weight))
 
     def _search(self, target: Array, promised: float, before: float) -> tuple[bool, float, float]:
         """Shorten a step whose end did not lower the objective as promised."""

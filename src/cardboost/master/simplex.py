@@ -116,6 +116,8 @@ def soft_point(risk: EmpiricalRisk, F: Array) -> tuple[float, RiskPoint]:
     rows = np.empty((2, len(F)))
     shift, loss, derivative, curvature, _, _, largest = risk.sums(F, rows)
     value = loss / risk.weights.total
+    if not value > 0.0:
+        raise ValueError("sample_weight spans too many decades for this temperature: raise one or the other.")
     return shift + math.log(value), RiskPoint(risk, F, rows, value, 1.0, derivative, curvature, largest)
 
 

@@ -126,8 +126,9 @@ def page(front: ParetoFront, point: SizePoint, data: str) -> str:
         html.table(HEADER, rows_of_text(front), left=(7,)),
         html.paragraph(
             "Used and features: of the model fitted to all rows. Guarantee: at least this share of the "
-            "improvement over the empty model that any choice of so many candidate terms could make on these "
-            "rows. Stability: in what share of the folds a term is chosen again, the mean of the terms."
+            "improvement over the empty model that any model of so many terms could make on these rows, of "
+            "all stumps or, where no more is proven, of the candidate terms. Stability: in what share of the "
+            "folds a term is chosen again, the mean of the terms."
         ),
         html.heading(f"The model with at most {point.size} terms"),
         html.table(

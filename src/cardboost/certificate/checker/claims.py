@@ -32,9 +32,11 @@ from cardboost.certificate.checker.format import (
 )
 
 TOLERANCE = 1e-9  # of sums over rows, as a share of the size of the objective
-LEAST_SIZE = 1e-12  # of the objective, where the empty model has next to no loss
+LEAST_SIZE = 1e-290  # of the objective, where the empty model has no loss
+WORTHLESS = 1e-15  # what an unseen column may be worth where any number of them may be used, as a share
 ARITHMETIC = 1e-12  # of numbers that follow from other numbers of the file, as a share
 SCALING = 1e-6  # of a target's mean and scale, in standard deviations
+NEARBY = 1e-12  # of the empty model's intercept and 1: where the slope is looked at again
 CORNER = 1.0 / 4.0  # of the smooth hinge: its last stretch before the margin 1 is a parabola
 BATCH_ENTRIES = 200_000  # rows times leaves that are bounded together
 COVER_STEPS = 100  # cubes looked at for every leaf before the cover of the search space counts as unproved
@@ -124,7 +126,8 @@ def _size(problem: dict[str, Any], null: float, evidence: Evidence) -> float:
     """
     largest = 0.0
     if problem["loss"] == SOFT:
-        largest = problem["radius"] * float(np.max(np.abs(evidence.rows.a), initial=0.0))
+        entries = (np.max(np.abs(part), initial=0.0) for part in (evidence.rows.a, evidence.rows.free))
+        largest = problem["radius"] * float(max(entries))
     return max(abs(null), largest, LEAST_SIZE)
 
 
@@ -288,7 +291,7 @@ def _taken(
     most = np.max(spare, axis=1, initial=0.0)
     terms = problem["max_terms"]
     if terms is None:
-        most = np.where(most <= data.allowed, 0.0, math.inf)  # any number of unseen columns may be used
+        most = np.where(most <= WORTHLESS * data.size, 0.0, math.inf)  # any number of them may be used
     slots = None if terms is None else np.maximum(0, terms - np.count_nonzero(forced_in & charged, axis=1))
     if problem["max_features"] is not None or problem["feature_costs"] is not None:
         for i in range(len(leaves)):
@@ -502,13 +505,23 @@ def _null_faults(certificate: dict[str, Any], evidence: Evidence) -> Iterator[st
     if abs(b) > (box or 0.0):
         yield f"null.intercept: {b!r} is outside the box {box}"
     elif box is not None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            margins = rows.margins(np.array([b]), np.zeros((rows.a.shape[1], 1)))
-            push = float(rows.free @ _row_weights(problem["loss"], margins, np.ones(1), rows)[0][:, 0])
-        # the loss is convex: another intercept gains at most its slope times the way there
-        if not abs(push) * (box + abs(b)) <= evidence.allowed and not (abs(b) == box and push * b >= 0):
+        push = _push(problem, rows, b)
+        # the loss is convex: another intercept gains at most its slope times the way there, and the best one
+        # is no farther away than a point where the slope has the other sign
+        way = box + abs(b)
+        near = b + math.copysign(NEARBY * (1.0 + abs(b)), push)
+        if _push(problem, rows, near) * push <= 0.0:
+            way = min(way, abs(near - b))
+        if not abs(push) * way <= evidence.allowed and not (abs(b) == box and push * b >= 0):
             yield f"null.intercept: {b!r} is not the best in the box, the loss has slope {-push!r}"
     yield from _differ("null.objective", certificate["null"]["objective"], evidence.null, evidence.allowed)
+
+
+def _push(problem: dict[str, Any], rows: Rows, b: float) -> float:
+    """Minus the slope of the loss of the intercept alone."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        margins = rows.margins(np.array([b]), np.zeros((rows.a.shape[1], 1)))
+        return float(rows.free @ _row_weights(problem["loss"], margins, np.ones(1), rows)[0][:, 0])
 
 
 def _target_faults(certificate: dict[str, Any], table: Table) -> Iterator[str]:
@@ -518,12 +531,12 @@ def _target_faults(certificate: dict[str, Any], table: Table) -> Iterator[str]:
     scaling, keep = certificate["problem"]["target"], table.weight > 0
     share = table.weight[keep] / table.weight.max()
     share, target = share / share.sum(), table.target[keep]
-    first = float(target[0])
-    mean = first + float(share @ (target - first))
-    most = float(np.abs(target - mean).max())
+    above = target - target[0]  # of numbers that are close to each other the difference is exact
+    offset = float(share @ above)
+    mean, most = float(target[0]) + offset, float(np.abs(above - offset).max())
     deviation = 1.0
-    if most > 1e-13 * abs(mean):
-        deviation = most * math.sqrt(float(share @ ((target - mean) / most) ** 2))
+    if above.any():
+        deviation = most * math.sqrt(float(share @ ((above - offset) / most) ** 2))
     rounding = 1e-15 * abs(mean)
     yield from _differ("problem.target.mean", scaling["mean"], mean, SCALING * deviation + rounding)
     yield from _differ("problem.target.scale", scaling["scale"], deviation, SCALING * deviation + rounding)

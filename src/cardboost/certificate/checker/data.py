@@ -116,8 +116,25 @@ def _label_number(label: Any) -> float:
     return float(int.from_bytes(digest, "big") >> 11)
 
 
+def _is_masked(values: Any) -> bool:
+    return isinstance(values, np.ma.MaskedArray) and bool(np.ma.getmaskarray(values).any())
+
+
+def _unmasked(X: Any) -> npt.NDArray[Any]:
+    """An array; what a mask hides is NaN, or None where there is no NaN."""
+    if not _is_masked(X):
+        return np.asarray(X)
+    array = np.ma.getdata(X)
+    array = array.astype(np.float64 if array.dtype.kind == "f" else object)
+    array[np.ma.getmaskarray(X)] = np.nan if array.dtype.kind == "f" else None
+    return array
+
+
 def read(X: Any, y: Any, sample_weight: Any, categorical: Collection[int] = (), real: bool = False) -> Table:
     """``categorical``: features that hold labels. ``real``: y is a target, not a label."""
+    for name, values in (("y", y), ("sample_weight", sample_weight)):
+        if _is_masked(values):
+            raise ValueError(f"{name} holds masked entries: every row needs a value there")
     if hasattr(X, "column_names") and hasattr(X, "__getitem__"):
         names = list(X.column_names)
         rows, features, raw = len(X), len(names), lambda j: X[names[j]]
@@ -125,7 +142,7 @@ def read(X: Any, y: Any, sample_weight: Any, categorical: Collection[int] = (), 
         names = list(X.columns)
         rows, features, raw = len(X), len(names), lambda j: X[names[j]]
     else:
-        array = np.asarray(X)
+        array = _unmasked(X)
         if array.ndim != 2:
             raise ValueError(f"X must have two dimensions, found {array.ndim}")
         (rows, features), raw = array.shape, lambda j: array[:, j]
