@@ -20,7 +20,7 @@ CURVED = ("logistic", "exponential")
 LOSSES = ("logistic", "exponential", "squared_hinge", "smooth_hinge", "squared", "soft margin")
 STUMP = ("feature", "cut", "category", "first", "polarity", "missing_left")
 PRICES = ("l1", "l2", "l0", "max_weight")
-SUMS, OPTIMAL, ARITHMETIC, GUARANTEE, TARGET = 1e-9, 1e-4, 1e-12, 1e-9, 1e-6
+SUMS, OPTIMAL, ARITHMETIC, GUARANTEE, TARGET, WORTHLESS = 1e-9, 1e-4, 1e-12, 1e-9, 1e-6, 1e-15
 ROOM, WIDER, PIVOT, SPARE = 5e-10, 5e-7, 1e-9, 5e-9
 
 
@@ -495,9 +495,10 @@ def read_data(content, X, y, sample_weight, faults):
 
 
 def check_target(mean, scale, target, share, faults):
-    m = target[0] + np.sum(share * (target - target[0]))
-    e = np.max(np.abs(target - m))
-    d = 1.0 if e <= 1e-13 * abs(m) else e * math.sqrt(np.sum(share * ((target - m) / e) ** 2))
+    offset = np.sum(share * (target - target[0]))
+    m, deviation = target[0] + offset, target - target[0] - offset
+    e = np.max(np.abs(deviation))
+    d = 1.0 if np.all(target == target[0]) else e * math.sqrt(np.sum(share * (deviation / e) ** 2))
     for key, claimed, true in (("mean", mean, m), ("scale", scale, d)):
         if not abs(claimed - true) <= TARGET * d + 1e-15 * abs(m):
             faults.append(f"problem.target.{key}: {claimed!r} is claimed, the data have {true!r}")
@@ -616,10 +617,11 @@ def claims(content, data, faults):
         null = content["null"]
         F = null["intercept"] * data.z
         true = total_loss(problem["loss"], data, F)
-        data.size = max(abs(true), 1e-12)
-        if problem["radius"] is not None:
+        data.size = max(abs(true), 1e-290)
+        if problem["loss"] == "soft margin":
             least = min(bound["columns"] for bound in content["bounds"])
-            data.size = max(data.size, problem["radius"] * np.max(np.abs(data.A[:, :least]), initial=0.0))
+            largest = np.max(np.abs(np.column_stack([data.A[:, :least], data.z])))
+            data.size = max(data.size, problem["radius"] * largest)
         for path, solution in solutions(content):
             check_solution(path, solution, content, data, faults)
         if content["points"] is not None:
@@ -631,11 +633,11 @@ def claims(content, data, faults):
         if not abs(null["objective"] - true) <= SUMS * data.size:
             faults.append(f"null.objective: {null['objective']!r} is claimed, it is {true!r}")
         b = null["intercept"]
-        margin = problem["loss"] == "soft margin"
-        row_slopes = soft(data.s, F)[1] if margin else data.s * slopes(problem["loss"], F, data.t)
-        g = np.sum(row_slopes * data.z)
-        flat = abs(g) * (B + abs(b)) <= SUMS * data.size
-        if abs(b) > B or not (flat or (abs(b) == B and g * b >= 0)):
+        g = null_slope(problem["loss"], data, b)
+        nearby = b + math.copysign(1e-12 * (1 + abs(b)), g if g else 1.0)
+        flat = abs(g) * (B + abs(b)) <= SUMS * data.size or (abs(b) == B and g * b >= 0)
+        turns = g * null_slope(problem["loss"], data, nearby) <= 0
+        if abs(b) > B or not (flat or (turns and abs(g) * abs(nearby - b) <= SUMS * data.size)):
             faults.append(f"null.intercept: {b!r} is not the best intercept")
         if not content["candidates"]:
             pool = {column.tobytes() for column in data.A[:, : content["bounds"][0]["columns"]].T + 0.0}
@@ -644,6 +646,12 @@ def claims(content, data, faults):
         for i, bound in enumerate(content["bounds"]):
             check_bound(f"bounds[{i}]", bound, content, data, faults)
         check_status(content, data, faults)
+
+
+def null_slope(loss, data, b):
+    F = b * data.z
+    rows = soft(data.s, F)[1] if loss == "soft margin" else data.s * slopes(loss, F, data.t)
+    return float(np.sum(rows * data.z))
 
 
 def check_solution(path, solution, content, data, faults):
@@ -712,7 +720,7 @@ def taken(scope, values, forced_in, forced_out, x):
     terms, feature = positive[free & scope.charged], scope.feature[free & scope.charged]
     charged_in = [j for j in forced_in if scope.charged[j]]
     k, f, costs = (problem[key] for key in ("max_terms", "max_features", "feature_costs"))
-    if k is None and np.max(x, initial=0.0) > SUMS * scope.size:
+    if k is None and np.max(x, initial=0.0) > WORTHLESS * scope.size:
         return math.inf
     K = None if k is None else max(0, k - len(charged_in))
     if f is None and costs is None:
