@@ -356,6 +356,8 @@ def file_digest(certificate):
 
 def read_columns(X):
     """The columns of a frame, an array or a list of rows."""
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.where(np.ma.getmaskarray(X), None, X.data.astype(object))
     if hasattr(X, "iloc"):
         return [X.iloc[:, j].to_numpy() for j in range(X.shape[1])]
     if hasattr(X, "get_columns"):
@@ -389,6 +391,8 @@ def labels(column):
             value = value.item()
         if is_missing(value):
             value = None
+        elif isinstance(value, bytes):
+            value = value.decode()
         elif not isinstance(value, (str, bool, int, float)):
             value = str(value)
         result.append(value)
@@ -745,6 +749,8 @@ def taken(scope, values, forced_in, forced_out, x):
         best = [gain for gain in gains if gain > 0]
         return total + np.sum(of_paid) + sum(best[: len(best) if f is None else places])
     P = K if f is None else min(places, K)
+    K = min(K, sum(map(len, lists.values())))  # there are no more terms
+    P = min(P, K)
     T = np.tile([np.sum(of_paid[:c]) for c in range(K + 1)], (P + 1, 1))
     for g in others:
         old, sums = T.copy(), np.cumsum(lists[g])
