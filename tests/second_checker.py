@@ -1,13 +1,15 @@
 """A second checker of certificates, written from docs/certificate.md alone.
 
-It imports NumPy and the standard library, nothing of the package, and shares no line with the package's checker:
-what both accept has been computed twice. Clarity goes before speed. Sections follow the page.
+It imports NumPy and the standard library, nothing of the package, and shares no line with the package's
+checker: what both accept has been computed twice. Clarity goes before speed. Sections follow the page.
 """
 
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
+import itertools
 import json
 import math
 from types import SimpleNamespace
@@ -16,8 +18,9 @@ import numpy as np
 
 CURVED = ("logistic", "exponential")
 LOSSES = ("logistic", "exponential", "squared_hinge", "smooth_hinge", "squared", "soft margin")
+STUMP = ("feature", "cut", "category", "first", "polarity", "missing_left")
 PRICES = ("l1", "l2", "l0", "max_weight")
-SUMS, OPTIMAL, ARITHMETIC, GUARANTEE, TARGET = 1e-9, 1e-4, 1e-12, 1e-9, 1e-6
+SUMS, OPTIMAL, ARITHMETIC, GUARANTEE, TARGET, WORTHLESS = 1e-9, 1e-4, 1e-12, 1e-9, 1e-6, 1e-15
 ROOM, WIDER, PIVOT, SPARE = 5e-10, 5e-7, 1e-9, 5e-9
 
 
@@ -48,153 +51,112 @@ def is_number(value):
     return (is_whole(value) and abs(value) < 2**63) or (isinstance(value, float) and math.isfinite(value))
 
 
-def is_amount(value):
-    return is_number(value) and value >= 0
-
-
-def is_positive(value):
-    return is_number(value) and value > 0
-
-
-def is_count(value):
-    return is_whole(value) and 0 <= value < 2**53
-
-
-def is_flag(value):
-    return isinstance(value, bool)
-
-
 def is_label(value):
     return isinstance(value, (str, bool)) or is_number(value) or (is_whole(value) and abs(value) < 2**1000)
 
 
-def is_pairs(value):
-    return (
-        isinstance(value, list)
-        and all(isinstance(p, list) and len(p) == 2 and is_count(p[0]) and is_number(p[1]) for p in value)
-        and all(a[0] < b[0] for a, b in zip(value, value[1:], strict=False))
-    )
+def is_other(value):
+    return isinstance(value, dict) and list(value) == ["other"] and value["other"] is True
 
 
-def is_vector(value):
-    return isinstance(value, str) or is_pairs(value)
+def ascending(values):
+    return all(a < b for a, b in itertools.pairwise(values))
 
 
 def is_indices(value):
-    return (
-        isinstance(value, list)
-        and all(is_count(j) for j in value)
-        and all(a < b for a, b in zip(value, value[1:], strict=False))
-    )
+    return isinstance(value, list) and all(map(KINDS["count"], value)) and ascending(value)
 
 
-def one_of(*values):
-    return lambda value: isinstance(value, (str, int)) and not is_flag(value) and value in values
+def is_pairs(value):
+    pairs = isinstance(value, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in value)
+    return pairs and is_indices([j for j, _ in value]) and all(is_number(number) for _, number in value)
 
 
-def nullable(kind):
-    return lambda value: value is None or kind(value)
+KINDS = {
+    "number": is_number,
+    "amount": lambda value: is_number(value) and value >= 0,
+    "positive": lambda value: is_number(value) and value > 0,
+    "share": lambda value: is_number(value) and 0 <= value <= 1,
+    "count": lambda value: is_whole(value) and 0 <= value < 2**53,
+    "flag": lambda value: isinstance(value, bool),
+    "text": lambda value: isinstance(value, str),
+    "label": is_label,
+    "category": lambda value: is_label(value) or is_other(value),
+    "indices": is_indices,
+    "pairs": is_pairs,
+    "vector": lambda value: isinstance(value, str) or is_pairs(value),
+}
 
 
-def list_of(kind):
-    return lambda value: isinstance(value, list) and all(kind(entry) for entry in value)
-
-
-def is_category(value):
-    return value is None or is_label(value) or (isinstance(value, dict) and other(value))
-
-
-def other(category):
-    return isinstance(category, dict) and list(category) == ["other"] and category["other"] is True
-
-
-SOLUTION = {"intercept": is_number, "weights": is_pairs, "objective": is_number}
-PRICE = {"l1": is_amount, "l2": is_amount, "l0": is_amount, "max_weight": nullable(is_amount)}
-CENTRE = {"intercept": is_number, "centre": is_vector}
-
-
-def layout(version, kind):
-    """Keys of the file with the kinds of their values: a function, an object, [object], or ("null or", object)."""
-    problem = {
-        "loss": one_of(*(LOSSES if version >= 5 else ("logistic", "exponential", "squared"))),
-        "max_terms": nullable(is_count),
-        "max_features": nullable(is_count),
-        "feature_costs": nullable(list_of(is_amount)),
-        "intercept_box": nullable(is_amount),
-        "class_weight": lambda value: list_of(is_positive)(value) and len(value) == 2,
-        "target": ("null or", {"mean": is_number, "scale": is_positive}),
-    }
-    columns = {"feature": list_of(is_count), "charged": list_of(is_flag)}
-    columns |= {key: list_of(value) for key, value in PRICE.items()}
-    if kind == "stumps":
-        columns |= {"cut": list_of(nullable(is_number)), "category": list_of(is_category)}
-        columns |= {"polarity": list_of(one_of(1, -1)), "missing_left": list_of(is_flag)}
-    entry = {"kept": list_of(is_label), "rare": is_flag}
-    leaf = {"forced_in": is_indices, "forced_out": is_indices, "intercept": is_number, "weights": is_vector}
-    leaf |= {"theta": lambda value: is_amount(value) and value <= 1, "bound": is_number}
-    bound = {"scope": one_of("pool", "dictionary"), "columns": is_count, "leaves": [leaf]}
-    bound |= dict.fromkeys(("lower_bound", "gap", "relative_gap", "guarantee"), is_number)
+def layout(version, stumps):
+    """Keys and kinds: a name of KINDS ("?": or null), a tuple of constants, [kind], {key: kind}, and
+    {None: kind}, which is that kind or null."""
+    # fmt: off
+    solution = {"intercept": "number", "weights": "pairs", "objective": "number"}
+    prices = {"l1": "amount", "l2": "amount", "l0": "amount", "max_weight": "amount?"}
+    centre = {"intercept": "number", "centre": "vector"}
+    entry = {"kept": ["label"], "rare": "flag", "order": {None: ["count"]}}
+    columns = {"feature": ["count"], "charged": ["flag"], **{key: [kind] for key, kind in prices.items()}}
+    if stumps:
+        columns |= {"cut": ["number?"], "category": ["category?"], "first": ["count?"],
+                    "polarity": [(1, -1)], "missing_left": ["flag"]}
+    leaf = {"forced_in": "indices", "forced_out": "indices", "intercept": "number", "weights": "vector",
+            "theta": "share", "curve": {None: centre | {"aside": "vector"}}, "bound": "number"}
+    bound = {"scope": ("pool", "dictionary"), "columns": "count", "leaves": [leaf], "caps": {None: centre},
+             "lower_bound": "number", "gap": "number", "relative_gap": "number", "guarantee": "number"}
+    problem = {"loss": LOSSES, "max_terms": "count?", "max_features": "count?",
+               "feature_costs": {None: ["amount"]}, "intercept_box": "amount?", "class_weight": ["positive"],
+               "target": {None: {"mean": "number", "scale": "positive"}}, "radius": "positive?"}
     keys = {
-        "format": one_of("cardboost-certificate"),
-        "version": is_count,
-        "kind": one_of("stumps", "matrix"),
-        "problem": problem,
-        "columns": columns,
-        "categories": [("null or", entry)],
-        "unseen": ("null or", PRICE),
-        "dictionary": (
-            "null or",
-            {"cuts": list_of(list_of(is_number)), "monotonic": nullable(list_of(one_of(-1, 0, 1)))},
-        ),
-        "solution": SOLUTION,
-        "null": {"intercept": is_number, "objective": is_number},
-        "bounds": [bound],
-        "status": one_of("optimal", "optimal among candidates", "feasible"),
-        "data": {"rows": is_count, "features": is_count, "digest": lambda value: isinstance(value, str)},
-        "digest": lambda value: isinstance(value, str),
+        "format": ("cardboost-certificate",), "version": "count", "kind": ("stumps", "matrix"),
+        "problem": problem, "columns": columns, "categories": {None: [{None: entry}]},
+        "unseen": {None: prices},
+        "dictionary": {None: {"cuts": [["number"]], "monotonic": {None: [(-1, 0, 1)]}}},
+        "solution": solution, "null": {"intercept": "number", "objective": "number"},
+        "points": {None: {"unit": "positive", "most": "count", "continuous": solution}},
+        "bounds": [bound], "candidates": "flag",
+        "status": ("optimal", "optimal among candidates", "feasible"),
+        "data": {"rows": "count", "features": "count", "digest": "text"}, "digest": "text",
     }
-    if version >= 2:
-        entry["order"] = nullable(list_of(is_count))
-        if kind == "stumps":
-            columns["first"] = list_of(nullable(is_count))
-    if version >= 3:
-        leaf["curve"] = ("null or", CENTRE | {"aside": is_vector})
-        bound["caps"] = ("null or", CENTRE)
-    if version >= 4:
-        points = {"unit": is_positive, "most": is_count, "continuous": SOLUTION}
-        keys["points"] = ("null or", points)
-    if version >= 5:
-        problem["radius"] = nullable(is_positive)
-    if version >= 6:
-        keys["candidates"] = is_flag
-    else:
-        keys["tolerance"] = lambda value: is_number(value) and value == 0.0001
+    # fmt: on
+    if version < 6:
+        del keys["candidates"]
+        keys["tolerance"] = "number"
+    if version < 5:
+        problem["loss"] = ("logistic", "exponential", "squared")
+    newer = [(5, problem, "radius"), (4, keys, "points"), (3, bound, "caps"), (3, leaf, "curve")]
+    for since, holder, key in [*newer, (2, columns, "first"), (2, entry, "order")]:
+        if version < since:
+            holder.pop(key, None)
     return keys
 
 
 def compare(value, kind, path, faults):
     """Faults of a value that is not of its kind."""
-    if isinstance(kind, tuple):
+    if isinstance(kind, dict) and None in kind:
         if value is not None:
-            compare(value, kind[1], path, faults)
-    elif isinstance(kind, list):
-        if not isinstance(value, list):
-            faults.append(f"{path}: must be a list")
-        else:
-            for i, entry in enumerate(value):
-                compare(entry, kind[0], f"{path}[{i}]", faults)
+            compare(value, kind[None], path, faults)
     elif isinstance(kind, dict):
         if not isinstance(value, dict):
             faults.append(f"{path}: must be an object")
             return
-        for key in kind.keys() - value.keys():
-            faults.append(f"{path}.{key}: is missing".lstrip("."))
-        for key in value.keys() - kind.keys():
-            faults.append(f"{path}.{key}: is not part of the format".lstrip("."))
-        for key in kind.keys() & value.keys():
-            compare(value[key], kind[key], f"{path}.{key}".lstrip("."), faults)
-    elif not kind(value):
-        faults.append(f"{path}: {value!r:.60} is not of the right kind")
+        for key in {*kind, *value}:
+            where = f"{path}.{key}" if path else str(key)
+            if key not in value or key not in kind:
+                faults.append(f"{where}: {'is not part of the format' if key in value else 'is missing'}")
+            else:
+                compare(value[key], kind[key], where, faults)
+    elif isinstance(kind, list):
+        if not isinstance(value, list):
+            faults.append(f"{path}: must be a list")
+            return
+        for i, each in enumerate(value):
+            compare(each, kind[0], f"{path}[{i}]", faults)
+    elif isinstance(kind, tuple):
+        if not (isinstance(value, str) or is_whole(value)) or value not in kind:
+            faults.append(f"{path}: must be one of {kind}")
+    elif not (value is None and kind.endswith("?")) and not KINDS[kind.rstrip("?")](value):
+        faults.append(f"{path}: {value!r:.60} is no {kind}")
 
 
 def form(certificate):
@@ -204,13 +166,8 @@ def form(certificate):
     version, kind = certificate.get("version"), certificate.get("kind")
     if not is_whole(version) or not 1 <= version <= 6:
         return ["version: must be a whole number from 1 to 6"]
-    if kind not in ("stumps", "matrix"):
-        return ["kind: must be 'stumps' or 'matrix'"]
     faults: list[str] = []
-    keys = layout(version, kind)
-    if certificate.get("categories") is None:
-        keys["categories"] = lambda value: value is None
-    compare(certificate, keys, "", faults)
+    compare(certificate, layout(version, kind == "stumps"), "", faults)
     if not faults:
         fit_together(modern(certificate), faults)
     return faults
@@ -218,15 +175,14 @@ def form(certificate):
 
 def modern(certificate):
     """The same content with all keys of version 6; what old versions do not have is null."""
-    content = json.loads(json.dumps(certificate))
+    content = copy.deepcopy(certificate)
     content.setdefault("points", None)
     content["problem"].setdefault("radius", None)
     content.setdefault("candidates", True)
     for entry in content["categories"] or []:
         if entry is not None:
             entry.setdefault("order", None)
-    if content["kind"] == "stumps":
-        content["columns"].setdefault("first", [None] * len(content["columns"]["feature"]))
+    content["columns"].setdefault("first", [None] * len(content["columns"]["feature"]))
     for bound in content["bounds"]:
         bound.setdefault("caps", None)
         for leaf in bound["leaves"]:
@@ -241,31 +197,29 @@ def fit_together(content, faults):
 
     problem, columns, features = content["problem"], content["columns"], content["data"]["features"]
     stumps, loss, bounds = content["kind"] == "stumps", problem["loss"], content["bounds"]
-    size = len(columns["feature"])
+    size, version = len(columns["feature"]), content["version"]
     for key, values in columns.items():
         need(len(values) == size, f"columns.{key}", "all lists of columns have one length")
     need(all(f < features for f in columns["feature"]), "columns.feature", "there is no such feature")
-    need(
-        (problem["target"] is not None) == (loss == "squared"), "problem.target", "only for the squared loss"
-    )
-    need(
-        (problem["radius"] is not None) == (loss == "soft margin"), "problem.radius", "only for a soft margin"
-    )
-    if not stumps or loss == "squared":
-        need(problem["class_weight"] == [1, 1], "problem.class_weight", "must be [1, 1]")
-    if not stumps:
-        for key in ("max_features", "feature_costs", "intercept_box"):
-            need(problem[key] is None, f"problem.{key}", "must be null for a matrix")
-        need(content["categories"] is None, "categories", "must be null for a matrix")
+    need(version == 6 or content["tolerance"] == 0.0001, "tolerance", "must be 0.0001")
+    need((problem["target"] is not None) == (loss == "squared"), "problem.target", "for the squared loss")
+    need((problem["radius"] is not None) == (loss == "soft margin"), "problem.radius", "for a soft margin")
+    plain = stumps and loss != "squared"
+    need(len(problem["class_weight"]) == 2, "problem.class_weight", "must be two numbers")
+    need(plain or problem["class_weight"] == [1, 1], "problem.class_weight", "must be [1, 1]")
+    for key in ("max_features", "feature_costs", "intercept_box"):
+        need(stumps or problem[key] is None, f"problem.{key}", "must be null for a matrix")
+    need(stumps or content["categories"] is None, "categories", "must be null for a matrix")
     costs = problem["feature_costs"]
     need(costs is None or len(costs) == features, "problem.feature_costs", "one for every feature")
     need(len(content["data"]["digest"]) == 32, "data.digest", "must have 32 digits")
     need(not stumps or content["candidates"], "candidates", "must be true for stumps")
-
     scopes = [bound["scope"] for bound in bounds]
-    need(scopes in (["pool"], ["dictionary"], ["dictionary", "pool"]) or
-         (content["version"] < 6 and scopes == ["pool", "dictionary"]), "bounds", "one per scope, the widest first")  # fmt: skip
     wide = "dictionary" in scopes
+    ordered = scopes in (["pool"], ["dictionary"], ["dictionary", "pool"])
+    need(
+        ordered or (version < 6 and scopes == ["pool", "dictionary"]), "bounds", "one per scope, widest first"
+    )
     need(stumps or not wide, "bounds", "a matrix has no dictionary")
     for key in ("unseen", "dictionary"):
         need((content[key] is not None) == wide, key, "is given for the scope of all stumps, and only then")
@@ -278,12 +232,11 @@ def fit_together(content, faults):
         for key in PRICES:
             same = all(value == content["unseen"][key] for value in columns[key])
             need(same, f"columns.{key}", "all stumps have the prices and the box of `unseen`")
-
-    no_intercept = problem["intercept_box"] is None
-    need(not (no_intercept and content["null"]["intercept"]), "null.intercept", "there is none")
-    least = min((bound["columns"] for bound in bounds), default=0)
     for path, solution in solutions(content):
-        need(all(j < least for j, _ in solution["weights"]), f"{path}.weights", "a column outside of a scope")
+        for bound in bounds:
+            inside = all(j < bound["columns"] for j, _ in solution["weights"])
+            need(inside, f"{path}.weights", "a column outside of a scope")
+    no_intercept = problem["intercept_box"] is None
     for i, bound in enumerate(bounds):
         path, n = f"bounds[{i}]", bound["columns"]
         need(n == size if bound["scope"] == "dictionary" else n <= size, f"{path}.columns", "not so many")
@@ -296,66 +249,58 @@ def fit_together(content, faults):
             need(len(set(forced)) == len(forced), f"{name}.forced_out", "a column both in and out")
             need(curve is None or loss in CURVED, f"{name}.curve", "not for this loss")
             points.append((name, leaf, "weights", n if curve else size))
-            if curve:
-                points.append((f"{name}.curve", curve, "centre", n))
-                points.append((f"{name}.curve", curve, "aside", n))
+            points += [(f"{name}.curve", curve, key, n) for key in ("centre", "aside") if curve]
         for name, point, key, most in points:
             need(not (no_intercept and point["intercept"]), f"{name}.intercept", "there is none")
-            text = point[key]
-            if isinstance(text, str):
-                need(is_packed(text, n), f"{name}.{key}", "must be base64 of finite float32 numbers")
+            if isinstance(point[key], str):
+                need(is_packed(point[key], n), f"{name}.{key}", "must be base64 of finite float32 numbers")
             else:
-                need(all(j < most for j, _ in text), f"{name}.{key}", "a column outside of the scope")
+                need(all(j < most for j, _ in point[key]), f"{name}.{key}", "a column outside of the scope")
     if loss == "soft margin":
-        for key in ("max_terms", "max_features", "feature_costs"):
-            need(problem[key] is None, f"problem.{key}", "must be null for a soft margin")
-        need(content["points"] is None, "points", "must be null for a soft margin")
-        box = problem["intercept_box"]
-        need(box is None or box == problem["radius"], "problem.intercept_box", "must be the radius")
-        for key, free in zip(PRICES, (0, 0, 0, None), strict=True):
-            same = all(value == free for value in columns[key])
-            need(same, f"columns.{key}", "a soft margin has no prices and no boxes")
-            need(not wide or content["unseen"][key] == free, f"unseen.{key}", "no prices and no boxes")
-        for i, bound in enumerate(bounds):
-            need(bound["caps"] is None, f"bounds[{i}].caps", "must be null for a soft margin")
-            for k, leaf in enumerate(bound["leaves"]):
-                plain = not leaf["forced_in"] and not leaf["forced_out"] and leaf["theta"] == 1
-                need(plain, f"bounds[{i}].leaves[{k}]", "a soft margin forces nothing, with theta 1")
+        fit_soft_margin(content, need)
 
 
-def ascending(values):
-    return all(a < b for a, b in zip(values, values[1:], strict=False))
+def fit_soft_margin(content, need):
+    problem = content["problem"]
+    for key in ("max_terms", "max_features", "feature_costs"):
+        need(problem[key] is None, f"problem.{key}", "must be null for a soft margin")
+    need(content["points"] is None, "points", "must be null for a soft margin")
+    need(problem["intercept_box"] in (None, problem["radius"]), "problem.intercept_box", "must be the radius")
+    for key, free in zip(PRICES, (0, 0, 0, None), strict=True):
+        values = content["columns"][key] + ([content["unseen"][key]] if content["unseen"] else [])
+        need(all(value == free for value in values), f"columns.{key}", "there are no prices and no boxes")
+    for i, bound in enumerate(content["bounds"]):
+        need(bound["caps"] is None, f"bounds[{i}].caps", "must be null for a soft margin")
+        for k, leaf in enumerate(bound["leaves"]):
+            plain = not leaf["forced_in"] and not leaf["forced_out"] and leaf["theta"] == 1
+            need(plain, f"bounds[{i}].leaves[{k}]", "a soft margin forces nothing, with theta 1")
 
 
 def fit_stumps(content, wide, need):
     """Categories, the dictionary and the stumps of the pool."""
-    columns, categories, features = content["columns"], content["categories"], content["data"]["features"]
-    if categories is None:
-        categories = [None] * features
-    else:
-        need(len(categories) == features, "categories", "one entry for every feature")
-    for f, entry in enumerate(categories):
-        if entry is not None:
-            kept, order = entry["kept"], entry["order"]
-            text = [isinstance(label, str) for label in kept]
-            ok = (all(text) or not any(text)) and ascending(kept)
-            need(ok, f"categories[{f}].kept", "must ascend, all text or none")
-            whole = order is None or sorted(order) == list(range(len(kept) + entry["rare"]))
-            need(whole, f"categories[{f}].order", "must hold the number of every category once")
-    cuts, monotonic = [None] * features, [0] * features
-    if wide:
-        cuts = content["dictionary"]["cuts"]
-        monotonic = content["dictionary"]["monotonic"] or monotonic
-        need(len(cuts) == features, "dictionary.cuts", "a list for every feature")
-        need(len(monotonic) == features, "dictionary.monotonic", "a number for every feature")
-        if len(categories) == len(cuts) == len(monotonic) == features:
-            for f, entry in enumerate(categories):
-                need(ascending(cuts[f]), f"dictionary.cuts[{f}]", "must ascend")
-                need(entry is None or not cuts[f], f"dictionary.cuts[{f}]", "a categorical feature has none")
-                need(entry is None or not monotonic[f], f"dictionary.monotonic[{f}]", "must be 0")
+    columns, features = content["columns"], content["data"]["features"]
+    categories = content["categories"] or [None] * features
+    cuts = content["dictionary"]["cuts"] if wide else [[]] * features
+    monotonic = (wide and content["dictionary"]["monotonic"]) or [0] * features
+    for path, given in (
+        ("categories", categories),
+        ("dictionary.cuts", cuts),
+        ("dictionary.monotonic", monotonic),
+    ):
+        need(len(given) == features, path, "one entry for every feature")
     if not len(categories) == len(cuts) == len(monotonic) == features:
         return
-    parts = zip(*(columns[key] for key in ("feature", "cut", "category", "first", "polarity")), strict=True)
+    for f, entry in enumerate(categories):
+        need(ascending(cuts[f]), f"dictionary.cuts[{f}]", "must ascend")
+        if entry is not None:
+            kept, order = entry["kept"], entry["order"]
+            alike = len({isinstance(label, str) for label in kept}) < 2
+            need(alike and ascending(kept), f"categories[{f}].kept", "must ascend, all text or none")
+            whole = order is None or sorted(order) == list(range(len(kept) + entry["rare"]))
+            need(whole, f"categories[{f}].order", "must hold the number of every category once")
+            need(not cuts[f], f"dictionary.cuts[{f}]", "a categorical feature has none")
+            need(not monotonic[f], f"dictionary.monotonic[{f}]", "must be 0")
+    parts = zip(*(columns[key] for key in STUMP[:5]), strict=True)
     for j, (f, cut, category, first, polarity) in enumerate(parts):
         entry = categories[f]
         if entry is None:
@@ -370,10 +315,9 @@ def fit_stumps(content, wide, need):
         if first is not None:
             ok = entry["order"] is not None and 2 <= first < len(entry["order"])
             need(ok, f"columns.first[{j}]", "there is no such set")
-        if isinstance(category, dict):
-            need(entry["rare"], f"columns.category[{j}]", "there are no rare labels")
-        elif category is not None:
-            need(category in entry["kept"], f"columns.category[{j}]", "is no label of the feature")
+        if category is not None:
+            known = entry["rare"] if is_other(category) else category in entry["kept"]
+            need(known, f"columns.category[{j}]", "there is no such category")
 
 
 def is_packed(text, n):
@@ -412,6 +356,8 @@ def file_digest(certificate):
 
 def read_columns(X):
     """The columns of a frame, an array or a list of rows."""
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.where(np.ma.getmaskarray(X), None, X.data.astype(object))
     if hasattr(X, "iloc"):
         return [X.iloc[:, j].to_numpy() for j in range(X.shape[1])]
     if hasattr(X, "get_columns"):
@@ -445,6 +391,8 @@ def labels(column):
             value = value.item()
         if is_missing(value):
             value = None
+        elif isinstance(value, bytes):
+            value = value.decode()
         elif not isinstance(value, (str, bool, int, float)):
             value = str(value)
         result.append(value)
@@ -532,8 +480,7 @@ def read_data(content, X, y, sample_weight, faults):
     if squared:
         mean, scale = problem["target"]["mean"], problem["target"]["scale"]
         t = (target - mean) / scale
-        if stumps:
-            check_target(mean, scale, target, relative / relative.sum(), faults)
+        check_target(mean, scale, target, relative / relative.sum(), faults)
     r = relative * np.where(sign > 0, problem["class_weight"][1], problem["class_weight"][0])
     s = r / r.sum()
     alive = s > 0
@@ -552,15 +499,13 @@ def read_data(content, X, y, sample_weight, faults):
 
 
 def check_target(mean, scale, target, share, faults):
-    m = target[0] + np.sum(share * (target - target[0]))
-    e = np.max(np.abs(target - m))
-    d = 1.0 if e <= 1e-13 * abs(m) else e * math.sqrt(np.sum(share * ((target - m) / e) ** 2))
+    offset = np.sum(share * (target - target[0]))
+    m, deviation = target[0] + offset, target - target[0] - offset
+    e = np.max(np.abs(deviation))
+    d = 1.0 if np.all(target == target[0]) else e * math.sqrt(np.sum(share * (deviation / e) ** 2))
     for key, claimed, true in (("mean", mean, m), ("scale", scale, d)):
         if not abs(claimed - true) <= TARGET * d + 1e-15 * abs(m):
             faults.append(f"problem.target.{key}: {claimed!r} is claimed, the data have {true!r}")
-
-
-STUMP = ("feature", "cut", "category", "first", "polarity", "missing_left")
 
 
 def stump(values, entry, cut, category, first, polarity, missing_left):
@@ -573,13 +518,13 @@ def stump(values, entry, cut, category, first, polarity, missing_left):
         if first is not None:
             chosen = entry["order"][:first]
         else:
-            chosen = [len(entry["kept"]) if other(category) else entry["kept"].index(category)]
+            chosen = [len(entry["kept"]) if is_other(category) else entry["kept"].index(category)]
         left = np.isin(values, chosen)
     return np.where(np.where(missing, missing_left, left), polarity, -polarity).astype(float)
 
 
 def unseen_stumps(content, data):
-    """All stumps of the dictionary that are not constant and agree with no column: columns, and their features."""
+    """Stumps of the dictionary that are not constant and agree with no column: columns, their features."""
     problem, pool = content["problem"], content["columns"]
     by_feature = problem["max_features"] is not None or problem["feature_costs"] is not None
     seen = {(f if by_feature else None, column.tobytes())
@@ -676,9 +621,11 @@ def claims(content, data, faults):
         null = content["null"]
         F = null["intercept"] * data.z
         true = total_loss(problem["loss"], data, F)
-        data.size = max(abs(true), 1e-12)
-        if problem["radius"] is not None:
-            data.size = max(data.size, problem["radius"] * np.max(np.abs(data.A), initial=0.0))
+        data.size = max(abs(true), 1e-290)
+        if problem["loss"] == "soft margin":
+            least = min(bound["columns"] for bound in content["bounds"])
+            largest = np.max(np.abs(np.column_stack([data.A[:, :least], data.z])))
+            data.size = max(data.size, problem["radius"] * largest)
         for path, solution in solutions(content):
             check_solution(path, solution, content, data, faults)
         if content["points"] is not None:
@@ -690,14 +637,25 @@ def claims(content, data, faults):
         if not abs(null["objective"] - true) <= SUMS * data.size:
             faults.append(f"null.objective: {null['objective']!r} is claimed, it is {true!r}")
         b = null["intercept"]
-        row_slopes = soft(data.s, F)[1] if problem["radius"] else data.s * slopes(problem["loss"], F, data.t)
-        g = np.sum(row_slopes * data.z)
-        flat = abs(g) * (B + abs(b)) <= SUMS * data.size
-        if abs(b) > B or not (flat or (abs(b) == B and g * b >= 0)):
+        g = null_slope(problem["loss"], data, b)
+        nearby = b + math.copysign(1e-12 * (1 + abs(b)), g if g else 1.0)
+        flat = abs(g) * (B + abs(b)) <= SUMS * data.size or (abs(b) == B and g * b >= 0)
+        turns = g * null_slope(problem["loss"], data, nearby) <= 0
+        if abs(b) > B or not (flat or (turns and abs(g) * abs(nearby - b) <= SUMS * data.size)):
             faults.append(f"null.intercept: {b!r} is not the best intercept")
+        if not content["candidates"]:
+            pool = {column.tobytes() for column in data.A[:, : content["bounds"][0]["columns"]].T + 0.0}
+            if any((column + 0.0).tobytes() not in pool for column in data.values):
+                faults.append("candidates: the matrix has columns that are none of the scope")
         for i, bound in enumerate(content["bounds"]):
             check_bound(f"bounds[{i}]", bound, content, data, faults)
         check_status(content, data, faults)
+
+
+def null_slope(loss, data, b):
+    F = b * data.z
+    rows = soft(data.s, F)[1] if loss == "soft margin" else data.s * slopes(loss, F, data.t)
+    return float(np.sum(rows * data.z))
 
 
 def check_solution(path, solution, content, data, faults):
@@ -714,9 +672,8 @@ def check_solution(path, solution, content, data, faults):
         faults.append(f"{path}.weights: more than {problem['max_terms']} terms")
     if len(paid) > infinite(problem["max_features"]):
         faults.append(f"{path}.weights: more than {problem['max_features']} features")
-    if problem["radius"] is not None:
-        if abs(b) + sum(w for _, w in weights) > problem["radius"] * (1 + 1e-12):
-            faults.append(f"{path}.weights: sum to more than the radius")
+    if abs(b) + sum(w for _, w in weights) > infinite(problem["radius"]) * (1 + 1e-12):
+        faults.append(f"{path}.weights: sum to more than the radius")
     F = b * data.z + data.A @ unpacked(weights, data.A.shape[1])
     true = total_loss(problem["loss"], data, F)
     true += sum(pool["l1"][j] * w + pool["l2"][j] * w**2 / 2 + pool["l0"][j] for j, w in weights)
@@ -758,7 +715,7 @@ def worth(c, l1, l2, l0, box):
 
 
 def taken(scope, values, forced_in, forced_out, x):
-    """The most that columns can be worth: `values` of the columns, `x` of the best unseen stump per feature."""
+    """The most that columns, worth `values`, and unseen stumps, of every feature at most `x`, can add."""
     problem = scope.problem
     free = np.ones(scope.n, bool)
     free[forced_in] = free[forced_out] = False
@@ -767,7 +724,7 @@ def taken(scope, values, forced_in, forced_out, x):
     terms, feature = positive[free & scope.charged], scope.feature[free & scope.charged]
     charged_in = [j for j in forced_in if scope.charged[j]]
     k, f, costs = (problem[key] for key in ("max_terms", "max_features", "feature_costs"))
-    if k is None and np.max(x, initial=0.0) > SUMS * scope.size:
+    if k is None and np.max(x, initial=0.0) > WORTHLESS * scope.size:
         return math.inf
     K = None if k is None else max(0, k - len(charged_in))
     if f is None and costs is None:
@@ -792,6 +749,8 @@ def taken(scope, values, forced_in, forced_out, x):
         best = [gain for gain in gains if gain > 0]
         return total + np.sum(of_paid) + sum(best[: len(best) if f is None else places])
     P = K if f is None else min(places, K)
+    K = min(K, sum(map(len, lists.values())))  # there are no more terms
+    P = min(P, K)
     T = np.tile([np.sum(of_paid[:c]) for c in range(K + 1)], (P + 1, 1))
     for g in others:
         old, sums = T.copy(), np.cumsum(lists[g])
