@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -108,6 +109,31 @@ def test_no_better_choice_leaves_the_limits(seed):
                 if value <= objective:
                     assert (A @ w <= caps + 1e-9).all()
                     assert (A @ w >= floors - 1e-9).all()
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("box", [1.5, 1e4])
+def test_limits_are_no_narrower_than_the_checkers(seed, box):
+    """Also where boxes are so wide that scaled row weights would prove more."""
+    A, problem, arguments, _ = curved_case(seed)
+    full = lambda value: np.full(A.shape[1], float(value))  # noqa: E731
+    prices = Prices(full(0.01), full(0.0), full(0.5), full(box), np.ones(A.shape[1], dtype=bool))
+    problem = replace(problem, prices=prices, max_terms=1)
+    options = arguments | {"l1": prices.l1, "l2": prices.l2, "l0": prices.l0, "upper": prices.max_weight}
+    centre = root_weights(options | {"max_terms": 1}, A.shape[1]).astype(np.float32).astype(np.float64)
+    objective = problem.objective(problem.risk.evaluate(np.zeros(len(A))).value, full(0.0))
+    limits = margin_limits(problem, column_roles(problem), centre, objective)
+    point = problem.risk.evaluate(A @ centre)
+    edges = A.T @ (problem.risk.weights.normalised * point.v)
+    worth = np.maximum(0.0, box * np.maximum(0.0, edges - 0.01) - 0.5)
+    rows = A.astype(float), problem.risk.weights.normalised
+    known = Curvature.make(
+        problem.risk.loss.name, rows, (full(0.0), prices.max_weight), objective, centre,
+        max(0.0, point.dual(1.0) - float(worth.max())),
+    )  # fmt: skip
+    if limits is not None:
+        assert (limits[0] <= known.floors + 1e-9 * (1 + np.abs(known.floors))).all()
+        assert (limits[1] >= known.caps - 1e-9 * (1 + np.abs(known.caps))).all()
 
 
 def test_limits_have_the_same_bits_with_any_number_of_threads_of_blas():

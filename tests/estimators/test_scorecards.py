@@ -230,3 +230,15 @@ def test_the_search_within_a_budget_of_bytes_ends(ten_terms, monkeypatch, max_by
     card = model.scorecard(max_bytes=max_bytes, time_limit=limit)
     assert c_size(card.ensemble) <= max_bytes
     assert card.certificate.verify(X, y)
+
+
+@pytest.mark.parametrize("time_limit", [None, 1e-6, 0.05])
+def test_points_of_a_given_scale_stay_in_the_box(time_limit):
+    """A point of ln 2 and weights of at most 2: two points a term, and no search for a smaller point."""
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    y = X[:, 0] + 0.2 * X[:, 1] > 0.1
+    for box in (2.0, 0.3):
+        model = CardBoostClassifier(max_terms=3, max_weight=box, l2=0.0, hot_start=10, n_jobs=1).fit(X, y)
+        card = model.scorecard(points=10, points_to_double_odds=1.0, time_limit=time_limit)
+        assert max((term.weight for term in card.ensemble.terms), default=0.0) <= box
+        assert card.certificate.faults(X, y) == []

@@ -344,6 +344,19 @@ def test_no_first_step_is_worse_than_the_empty_model(l1, l2):
         assert certificate.faults(X, y) == []
 
 
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_targets_without_digits_for_what_varies_are_refused(loss):
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.random.default_rng(1).normal(size=20)
+    model = SparseLinearRegression(loss=loss, l1=0.01, n_jobs=1)
+    with pytest.raises(ValueError, match=r"y lies between .* subtract a constant"):
+        model.fit(X, y + 1e13)
+    target = y + 1e10
+    certificate = model.fit(X, target).certificate_
+    assert certificate.faults(X, target) == []
+    assert certificate.objective <= certificate.null_objective * (1 + 1e-9)
+    assert model.fit(X, np.full(20, 1e13)).intercept_ == 1e13
+
+
 def test_numbers_too_large_are_refused():
     X = np.array([[1e200, 1.0], [-1e200, 0.0], [3e199, 1.0], [1.0, 1.0]])
     with pytest.raises(ValueError, match="too large"):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cardboost.cardinality.merge import equal_columns
 from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.certificate.bounds import dual_bound
+from cardboost.certificate.bounds import gain_terms
 from cardboost.threads import blas_threads
 
 Array = NDArray[np.float64]
@@ -66,7 +66,8 @@ def margin_limits(
     A, p, share = problem.pool.dense().astype(np.float64), problem.prices, problem.risk.weights.normalised
     F = A @ centre
     point = problem.risk.evaluate(F)
-    bound = dual_bound(point, problem.pool.edges(point), p, problem.max_terms)[0]
+    # as in the check: row weights as they are, also where scaled ones would prove more
+    bound = max(0.0, point.dual(1.0) - gain_terms(problem.pool.edges(point), p, problem.max_terms))
     room = objective - bound + ROOM * (1.0 + abs(objective))
     floors, caps = np.minimum(A, 0.0) @ p.max_weight, np.maximum(A, 0.0) @ p.max_weight
     if not (np.isfinite(F).all() and np.isfinite(caps - floors).all() and room > 0.0):

@@ -191,7 +191,11 @@ class _PointSearch:
         n_rows = self.columns.shape[1]
         self.label = self.columns[0].astype(np.float64) if self.free else np.zeros(n_rows)
         self.box = float(p.max_weight[~p.charged].min(initial=np.inf)) if self.free else 0.0
-        self.usable = np.flatnonzero(p.charged & (p.max_weight > 0))
+        self.top = np.full(len(p), most)  # points of a column, at most
+        if scale is not None:
+            within = np.minimum(np.floor(p.max_weight / scale.unit), most).astype(np.int64)
+            self.top = within - (within * scale.unit > p.max_weight)  # the division may have been rounded up
+        self.usable = np.flatnonzero(p.charged & (p.max_weight > 0) & (self.top > 0))
         self._known: dict[bytes, _At] = {}
 
     # ------------------------------------------------------------------------------------ starts
@@ -213,7 +217,7 @@ class _PointSearch:
             units = [largest / size for size in np.unique(sizes)[::-1]]
         found: dict[bytes, _At] = {best.key: best}
         for unit in units:
-            points = np.minimum(np.rint(own / unit), self.most).astype(np.int64)
+            points = np.minimum(np.rint(own / unit), self.top).astype(np.int64)
             at = self.improve(self.fit(points, unit, intercept), wider=False)
             found[at.key] = at
             if self.late():
@@ -305,15 +309,17 @@ class _PointSearch:
     def _steps(self, points: Points) -> _Moves:
         """One or two columns a point more or less, a column less, or one more."""
         used = np.flatnonzero(points)
-        single = [(j, sign) for j in used.tolist() for sign in (-1, 1) if 0 <= points[j] + sign <= self.most]
+        single = [
+            (j, sign) for j in used.tolist() for sign in (-1, 1) if 0 <= points[j] + sign <= self.top[j]
+        ]
         moves = [(own, (own[0], 0)) for own in single]
         if len(used) <= _PAIRS:
             moves += [(one, two) for one, two in combinations(single, 2) if one[0] != two[0]]
         moves += [((j, -int(points[j])), (j, 0)) for j in used.tolist()]
         k = self.problem.max_terms
         if k is None or len(used) < k:
-            sizes = [to for to in sorted({1, 2, *points[used].tolist()}) if to <= self.most]
-            moves += [((j, to), (j, 0)) for j in self._unused(points) for to in sizes]
+            sizes = sorted({1, 2, *points[used].tolist()})
+            moves += [((j, to), (j, 0)) for j in self._unused(points) for to in sizes if to <= self.top[j]]
         return self._allowed(points, _Moves.of(moves))
 
     def _exchanges(self, points: Points) -> _Moves:
@@ -321,8 +327,8 @@ class _PointSearch:
         others, moves = self._unused(points), []
         for i in np.flatnonzero(points).tolist():
             own = int(points[i])
-            sizes = [to for to in range(own - 2, own + 3) if 1 <= to <= self.most]
-            moves += [((i, -own), (j, to)) for j in others for to in sizes]
+            sizes = range(max(1, own - 2), own + 3)
+            moves += [((i, -own), (j, to)) for j in others for to in sizes if to <= self.top[j]]
         return self._allowed(points, _Moves.of(moves))
 
     def _unused(self, points: Points) -> list[int]:

@@ -25,6 +25,7 @@ from cardboost.threads import usable_threads
 Array = NDArray[np.float64]
 
 _LARGEST_TARGET = 1e306
+_FARTHEST_TARGET = 1e12  # standard deviations: a row whose weight is a share of 1e-24 at most
 _SMALLEST_SCALE = 1e-307
 
 
@@ -99,6 +100,12 @@ class RegressorCards(RegressorMixin, BoostedCards):
             raise ValueError(
                 f"y has a standard deviation of {scale:g}, which double precision does not carry: multiply y "
                 "by a constant, or leave out rows of next to no weight."
+            )
+        far = float(np.abs(target - mean).max() / scale)
+        if far > _FARTHEST_TARGET:
+            raise ValueError(
+                f"y has a row of next to no weight {far:.2g} standard deviations from the mean, too far for "
+                "double precision: leave out such rows."
             )
         return mean, scale
 

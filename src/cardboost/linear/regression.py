@@ -22,6 +22,7 @@ from cardboost.threads import usable_threads
 Array = NDArray[np.float64]
 
 LOSSES = ("squared", "absolute")
+_FLATTEST = 1e-11  # range of the targets beside their middle, at least
 
 
 class SparseLinearRegression(RegressorMixin, LinearEstimator):
@@ -98,6 +99,8 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
         target = real_targets(y, X.shape[0])
         rows = self._rows(X, target, sample_weight)
         design = rows.design
+        if self.fit_intercept:
+            _refuse_flat(rows.y)
         prices = float(self.l1), float(self.l2), bool(self.fit_intercept)
         dual = None
         if self.loss == "absolute":
@@ -157,3 +160,13 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
         check_is_fitted(self)
         score = LinearScore.of(self.coef_, self.intercept_)
         return LinearModel(self.loss, self.n_features_in_, self._names(), None, (score,))
+
+
+def _refuse_flat(y: Array) -> None:
+    """Refuse targets whose intercept would be rounded by more than the loss can bear."""
+    low, high = float(y.min()), float(y.max())
+    if low < high and high / 2.0 - low / 2.0 < _FLATTEST * abs(low / 2.0 + high / 2.0):
+        raise ValueError(
+            f"y lies between {low:.17g} and {high:.17g}, which leaves too few digits for what varies: "
+            "subtract a constant from it."
+        )
