@@ -51,7 +51,7 @@ MAY_IMPORT = {
     "solvers": GROUND
     | MIDDLE
     | {"boosting", "matrix", "on_simplex", "stump_columns", "threads", "validation"},
-    "thinning": {"boosting", "losses", "outputs", "threads", "validation"},
+    "thinning": {"boosting", "data.exact", "losses", "outputs", "threads", "validation"},
     "estimators": GROUND
     | {
         "dictionary",

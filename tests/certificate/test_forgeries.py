@@ -479,3 +479,12 @@ def test_edges_beyond_all_numbers_prove_nothing():
     ]
     content["bounds"][0]["caps"] = None
     assert any("leaves[0].bound" in fault for fault in checker.check(derived(content), A))
+
+
+def test_a_limit_on_terms_that_would_take_for_ever_is_refused():
+    content, X, y = certified("features")
+    forged = copy.deepcopy(content)
+    forged["problem"]["max_terms"] = 1_000_000
+    assert checker.check(derived(forged), X, y)[0].startswith("problem.max_terms")
+    with pytest.raises(ValueError, match="max_terms must be at most"):
+        CardBoostClassifier(max_terms=10**6, max_features=2).fit(X, y)

@@ -517,12 +517,8 @@ def test_random_forgeries_have_the_same_verdict(name):
     assert counts["near"] <= 1
 
 
-# one of these names a column of the matrix twice and another never: see a_part_of_the_matrix below
-PART = pytest.param("matrix exponential", marks=pytest.mark.xfail(strict=True, reason="columns left out"))
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("name", [*BASES[:-1], PART])
+@pytest.mark.parametrize("name", BASES)
 def test_thousands_of_random_forgeries_have_the_same_verdict(name):
     counts = run_forgeries(name, range(1000, 1200))
     assert counts["refused"] >= 300

@@ -19,6 +19,7 @@ from cardboost.budget import Budget, clock
 from cardboost.cardinality.exact import Progress as Proving
 from cardboost.cardinality.select import SearchOptions, check_method
 from cardboost.cardinality.tabu import check_bits
+from cardboost.certificate.checker.format import MOST_TERMS
 from cardboost.data.exact import unmasked
 from cardboost.data.table import Table
 from cardboost.estimators.base import BoostedCards, Progress
@@ -80,6 +81,9 @@ class SelectingCards(BoostedCards):
                 "reselect=True does not go with max_features or feature_costs: new columns are looked for "
                 "without regard to them."
             )
+        limited = self.max_features is not None or self.feature_costs is not None
+        if limited and self.max_terms is not None and self.max_terms > MOST_TERMS:
+            raise ValueError(f"max_terms must be at most {MOST_TERMS} with max_features or feature_costs.")
         hot_start = whole("hot_start", self.hot_start, 0)
         if hot_start == 0 and not again:
             raise ValueError("hot_start=0 needs reselect=True: without it there is no column to select from.")

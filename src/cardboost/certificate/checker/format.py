@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 VERSION = 6
+MOST_TERMS = 10_000  # with limits or costs of features, for which all ways to share the terms are compared
 OPTIMAL = 1e-4  # gap, as a share of the size of the objective, up to which a model is called optimal
 SOFT = "soft margin"  # the loss of weights with a given sum
 UNCURVED = ("squared", "squared_hinge", "smooth_hinge")  # losses for which bounds set no curvature aside
@@ -190,6 +191,9 @@ def _problem_faults(certificate: dict[str, Any]) -> Iterator[str]:
     if squared != (problem["target"] is not None):
         yield "problem.target: must be present exactly when the loss is squared"
     costs = problem["feature_costs"]
+    by_feature = costs is not None or problem["max_features"] is not None
+    if by_feature and (problem["max_terms"] or 0) > MOST_TERMS:
+        yield f"problem.max_terms: at most {MOST_TERMS} where features are limited or cost something"
     if costs is not None and len(costs) != features:
         yield f"problem.feature_costs: {len(costs)} costs for {features} features"
     soft, radius = problem["loss"] == SOFT, problem.get("radius")
