@@ -212,6 +212,8 @@ def fit_together(content, faults):
     need(stumps or content["categories"] is None, "categories", "must be null for a matrix")
     costs = problem["feature_costs"]
     need(costs is None or len(costs) == features, "problem.feature_costs", "one for every feature")
+    by_feature = costs is not None or problem["max_features"] is not None
+    need(not by_feature or (problem["max_terms"] or 0) <= 10_000, "problem.max_terms", "at most 10000")
     need(len(content["data"]["digest"]) == 32, "data.digest", "must have 32 digits")
     need(not stumps or content["candidates"], "candidates", "must be true for stumps")
     scopes = [bound["scope"] for bound in bounds]
