@@ -146,7 +146,10 @@ def test_largest_edges_need_half_the_work(case):
     pool = dictionary.pool()
     pool.append(found.atoms)
     u = dual_weights(point)[0]
-    for column, wrong in zip(pool.dense().T[pool.n_free :], found.wrong, strict=True):
+    *wrongs, constant = found.wrong
+    edge = found.total * abs(found.constant) / np.abs(u).sum()
+    assert constant == pytest.approx(0.5 * (found.total - edge), abs=1e-9 * found.total)
+    for column, wrong in zip(pool.dense().T[pool.n_free :], wrongs, strict=True):
         share = np.abs(u)[column * np.sign(u) < 0].sum() / np.abs(u).sum()
         assert wrong / found.total == pytest.approx(share, abs=1e-9)
 

@@ -443,8 +443,7 @@ def test_wrong_tables():
         NeuralBoostRegressor(**QUICK).fit(X, np.where(np.arange(150) == 5, np.nan, Y))
     with pytest.raises(ValueError, match="only one class"):
         NeuralBoostClassifier(**QUICK).fit(X, np.ones(150))
-    with pytest.raises(ValueError, match="too large"):
-        NeuralBoostRegressor(**QUICK).fit(X * 1e300, Y)
+    assert np.isfinite(NeuralBoostRegressor(**QUICK).fit(X * 1e300, Y).predict(X * 1e300)).all()
 
 
 def test_constant_targets_and_more_outputs_than_rows():
