@@ -98,15 +98,9 @@ def test_columns_and_targets_far_from_0(offset):
     rng = np.random.default_rng(1)
     X = np.round(rng.normal(size=(21, 5)), 1)  # whole steps of the far numbers
     y = X[:, 0] - X[:, 1] + rng.normal(size=21)
-<<<<<<< HEAD
     shift = np.array([offset, 0.0, 0.0, 0.0, offset])
     far = X + shift
     near = far - shift
-=======
-    move = np.array([offset, 0.0, 0.0, 0.0, offset])
-    far = X + move
-    near = far - move
->>>>>>> wt-repair
     classes = np.digitize(y, [-0.5, 0.5])
     for model, target, other in (
         (SparseLinearRegression(l1=0.001, l2=1e-6, max_iter=20), y, y),
