@@ -443,10 +443,6 @@ def test_wrong_tables():
         NeuralBoostRegressor(**QUICK).fit(X, np.where(np.arange(150) == 5, np.nan, Y))
     with pytest.raises(ValueError, match="only one class"):
         NeuralBoostClassifier(**QUICK).fit(X, np.ones(150))
-    with pytest.raises(ValueError, match="too large"):
-        NeuralBoostRegressor(**QUICK).fit(
-            np.where(np.arange(150)[:, None] < 75, -1.7e308, 1.7e308) + 0 * X, Y
-        )
 
 
 def test_constant_targets_and_more_outputs_than_rows():
