@@ -482,10 +482,7 @@ def read_data(content, X, y, sample_weight, faults):
     if squared:
         mean, scale = problem["target"]["mean"], problem["target"]["scale"]
         t = (target - mean) / scale
-        if stumps:
-            check_target(mean, scale, target, relative / relative.sum(), faults)
-        elif (mean, scale) != (0, 1):
-            faults.append("problem.target: must be 0 and 1 for a matrix")
+        check_target(mean, scale, target, relative / relative.sum(), faults)
     r = relative * np.where(sign > 0, problem["class_weight"][1], problem["class_weight"][0])
     s = r / r.sum()
     alive = s > 0

@@ -320,7 +320,6 @@ def certificate_for(
         y = np.round(y + rng.normal(0, 0.4, rows), 3)
         mean = float(np.average(y, weights=weight))
         target = {"mean": mean, "scale": float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))}
-        target = {"mean": 0.0, "scale": 1.0} if kind == "matrix" else target
     columns: dict[str, Any] = {"feature": list(range(n))}
     if kind == "stumps":
         lists = [[(cut, None, None) for cut in [*own, None]] for own in cuts]

@@ -209,6 +209,16 @@ def test_constant_rules_are_among_the_stumps(loss):
     np.testing.assert_array_equal(again.decision_function(X), -model.decision_function(X))
 
 
+@pytest.mark.parametrize("dictionary", ["stumps", STUMP])
+@pytest.mark.parametrize("loss", ["exponential", "logistic", "squared_hinge"])
+def test_a_class_of_next_to_no_weight_leaves_the_intercept_finite(loss, dictionary):
+    X, y = np.arange(20.0)[:, None] % 7, np.arange(20) % 2
+    weight = np.where(y == 1, 1e100, 1e-100)
+    model = classifier(loss=loss, dictionary=dictionary, fit_intercept=True).fit(X, y, weight)
+    assert np.isfinite(model.decision_function(X)).all()
+    assert (model.predict(X) == 1).all()
+
+
 def test_features_that_say_nothing_leave_the_constant():
     model = classifier().fit(np.ones((5, 2)), [0, 0, 1, 0, 1])
     assert model.n_iter_ == 1

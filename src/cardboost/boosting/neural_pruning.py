@@ -113,21 +113,23 @@ def prune_networks(
     columns = _Columns(loss, size, constant, gammas)
     A, target, weight = columns.matrix(outputs, y, s)
     free, n = 2 * m, A.shape[1]
-    charged = np.arange(n) >= free
-    box = 10.0 * (1.0 + float(np.abs(constant).max(initial=0.0)))
+    charged, rows = np.arange(n) >= free, RowWeights.make(len(A), weight)
+    mean, scale = (0.0, 1.0) if target is None else rows.mean_and_deviation(target)
+    box = 10.0 * (1.0 + float(np.abs((constant - mean) / scale).max(initial=0.0)))
     prices = Prices(
         np.zeros(n), np.where(charged, _L2, 0.0), np.zeros(n), np.where(charged, np.inf, box), charged
     )
     kind = get_loss("logistic") if columns.logistic else SQUARED
-    risk = risk_of(kind, RowWeights.make(len(A), weight), None, threads, target)
+    wanted = None if target is None else (target - mean) / scale
+    risk = risk_of(kind, rows, None, threads, wanted)
     pool = MatrixPool(ColumnStore(np.ascontiguousarray(A.T), threads), np.arange(n, dtype=np.int32))
     task = CardinalityProblem(pool, risk, prices, max_terms)
     found = select(task, None, SearchOptions("auto", 2000, seed=seed), boxed=False)
     weights = found.incumbent.weights
-    certificate = _certificate(found, A, target, weight)
-    chosen = weights[free : free + k] - weights[free + k :]
+    certificate = _certificate(found, A, target, weight, (mean, scale))
+    chosen = scale * (weights[free : free + k] - weights[free + k :])
     kept = np.flatnonzero(chosen)
-    constant = weights[:m] - weights[m:free]
+    constant = mean + scale * (weights[:m] - weights[m:free])
     gammas = chosen[kept] / size[kept]
     if not (columns.logistic or loss.quadratic):
         constant, gammas = _refit(loss, outputs[kept], y, s, constant, gammas)
@@ -145,7 +147,10 @@ def _refit(
     return weights[: len(constant)], weights[len(constant) :]
 
 
-def _certificate(found: Any, A: Array, target: Array | None, weight: Array) -> dict[str, Any]:
+def _certificate(
+    found: Any, A: Array, target: Array | None, weight: Array, units: tuple[float, float]
+) -> dict[str, Any]:
+    """``units``: mean and deviation of the target, in which the problem is."""
     task = found.problem
     null = task.risk.evaluate(np.zeros(len(A))).value
     problem = CertifiedProblem(
@@ -157,7 +162,7 @@ def _certificate(found: Any, A: Array, target: Array | None, weight: Array) -> d
         rows=int(np.count_nonzero(weight)),
         features=A.shape[1],
         digest=data_digest(A, None, weight, target=target),
-        target=None if target is None else (0.0, 1.0),
+        target=None if target is None else units,
     )
     own = found.incumbent.weights
     objective = task.objective(task.risk.evaluate(task.pool.margins(own)).value, own)

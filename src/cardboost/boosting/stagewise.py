@@ -28,6 +28,7 @@ from cardboost.boosting.steps import adaboost_step, best_step
 from cardboost.boosting.training import TrainingTask
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool, Stumps
 from cardboost.losses import Exponential
+from cardboost.master.problem import PriceRule
 from cardboost.model.ensemble import Ensemble
 from cardboost.risk import EmpiricalRisk, RiskPoint
 
@@ -349,9 +350,15 @@ def train_stagewise(task: TrainingTask, settings: StageSettings, fit_intercept: 
     """An ensemble of stumps for two classes; a ValueError where the first stump is no better than chance."""
     risk = task.risk
     assert risk.sign is not None
-    start = risk.loss.best_constant(risk.weights.share(risk.sign > 0)) if fit_intercept else 0.0
+    start = first_constant(risk, risk.sign) if fit_intercept else 0.0
     stages = MarginStages(task, settings, start)
     return finish(stages, task, settings)
+
+
+def first_constant(risk: EmpiricalRisk, sign: NDArray[np.int8]) -> float:
+    """The best constant score; where one class has next to no weight, as far as an intercept may go."""
+    best, box = risk.loss.best_constant(risk.weights.share(sign > 0)), PriceRule.intercept_box
+    return min(max(best, -box), box)
 
 
 def finish(stages: StumpStages, task: TrainingTask, settings: StageSettings) -> StageResult:

@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 
 from cardboost.boosting.column_generation import Trace
 from cardboost.boosting.learners import LearnerTask
-from cardboost.boosting.stagewise import Along, Boosting, Course, Move, Stages, StageSettings, refuse_empty
+from cardboost.boosting.stagewise import (
+    Along,
+    Boosting,
+    Course,
+    Move,
+    Stages,
+    StageSettings,
+    first_constant,
+    refuse_empty,
+)
 from cardboost.dictionary.learner_pool import Candidate, RoundPool
 from cardboost.dictionary.stumps import Stumps
 from cardboost.losses import Loss
@@ -131,7 +140,7 @@ def train_stagewise_learners(
 ) -> StageLearners:
     """See :func:`cardboost.boosting.learners.train_learners` for the arguments."""
     task = LearnerTask.make(dictionary, X, sign, loss, False, threads, **data)
-    start = loss.best_constant(task.risk.weights.share(sign > 0)) if fit_intercept else 0.0
+    start = first_constant(task.risk, sign) if fit_intercept else 0.0
     stages = LearnerStages(task, settings, start, held)
     course = Boosting(stages, settings, stages.ensemble).run()
     refuse_empty(course)

@@ -273,6 +273,8 @@ class _Proof:
                 bound, theta = dual_bound(
                     point, edges, problem.prices, problem.max_terms, groups=problem.groups, limits=limits
                 )
+                if bound < outer.leaf.bound:  # with the scale of before, fewer columns prove no less
+                    bound, theta = outer.leaf.bound, outer.leaf.theta
                 bounds[0] = ProvenScope("pool", pool.n_columns, [Leaf(outer.leaf.weights, theta, bound)])
         certified = self._write(everything, rule, weights, choice.objective, bounds)
         return certified, weights, merge_rows(problem), complete
