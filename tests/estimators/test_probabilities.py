@@ -34,7 +34,7 @@ class OwnEntropy(CrossEntropy):
 WITHOUT = [
     CardBoostClassifier(loss="hinge", max_terms=3, hot_start=8, n_jobs=1),
     CardBoostClassifier(loss="smooth_hinge", max_terms=3, hot_start=8, n_jobs=1),
-    StagewiseClassifier(loss="hinge", max_iter=5, n_jobs=1),
+    StagewiseClassifier(loss="hinge", fit_intercept=True, max_iter=5, n_jobs=1),
     NeuralBoostClassifier(loss=OwnEntropy(), n_estimators=2, early_stopping=False, n_jobs=1),
 ]
 WITH = [

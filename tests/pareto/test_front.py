@@ -321,5 +321,5 @@ def test_a_front_as_it_comes():
     front = pareto_front(X, y, random_state=0)
     assert front.sizes == DEFAULT_SIZES
     assert front.at(9).mean > front.at(1).mean + 0.15
-    assert min(point.guarantee() for point in front) > 0.9
+    assert min(point.guarantee("pool") for point in front) > 0.9
     assert ParetoFront.from_json(front.to_json()).table() == front.table()
