@@ -323,7 +323,7 @@ def test_select_columns_takes_its_time_limit():
     A = np.random.default_rng(30).choice([-1.0, 1.0], (2000, 120))
     started = time.perf_counter()
     found = select_columns(A, max_terms=30, l2=0.01, loss="logistic", time_limit=0.3)
-    assert time.perf_counter() - started <= 0.6
+    assert time.perf_counter() - started <= 1.1 * 0.3 + 0.5  # the promise of every time limit
     assert found.certificate.verify(A)
     assert len(found.support) <= 30
     full = select_columns(A[:200, :20], max_terms=3, l2=0.01, loss="logistic", time_limit=60.0)

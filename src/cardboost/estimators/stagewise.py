@@ -40,6 +40,7 @@ class StagewiseClassifier(ClassifierCards):
     Parameters
     ----------
     loss : {"exponential", "logistic", "hinge", "squared_hinge"} or a Loss of your own
+        The hinge has corners, and at a corner no single learner may lower it: its rounds often end early.
     dictionary : "stumps", an estimator, a list of fitted learners, or several of these
         As in :class:`CardBoostClassifier`.
     max_iter : int
