@@ -6,7 +6,9 @@ import argparse
 import signal
 import sys
 import time
+from pathlib import Path
 
+from fuzz.digests import compare
 from fuzz.draw import case
 from fuzz.invariants import check
 from fuzz.runner import repeat, run
@@ -20,8 +22,15 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=120.0, help="how long to go on (120)")
     parser.add_argument("--cases", type=int, default=None, help="how many seeds at most; 1 shows the case")
     parser.add_argument("--workers", type=int, default=2, help="processes (2)")
+    parser.add_argument(
+        "--digests", type=Path, metavar="FILE", help="record the bits of the fits, or compare them with FILE"
+    )
     arguments = parser.parse_args()
     seed = int(time.time()) * 10_000 if arguments.seed is None else arguments.seed
+    if arguments.digests is not None:
+        changed = compare(arguments.digests, arguments.seed or 1, arguments.cases or 400)
+        print("\n".join([*changed, f"{len(changed)} differences"]))
+        return 1 if changed else 0
     if arguments.cases == 1:
         return _show(seed)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the workers too
