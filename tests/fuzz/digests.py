@@ -1,6 +1,6 @@
 """The bits of many random fits: recorded before the code is rearranged, compared afterwards.
 
-Cases with a time limit are left out. What a fit refuses counts too: it must be refused with the same sentence.
+Cases with a time limit are left out. Refusals count too: they must come with the same sentence.
 """
 
 from __future__ import annotations
