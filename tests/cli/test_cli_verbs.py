@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -303,6 +304,17 @@ def test_models_without_names_take_x0_x1(work, capsys):
     code, _, err = run(capsys, "predict", "model.json", write_csv(work / "other.csv", features))
     assert code == 2
     assert "call them x0, x1" in err
+
+
+def test_certify_says_first_that_the_data_are_others(data, work, capsys):
+    path = data[0]
+    run(capsys, "fit", path, "--target", "state", *QUICK)
+    lines = Path(path).read_text().splitlines()
+    (work / "fewer.csv").write_text("\n".join(lines[:-3]) + "\n")
+    code, out, _ = run(capsys, "certify", "run/model.json", "fewer.csv", "--target", "state")
+    assert code == 1
+    assert out.startswith("The certificate is about other data.")
+    assert "bounds[" not in out
 
 
 def test_certify_finds_what_was_changed(data, work, capsys):

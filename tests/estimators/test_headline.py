@@ -70,7 +70,7 @@ def test_the_headline_is_that_of_the_widest_scope():
     assert dictionary.lower_bound <= pool.lower_bound <= certificate.objective
     assert certificate.status == "optimal among candidates"
     assert certificate.headline.startswith("optimal among 40 candidate terms, ")
-    assert "guaranteed among all" in certificate.headline
+    assert "of the best possible improvement among all" in certificate.headline
     assert certificate.headline in " ".join(model.card().split())
     assert certificate.headline in repr(certificate)
 
@@ -134,6 +134,27 @@ def test_a_regression_says_how_its_target_is_scaled():
     scaling = certificate.content["problem"]["target"]
     text = "\n".join(certificate.lines())
     assert f"in standard deviations of {scaling['scale']:.6g} from {scaling['mean']:.6g}" in text
+
+
+def test_without_a_candidate_nothing_is_called_optimal():
+    X, score = table(3)
+    model = CardBoostClassifier(max_terms=3, time_limit=1e-9).fit(X, score > 0.3)
+    assert model.ensemble_.n_terms == 0
+    assert model.certificate_.headline.startswith("no candidate term was generated, at least 0.00 %")
+
+
+def test_the_card_of_several_classes_has_the_certificate_of_each():
+    X, score = table(3)
+    model = CardBoostClassifier(max_terms=2).fit(X, np.digitize(score, [-0.5, 0.8]))
+    card = " ".join(model.card().split())
+    for label, certificate in zip(model.classes_, model.certificate_, strict=True):
+        assert f"Certificate for {label} " in card
+        assert certificate.headline in card
+
+
+def test_the_scopes_can_be_printed():
+    X, score = table(3)
+    assert len(repr(CardBoostClassifier(max_terms=3).fit(X, score > 0.3).certificate_.scopes)) < 600
 
 
 def test_certificates_of_earlier_versions_have_the_same_headline():

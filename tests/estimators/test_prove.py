@@ -126,9 +126,20 @@ def test_what_exact_search_does_not_take_gets_local_search():
     model = CardBoostRegressor(max_terms=4).fit(X, score)
     before = model.certificate_
     copy = pickle.loads(pickle.dumps(model))
-    for own in (model.prove(), copy.prove(X, score)):
-        no_worse(before, own.certificate_)
-        assert own.certificate_.verify(X, score)
+    for estimator, rows in ((model, ()), (copy, (X, score))):
+        with pytest.warns(UserWarning, match="exact search takes exponential and logistic loss"):
+            estimator.prove(*rows)
+        no_worse(before, estimator.certificate_)
+        assert estimator.certificate_.verify(X, score)
+
+
+def test_a_proof_that_a_certificate_cannot_hold_is_announced(monkeypatch):
+    X, score = table(8, rows=600, noise=1.5)
+    model = CardBoostClassifier(max_terms=5).fit(X, score > 0.3)
+    monkeypatch.setattr("cardboost.boosting.candidates.most_leaves", lambda problem: 5)
+    with pytest.warns(UserWarning, match="more than a certificate holds.*More time will not help"):
+        model.prove(max_nodes=2000)
+    assert model.certificate_.verify(X, score > 0.3)
 
 
 def test_a_time_limit_holds_and_what_is_proven_by_then_is_kept():

@@ -6,6 +6,7 @@ hand; later they are made from the certificate and the rows it is about.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +21,7 @@ from cardboost.cardinality.points import Scale, choose_points, refused
 from cardboost.cardinality.polish import Incumbent, polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.select import most_leaves
+from cardboost.certificate.bounds import OPTIMAL
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import check, structure_faults
 from cardboost.certificate.checker.claims import Evidence, gather, read_rows
@@ -83,13 +85,16 @@ class Candidates:
         self, budget: Budget, max_nodes: int | None, progress: exact.Progress | None = None
     ) -> Candidates:
         """Go on from the leaves of the certificate with exact search, or with local search where exact search
-        cannot take the problem. The model is never worse afterwards, nor is any bound."""
+        cannot take the problem. The model is never worse afterwards, nor is any bound. A warning says why the
+        proof could not go on, where more time would not help."""
         problem = self.problem
         objective = float(self.certified["solution"]["objective"])
         support = np.flatnonzero((self.weights > 0) & problem.prices.charged)
         incumbent = Incumbent(support, self.weights, objective)
         pool = next(bound for bound in self.certified["bounds"] if bound["scope"] == "pool")
-        if exact.accepts(problem) is not None:
+        refusal = exact.accepts(problem)
+        if refusal is not None:
+            warnings.warn(f"The bound stays as it is: {refusal} Local search went on.", stacklevel=5)
             better = polish(problem, self.weights, budget.end_of(Stage.SEARCH))[0]
             return self._with(better if better.objective < objective else incumbent, None)
         result = exact.exact_search(
@@ -98,8 +103,14 @@ class Candidates:
             begin_at=read_leaves(pool["leaves"], self.n_free, pool["columns"]),
         )  # fmt: skip
         best = result.incumbent if result.incumbent.objective < objective else incumbent
-        proven = None
-        if min(leaf.bound for leaf in result.leaves) > min(leaf["bound"] for leaf in pool["leaves"]):
+        proven, written = None, min(leaf.bound for leaf in result.leaves)
+        if result.lower_bound - written > OPTIMAL * abs(float(self.certified["null"]["objective"])):
+            warnings.warn(
+                f"The search has a lower bound of {result.lower_bound:.6g}, but the leaves that prove it are "
+                f"more than a certificate holds: it claims {written:.6g}. More time will not help.",
+                stacklevel=5,
+            )
+        if written > min(leaf["bound"] for leaf in pool["leaves"]):
             proven = ProvenScope("pool", problem.pool.n_columns, result.leaves, result.centre)
         return self._with(best, proven)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,8 @@ import numpy as np
 from cardboost.certificate import checker
 from cardboost.certificate.bounds import proof_status
 from cardboost.certificate.statement import (
-    TOLERANCES,
+    CHECKED,
+    OPTIMAL,
     are_candidates,
     compared_with,
     covers,
@@ -36,7 +37,7 @@ class ScopedBound:
     gap: float
     relative_gap: float
     guarantee: float
-    leaves: tuple[Mapping[str, Any], ...]
+    leaves: tuple[Mapping[str, Any], ...] = field(repr=False)
 
     @property
     def percent(self) -> str:
@@ -179,9 +180,12 @@ class Certificate:
                 f"{bound.scope:<12}{short(bound.lower_bound):>11}  {bound.percent:>9}   "
                 f"{covers(self.content, bound.scope)}"
             )
-        lines += ["", "guarantee: at least this share of the improvement over the empty model that "]
-        lines[-1] += f"{compared_with(self.content)} of that scope could make"
-        return [*lines, TOLERANCES]
+        lines += [
+            "",
+            "guarantee: at least this share of the improvement over the empty model, on these rows, ",
+        ]
+        lines[-1] += f"that {compared_with(self.content)} of that scope could make"
+        return [*lines, CHECKED if self.status == "feasible" else f"{CHECKED} {OPTIMAL}"]
 
     @property
     def headline(self) -> str:
@@ -189,8 +193,13 @@ class Certificate:
         where, status = covers(self.content, self.scope), self.status
         if status == "optimal" or (status != "feasible" and self.scope == "pool"):
             return f"optimal among {where}"
-        first = f"optimal among {covers(self.content, 'pool')}, " if status != "feasible" else ""
-        return f"{first}{self.bound().percent} guaranteed among {where}"
+        first = ""
+        if status != "feasible":
+            columns = next(bound["columns"] for bound in self.content["bounds"] if bound["scope"] == "pool")
+            first = "no candidate term was generated, "
+            if columns:
+                first = f"optimal among {covers(self.content, 'pool')}, "
+        return f"{first}at least {self.bound().percent} of the best possible improvement among {where}"
 
     def __repr__(self) -> str:
         lines = [" ".join(line.split()) for line in problem_lines(self.content)]

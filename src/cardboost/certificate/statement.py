@@ -17,10 +17,8 @@ LOSSES = {
     "smooth_hinge": "mean hinge loss, its corner rounded off over 1/4",
     "soft margin": "log of the mean of exp(-margin)",
 }
-TOLERANCES = (
-    'Numbers are checked to 1e-9 of the empty model\'s objective; "optimal" means that no other model of the '
-    "scope is better by more than 1e-4 of it."
-)
+CHECKED = "Numbers are checked to 1e-9 of the empty model's objective."
+OPTIMAL = '"Optimal" means that no other model of the scope is better by more than 1e-4 of that objective.'
 _NAME_WIDTH = 12
 
 
@@ -40,6 +38,9 @@ def problem_lines(content: Mapping[str, Any]) -> list[str]:
     rows = f"{data['rows']:,} rows, {data['features']:,} "
     rows += "columns" if content["kind"] == "matrix" else "features"
     lines = [("minimised", _objective(content)), ("models", ", ".join(_limits(content)))]
+    cuts = [len(values) for values in (content["dictionary"] or {}).get("cuts", [])]
+    if max(cuts, default=0) > 0:
+        lines.append(("stumps", f"on the cuts of the table, at most {max(cuts):,} a feature"))
     lines.append(("data", f"{rows}, digest {data['digest'][:12]}"))
     if problem["target"] is not None:
         scaling = problem["target"]
@@ -119,7 +120,7 @@ def covers(content: Mapping[str, Any], scope: str) -> str:
     if scope == "dictionary":
         return f"all {stump_count(content):,} stumps"
     n = next(bound["columns"] for bound in content["bounds"] if bound["scope"] == "pool")
-    return f"{n:,} candidate terms" if are_candidates(content) else f"all {counted(n, 'column')}"
+    return counted(n, "candidate term") if are_candidates(content) else f"all {counted(n, 'column')}"
 
 
 def are_candidates(content: Mapping[str, Any]) -> bool:

@@ -262,21 +262,25 @@ def _report(certificate: dict[str, Any], faults: list[str], arguments: argparse.
                 _CHECKED.format(size),
             ]
         )
-    many = f"{len(faults)} claim{' is' if len(faults) == 1 else 's are'} false"
-    lines = [f"The certificate does NOT hold: {many}.", ""]
-    for fault in faults[:_MOST_FAULTS]:
+    other = [fault for fault in faults if fault.startswith("data.")]
+    if other:  # of other rows nothing needs to hold
+        lines = ["The certificate is about other data.", ""]
+        lines += [*textwrap.wrap(f"{arguments.data} {_OTHER_DATA}", 78), ""]
+    else:
+        many = f"{len(faults)} claim{' is' if len(faults) == 1 else 's are'} false"
+        lines = [f"The certificate does NOT hold: {many}.", ""]
+    shown = other or faults
+    for fault in shown[:_MOST_FAULTS]:
         lines += textwrap.wrap(
             fault, 78, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
         )
-    if len(faults) > _MOST_FAULTS:
-        lines.append(f"  ... and {len(faults) - _MOST_FAULTS} more (--json lists all)")
-    if any(fault.startswith("data.") for fault in faults):
-        lines += ["", *textwrap.wrap(f"{arguments.data} {_OTHER_DATA}", 78)]
+    if len(shown) > _MOST_FAULTS:
+        lines.append(f"  ... and {len(shown) - _MOST_FAULTS} more (--json lists all)")
     return "\n".join(lines)
 
 
 _CHECKED = "Every number was recomputed from {}."
 _OTHER_DATA = (
     "does not hold the rows that the model was trained on. Check the file, the target and the "
-    "weights (--weight)."
+    "weights (--weight); a model that was fitted with --holdout needs them in the same order."
 )

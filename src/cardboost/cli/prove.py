@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +23,8 @@ examples:
   cardboost prove run/model.json patients.csv --max-nodes 50000 --out proved.json
 
 The search goes on where it ended, among the candidate terms of the fit. The
-model and its proof never get worse. Card and C headers beside the model are
+model and its proof never get worse; the guarantee over all stumps changes only
+with the model. Card and C headers beside the model are
 written again if they are there. Ctrl-C keeps what is proven so far.
 """
 
@@ -57,7 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
     progress = Progress(0, arguments.quiet)
     null = (content.get("null") or {}).get("objective")
     try:
-        with Interrupt().listening() as interrupt:
+        with Interrupt().listening() as interrupt, warnings.catch_warnings(record=True) as remarks:
+            warnings.simplefilter("always")
             progress.begin("proving")
             ensemble, certificate = prove_model(
                 ensemble,
@@ -73,7 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         progress.close()
     written = _write(arguments, model, ensemble, certificate)
-    print("\n".join([*_report(Certificate(content), certificate), "", *certificate_lines(certificate), ""]))
+    report = _report(Certificate(content), certificate)
+    for remark in remarks:
+        report += textwrap.wrap(f"note: {remark.message}", 78, subsequent_indent="  ")
+    print("\n".join([*report, "", *certificate_lines(certificate), ""]))
     print("\n".join(printable(f"wrote {path}") for path in written))
     return INTERRUPTED if interrupt.asked else OK
 
@@ -81,6 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _report(before: Certificate, after: Certificate) -> list[str]:
     """What the search has come to."""
     lines = ["no better model among the candidate terms was found"]
+    if after.status != "feasible":
+        lines = ["the model is proven to be the best among its candidate terms"]
     if after.objective < before.objective:
         lines = [f"a better model: objective {after.objective:.6g}, before {before.objective:.6g}"]
     for scope, bound in after.scopes.items():

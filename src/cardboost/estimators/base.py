@@ -204,7 +204,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         own = getattr(self, "certificate_", None)
         if own is None:
             return render_card(self.ensemble_)
-        lines = own[0].lines() if isinstance(own, list) else own.lines()
+        lines = [part.lines() for part in own] if isinstance(own, list) else own.lines()
         return render_card(self.ensemble_, certificate_lines=lines)
 
 
