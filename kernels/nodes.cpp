@@ -217,7 +217,6 @@ private:
         best_ = -std::numeric_limits<double>::infinity();
         evaluate(w_.data());
         note(scratch_.data());
-        best_ = std::max(best_, 0.0);
         const double room = objective - best_ + kRoom * (1.0 + std::fabs(objective));
         if (!(room > 0.0) || !std::isfinite(room)) return false;
         rows_.widen();

@@ -22,6 +22,7 @@ STUMP = ("feature", "cut", "category", "first", "polarity", "missing_left")
 PRICES = ("l1", "l2", "l0", "max_weight")
 SUMS, OPTIMAL, ARITHMETIC, GUARANTEE, TARGET, WORTHLESS = 1e-9, 1e-4, 1e-12, 1e-9, 1e-6, 1e-15
 ROOM, WIDER, PIVOT, SPARE = 5e-10, 5e-7, 1e-9, 5e-9
+REACH, LARGEST_REACH, EDGE = 1e-13, 1e7, 2e-16
 
 
 def check(certificate, X, y=None, sample_weight=None) -> list[str]:
@@ -178,7 +179,7 @@ def modern(certificate):
     content = copy.deepcopy(certificate)
     content.setdefault("points", None)
     content["problem"].setdefault("radius", None)
-    content.setdefault("candidates", True)
+    content.setdefault("candidates", content["kind"] == "stumps" or content["status"] != "optimal")
     for entry in content["categories"] or []:
         if entry is not None:
             entry.setdefault("order", None)
@@ -483,7 +484,8 @@ def read_data(content, X, y, sample_weight, faults):
         mean, scale = problem["target"]["mean"], problem["target"]["scale"]
         t = (target - mean) / scale
         check_target(mean, scale, target, relative / relative.sum(), faults)
-    r = relative * np.where(sign > 0, problem["class_weight"][1], problem["class_weight"][0])
+    factor = np.array(problem["class_weight"]) / max(problem["class_weight"])
+    r = relative * np.where(sign > 0, factor[1], factor[0])
     s = r / r.sum()
     alive = s > 0
     values = [column[alive] for column in values]
@@ -623,11 +625,14 @@ def claims(content, data, faults):
         null = content["null"]
         F = null["intercept"] * data.z
         true = total_loss(problem["loss"], data, F)
-        data.size = max(abs(true), 1e-290)
+        reach = 0.0
         if problem["loss"] == "soft margin":
             least = min(bound["columns"] for bound in content["bounds"])
-            largest = np.max(np.abs(np.column_stack([data.A[:, :least], data.z])))
-            data.size = max(data.size, problem["radius"] * largest)
+            reach = problem["radius"] * np.max(np.abs(np.column_stack([data.A[:, :least], data.z])))
+            if reach > LARGEST_REACH:
+                faults.append(f"problem.radius: margins of {reach!r} cannot be checked")
+        data.size = max(abs(true), min(1.0, reach), 1e-290)
+        data.tolerance = SUMS * data.size + REACH * reach
         for path, solution in solutions(content):
             check_solution(path, solution, content, data, faults)
         if content["points"] is not None:
@@ -636,14 +641,14 @@ def claims(content, data, faults):
                 whole = round(w / unit) if math.isfinite(w / unit) else 0
                 if whole * unit != w or not 1 <= whole <= most:
                     faults.append(f"solution.weights[{k}]: is no whole number of points")
-        if not abs(null["objective"] - true) <= SUMS * data.size:
+        if not abs(null["objective"] - true) <= data.tolerance:
             faults.append(f"null.objective: {null['objective']!r} is claimed, it is {true!r}")
         b = null["intercept"]
         g = null_slope(problem["loss"], data, b)
         nearby = b + math.copysign(1e-12 * (1 + abs(b)), g if g else 1.0)
-        flat = abs(g) * (B + abs(b)) <= SUMS * data.size or (abs(b) == B and g * b >= 0)
+        flat = abs(g) * (B + abs(b)) <= data.tolerance or (abs(b) == B and g * b >= 0)
         turns = g * null_slope(problem["loss"], data, nearby) <= 0
-        if abs(b) > B or not (flat or (turns and abs(g) * abs(nearby - b) <= SUMS * data.size)):
+        if abs(b) > B or not (flat or (turns and abs(g) * abs(nearby - b) <= data.tolerance)):
             faults.append(f"null.intercept: {b!r} is not the best intercept")
         if not content["candidates"]:
             pool = {column.tobytes() for column in data.A[:, : content["bounds"][0]["columns"]].T + 0.0}
@@ -681,7 +686,7 @@ def check_solution(path, solution, content, data, faults):
     true += sum(pool["l1"][j] * w + pool["l2"][j] * w**2 / 2 + pool["l0"][j] for j, w in weights)
     if problem["feature_costs"] is not None:
         true += sum(problem["feature_costs"][f] for f in paid)
-    if not abs(solution["objective"] - true) <= SUMS * data.size:
+    if not abs(solution["objective"] - true) <= data.tolerance:
         faults.append(f"{path}.objective: {solution['objective']!r} is claimed, it is {true!r}")
 
 
@@ -775,11 +780,13 @@ def leaf_value(scope, data, b, weights, theta, forced_in, forced_out, aside=None
         return D if np.isfinite(D) else -math.inf
     v = slopes(problem["loss"], F, data.t)
     u = data.s * theta * v
-    edges, unseen_edges = u @ data.A[:, :n], u @ scope.U
+    off = EDGE * math.sqrt(len(u)) * np.sum(np.abs(u))
+    edges = u @ data.A[:, :n] + off * np.max(np.abs(data.A[:, :n]), axis=0, initial=0.0)
+    unseen_edges = u @ scope.U + off
     if not (np.all(np.isfinite(u)) and np.all(np.isfinite(edges)) and np.all(np.isfinite(unseen_edges))):
         return -math.inf
     D = np.sum(np.where(u == 0, 0.0, data.s * dual_values(problem["loss"], v, theta, F, data.t)))
-    D -= B * abs(np.sum(u * data.z))
+    D -= B * (abs(np.sum(u * data.z)) + off)
     l2 = scope.l2
     if aside is not None:
         edges, l2 = edges + aside * weights[:n], l2 + aside
@@ -841,7 +848,7 @@ class Curvature:
         self.cap = np.maximum(self.Z * low, self.Z * high).sum(axis=1)
         caps = bound["caps"]
         b, w = caps["intercept"], unpacked(caps["centre"], data.A.shape[1])
-        V = max(0.0, leaf_value(scope, data, b, w, 1.0, [], []))
+        V = leaf_value(scope, data, b, w, 1.0, [], [])
         for _ in range(4):
             inside = np.ones(self.Z.shape[1], bool)
             self.floor, self.cap = self.narrowed(self.margins(b, w), V, inside, self.floor, self.cap)
@@ -877,7 +884,7 @@ class Curvature:
         curve, front = leaf["curve"], self.front
         b, centre = curve["intercept"], unpacked(curve["centre"], len(weights))
         forced = leaf["forced_in"], leaf["forced_out"]
-        V = max(0.0, leaf_value(self.scope, self.data, b, centre, 1.0, *forced))
+        V = leaf_value(self.scope, self.data, b, centre, 1.0, *forced)
         if leaf["theta"] != 1:
             return False
         if V >= self.O:
@@ -922,14 +929,14 @@ def check_bound(path, bound, content, data, faults):
                 continue
         point = leaf["intercept"], weights, leaf["theta"], leaf["forced_in"], leaf["forced_out"]
         D = leaf_value(scope, data, *point, aside)
-        if not leaf["bound"] <= D + SUMS * data.size:
+        if not leaf["bound"] <= D + data.tolerance:
             faults.append(f"{name}.bound: {leaf['bound']!r} is claimed, {D!r} is proven")
     if not covered(bound["leaves"], content):
         faults.append(f"{path}.leaves: do not cover all choices of columns")
 
     N, lower, gap = content["null"]["objective"], bound["lower_bound"], bound["gap"]
     least = min(objective, reference, *(leaf["bound"] for leaf in bound["leaves"]))
-    share = 1.0 if N - lower <= SUMS * data.size else min(1.0, max(0.0, (N - objective) / (N - lower)))
+    share = 1.0 if N - lower <= data.tolerance else min(1.0, max(0.0, (N - objective) / (N - lower)))
     slack, unit = ARITHMETIC * (abs(objective) + abs(lower)), max(abs(objective), 1e-300)
     for key, true, tolerance in (
         ("lower_bound", least, ARITHMETIC * abs(least)),
@@ -974,14 +981,10 @@ def covered(leaves, content):
 
 def check_status(content, data, faults):
     gaps = {bound["scope"]: bound["gap"] for bound in content["bounds"]}
-    if content["version"] < 6:
-        objective = content["solution"]["objective"]
-        closed = content["bounds"][0]["gap"] <= OPTIMAL * max(1, abs(objective))
-        status = "optimal" if closed else "feasible"
-    else:
-        closed = {scope for scope, gap in gaps.items() if gap <= OPTIMAL * data.size}
-        status = "optimal among candidates" if "pool" in closed else "feasible"
-        if "dictionary" in closed or ("pool" in closed and not content["candidates"]):
-            status = "optimal"
-    if content["status"] != status:
+    closed = {scope for scope, gap in gaps.items() if gap <= OPTIMAL * data.size}
+    status = "optimal among candidates" if "pool" in closed else "feasible"
+    if "dictionary" in closed or ("pool" in closed and not content["candidates"]):
+        status = "optimal"
+    old = content["version"] < 6 and content["status"] == "feasible"
+    if content["status"] != status and not old:
         faults.append(f"status: {content['status']!r} is claimed, it is {status!r}")

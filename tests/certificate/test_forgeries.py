@@ -360,6 +360,58 @@ def a_version_with_weaker_rules(content, X, y):
     return {}
 
 
+@forgery("card")
+def class_weights_beyond_all_numbers(content, X, y):
+    """Shares of 0 for all rows: nothing would be left to contradict."""
+    content["problem"]["class_weight"] = [1.7e308, 1.7e308]
+    for solution in (content["solution"], content["null"]):
+        solution["objective"] = 0.0
+    for bound in content["bounds"]:
+        for leaf in bound["leaves"]:
+            leaf["bound"] = 0.0
+
+
+@forgery("card")
+def class_weights_that_round_rows_away(content, X, y):
+    content["problem"]["class_weight"] = [5e-324, 5e-324]
+    content["solution"]["objective"] *= 0.9
+
+
+@forgery("margin")
+def a_radius_that_makes_every_gap_small(content, X, y):
+    content["problem"]["radius"] = content["problem"]["intercept_box"] = 1e4
+    content["solution"] |= {"weights": [], "intercept": 0.0, "objective": 0.0}
+    content["null"] |= {"intercept": 0.0, "objective": 0.0}
+    for bound in content["bounds"]:
+        bound["leaves"][0] |= {"weights": [], "intercept": 0.0, "bound": -0.9}
+    return derived(content, size=1e4)
+
+
+@forgery("card")
+def the_best_of_the_candidates_as_an_old_file(content, X, y):
+    """Before version 6 the status spoke of the first scope."""
+    content["bounds"].reverse()
+    del content["candidates"]
+    content |= {"version": 5, "status": "optimal", "tolerance": 1e-4}
+    content["digest"] = checker.content_digest(content)
+    return content
+
+
+@forgery("matrix")
+def an_old_file_about_some_of_the_columns(content, X, y):
+    """The useless column 9 alone, called optimal."""
+    content["columns"] = {key: values[-1:] for key, values in content["columns"].items()}
+    content["solution"] |= {"weights": [], "objective": content["null"]["objective"]}
+    leaf = {"forced_in": [], "forced_out": [], "theta": 1.0, "intercept": 0.0, "weights": [], "curve": None}
+    content["bounds"][0] |= {"columns": 1, "leaves": [leaf | {"bound": 0.0}], "caps": None}
+    rebound(content, X, y)
+    derived(content)
+    del content["candidates"]
+    content |= {"version": 5, "status": "optimal", "tolerance": 1e-4}
+    content["digest"] = checker.content_digest(content)
+    return content
+
+
 @pytest.mark.parametrize("name", FORGERIES)
 def test_consistent_forgeries_are_refused(name):
     kind, forge = FORGERIES[name]
@@ -368,7 +420,8 @@ def test_consistent_forgeries_are_refused(name):
     forged = copy.deepcopy(content)
     status = forge(forged, X, y)
     if "candidates" in forged:
-        derived(forged, content["problem"]["radius"])
+        radius = content["problem"]["radius"]
+        derived(forged, None if radius is None else min(1.0, radius))
     if status is not None:
         forged |= status
     forged["digest"] = checker.content_digest(forged)
@@ -450,6 +503,50 @@ def test_search_with_twins_finds_what_enumeration_finds(seed):
 
 
 # ---------------------------------------------------------------- data that are no numbers
+
+
+def one_leaf(A, loss, box, l1=0.0, **leaf):
+    """A certificate that the empty model is optimal, by one leaf."""
+    objective = float(np.log(2.0) if loss == "logistic" else 1.0)
+    n = A.shape[1]
+    base = {"forced_in": [], "forced_out": [], "theta": 1.0, "intercept": 0.0, "weights": [], "curve": None}
+    content = copy.deepcopy(certified("matrix")[0])
+    content["problem"] |= {"loss": loss, "max_terms": n}
+    content["columns"] = {
+        "feature": list(range(n)), "charged": [True] * n, "l1": [l1] * n, "l2": [0.0] * n, "l0": [0.0] * n,
+        "max_weight": [box] * n,
+    }  # fmt: skip
+    content["solution"] = {"intercept": 0.0, "weights": [], "objective": objective}
+    content["null"] = {"intercept": 0.0, "objective": objective}
+    content["bounds"] = [
+        {"scope": "pool", "columns": n, "leaves": [base | {"bound": objective} | leaf], "caps": None}
+    ]
+    content["data"] = {"rows": len(A), "features": n, "digest": checker.data_digest(A, None, None)}
+    return content
+
+
+@pytest.mark.parametrize(("loss", "box"), [("exponential", 2.0), ("logistic", 30.0)])
+def test_a_bound_below_zero_leaves_room(loss, box):
+    """At a bad centre the tangent is far below 0: the ellipsoid around it holds better models too."""
+    A = np.where(np.arange(100) < 80, 1.0, -1.0)[:, None]
+    for centre in (-8.0, -5.0, -3.0, 4.0, 8.0, 12.0):
+        for weight in (-4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0):
+            for aside in np.logspace(-3, 4, 29).tolist():
+                curve = {"intercept": 0.0, "centre": [[0, centre]], "aside": [[0, aside]]}
+                content = one_leaf(A, loss, box, weights=[[0, weight]], curve=curve)
+                content["bounds"][0]["caps"] = {"intercept": 0.0, "centre": [[0, centre]]}
+                assert checker.check(derived(content), A)
+
+
+def test_a_large_box_makes_the_rounding_of_edges_count():
+    """Both edges round to 0 or less; weights of 1e18 in the ratio 7 : 10 have next to no loss."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        A = rng.normal(size=(60, 2))
+        A[:, 1] += 1e-17
+        A -= A.mean(axis=0)
+        refused = [checker.check(derived(one_leaf(A, "logistic", box)), A) for box in (1e19, None)]
+        assert all(refused)
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])

@@ -281,7 +281,7 @@ def fixtures():
 def test_fixtures_of_all_versions_have_the_same_verdict():
     counts = Counter((case[0]["version"], agree(label, *case)) for label, case in fixtures())
     assert {version for version, _ in counts} >= {1, 2, 3, 4, 5}
-    assert counts[5, "accepted"] > 20
+    assert counts[5, "accepted"] > 15  # those that called the best of their candidates optimal are refused
 
 
 # ---------------------------------------------------------------- what is true

@@ -1,6 +1,7 @@
 """Columns of text on the command line: what is inferred, said and refused."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -167,6 +168,21 @@ def test_from_fit_to_certify(work, capsys):
     assert code == 0
     assert json.loads(out)["data"]["categories"] == {"region": 2, "zip": 3}
     assert run(capsys, "certify", "run/model.json", "shops.csv")[0] == 0
+
+
+def test_labels_that_the_model_no_longer_knows_are_found(work, capsys):
+    """A model that takes a certified label for a missing one decides otherwise."""
+    words = ["--target", "closed", "--categorical", "zip", "--drop", "name", "--max-terms", "3"]
+    run(capsys, "fit", "shops.csv", *words)
+    document = json.loads(Path("run/model.json").read_text())
+    terms = document["ensemble"]["terms"]
+    asked = {label for term in terms for label in (term.get("category"), *term.get("one_of", ()))}
+    entry = next(entry for entry in document["ensemble"]["categories"] if set(entry["kept"]) - asked)
+    entry["kept"].remove(next(label for label in entry["kept"] if label not in asked))
+    Path("bad.json").write_text(json.dumps(document))
+    code, out, _ = run(capsys, "certify", "bad.json", "shops.csv")
+    assert code == 1
+    assert "not the labels that are certified" in out
 
 
 def test_sets_from_fit_to_certify(tmp_path, monkeypatch, capsys):

@@ -311,7 +311,7 @@ def _headline(certificate: Any) -> Iterator[str]:
     null, radius = abs(certificate.null_objective), content["problem"].get("radius")
     if radius is not None and content["kind"] == "matrix":
         return  # the size of its numbers is in the matrix
-    size = max(null, radius or 0.0, 1e-290)
+    size = max(null, min(1.0, radius or 0.0), 1e-290)
     closed = {name for name, scope in scopes.items() if scope.gap <= OPTIMAL * size}
     optimal = "dictionary" in closed or ("pool" in closed and not content["candidates"])
     status = "optimal" if optimal else "optimal among candidates" if closed else "feasible"

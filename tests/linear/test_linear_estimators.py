@@ -181,6 +181,22 @@ def test_a_certificate_holds_and_no_number_of_it_can_be_changed(kind, params):
         assert word in repr(own)
 
 
+def test_linear_certificates_that_lie_are_refused():
+    """Tolerances are shares of the objective without features, which no model can choose."""
+    X = table("dense")[0]
+    certificate = SparseLinearRegression(l2=0.1).fit(X, X[:, 0]).certificate_
+    for coefficient in (1e7, 1e200):
+        coef = np.full_like(certificate.coef, coefficient)
+        bad = dataclasses.replace(certificate, coef=coef, objective=0.0, lower_bound=0.0, status="optimal")
+        assert bad.faults(X, X[:, 0])
+    two = SparseLogisticRegression(l1=0.01, class_weight={0: 1.0, 1: 3.0}).fit(X, X[:, 0] > 0)
+    own = two.certificate_
+    assert dataclasses.replace(own, target=7).faults(X, X[:, 0] > 0) == [
+        "target must be the number of a class, not 7."
+    ]
+    assert "classes weighted 1, 3, for class True" in own.lines()[0]
+
+
 def test_the_bound_holds_for_every_model():
     """No perturbed model, and no other solver, is below the lower bound."""
     X, y, _ = table("separable")

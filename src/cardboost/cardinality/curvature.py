@@ -67,7 +67,7 @@ def margin_limits(
     F = A @ centre
     point = problem.risk.evaluate(F)
     # as in the check: row weights as they are, also where scaled ones would prove more
-    bound = max(0.0, point.dual(1.0) - gain_terms(problem.pool.edges(point), p, problem.max_terms))
+    bound = point.dual(1.0) - gain_terms(problem.pool.edges(point), p, problem.max_terms)
     room = objective - bound + ROOM * (1.0 + abs(objective))
     floors, caps = np.minimum(A, 0.0) @ p.max_weight, np.maximum(A, 0.0) @ p.max_weight
     if not (np.isfinite(F).all() and np.isfinite(caps - floors).all() and room > 0.0):

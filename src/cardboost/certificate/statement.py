@@ -92,7 +92,11 @@ def _limits(content: Mapping[str, Any]) -> list[str]:
             limits.append(f"intercept from -{short(box)} to {short(box)}")
         free = [box for box, flag in zip(columns["max_weight"], columns["charged"], strict=True) if not flag]
         if free:
-            limits.append(f"{counted(len(free), 'column')} free of charge, with weights to {_range(free)}")
+            text = (
+                f"{counted(len(free), 'column')} that {'does' if len(free) == 1 else 'do'} not count as terms"
+            )
+            limits.append(f"{text}, with weights to {_range(free)}{_uncounted_prices(content)}")
+    limits.append("columns that are equal on all rows count as one")
     monotonic = (content["dictionary"] or {}).get("monotonic")
     if monotonic is not None:
         limits.append(f"{counted(sum(map(bool, monotonic)), 'feature')} only rising or only falling")
@@ -100,6 +104,16 @@ def _limits(content: Mapping[str, Any]) -> list[str]:
     if points is not None:
         limits.append(f"whole points of {short(points['unit'])}, {points['most']} a term at most")
     return limits
+
+
+def _uncounted_prices(content: Mapping[str, Any]) -> str:
+    """The prices of columns that do not count as terms."""
+    columns, parts = content["columns"], []
+    for key, text in (("l1", "of weight"), ("l2", "of half the squared weight"), ("l0", "of use")):
+        price = _range([p for p, flag in zip(columns[key], columns["charged"], strict=True) if not flag])
+        if price != "0":
+            parts.append(f"{price} {text}")
+    return f" and prices of {', '.join(parts)}" if parts else ""
 
 
 def _range(values: Sequence[Any]) -> str:

@@ -78,10 +78,10 @@ class CertifiedProblem:
     largest_entry: float = 1.0
 
     def size(self, null: float) -> float:
-        """What tolerances are relative to: the objective of the empty model, or the most that margins of a
-        soft margin can be."""
+        """What tolerances are relative to: the objective of the empty model; for a soft margin at least 1, or
+        the largest margin where that is less."""
         margin = 0.0 if self.radius is None else self.radius * self.largest_entry
-        return max(abs(null), margin, _LEAST_SIZE)
+        return max(abs(null), min(1.0, margin), _LEAST_SIZE)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cardboost.cli.files import (
     CERTIFICATE_FAILS,
     OK,
@@ -23,6 +25,7 @@ from cardboost.cli.files import (
     read_model_file,
     say,
 )
+from cardboost.cli.frame import Coded, Frame
 from cardboost.cli.options import add_delimiter
 from cardboost.cli.predict import known_kinds, require_columns
 from cardboost.model.printable import printable_json, printable_lines
@@ -88,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         except ValueError as error:
             raise BadInput(f"{arguments.data}: {error}.") from None
     if not checker.structure_faults(certificate):
-        faults = [*faults, *model_faults(ensemble, certificate)]
+        faults = [*faults, *model_faults(ensemble, certificate, rows.table)]
     if arguments.json:
         print(printable_json(json.dumps(_verdict(certificate, faults), ensure_ascii=False, indent=2)))
     else:
@@ -173,8 +176,8 @@ def size_faults(value: Any, path: str = "") -> Iterator[str]:
         yield f"{path}: expected a number of at most 64 bits, found {value}"
 
 
-def model_faults(ensemble: Ensemble, certificate: dict[str, Any]) -> list[str]:
-    """Where the model in the file is not the solution that the certificate is about."""
+def model_faults(ensemble: Ensemble, certificate: dict[str, Any], table: Frame) -> list[str]:
+    """Where the model in the file is not the solution that the certificate is about, on these rows."""
     columns, solution = certificate["columns"], certificate["solution"]
     faults = []
     if certificate["kind"] != "stumps":
@@ -185,6 +188,7 @@ def model_faults(ensemble: Ensemble, certificate: dict[str, Any]) -> list[str]:
         faults.append(f"ensemble.loss: {ensemble.loss!r}, certified is {certified!r}")
     if ensemble.intercept != solution["intercept"]:
         faults.append(f"ensemble.intercept: {ensemble.intercept!r}, certified is {solution['intercept']!r}")
+    faults += _category_faults(ensemble, certificate, table)
     keys = ("feature", "split", "polarity", "missing_left")
     certified = [
         (
@@ -213,6 +217,20 @@ def model_faults(ensemble: Ensemble, certificate: dict[str, Any]) -> list[str]:
     return faults
 
 
+def _category_faults(ensemble: Ensemble, certificate: dict[str, Any], table: Frame) -> Iterator[str]:
+    """Where the model takes a label of these rows for another category than the certificate does."""
+    for feature, known in ensemble.categories.items():
+        labels = (certificate["categories"] or {feature: None})[feature]
+        values = table.data[table.columns[feature]]
+        path = f"ensemble.categories[{feature}]"
+        if labels is None or list(known.kept) != labels["kept"]:
+            yield f"{path}: not the labels that are certified"
+        elif isinstance(values, Coded):
+            others = {values.labels[code] for code in np.unique(values.codes) if code >= 0} - set(known.kept)
+            if others != (set(known.rare) & others if labels["rare"] else others - set(known.rare)):
+                yield f"{path}: the rare labels are not those that are certified"
+
+
 def _set(certificate: dict[str, Any], j: int) -> list[Any] | None:
     """The labels of a column on a set, as a model file has them."""
     sets = certificate["columns"].get("first")  # version 1 has none
@@ -236,13 +254,15 @@ def _split(cut: float | None, category: Any, labels: list[Any] | None) -> str:
 def _verdict(certificate: dict[str, Any], faults: list[str]) -> dict[str, Any]:
     if faults:
         return {"holds": False, "faults": faults}
+    from cardboost.certificate.certificate import Certificate
+
     keys = ("scope", "lower_bound", "gap", "relative_gap", "guarantee")
     return {
         "holds": True,
         "faults": [],
         "objective": certificate["solution"]["objective"],
         "null_objective": certificate["null"]["objective"],
-        "status": certificate["status"],
+        "status": str(Certificate(certificate).status),
         "bounds": [{key: bound[key] for key in keys} for bound in certificate["bounds"]],
     }
 

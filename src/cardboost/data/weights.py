@@ -189,6 +189,8 @@ def _as_counts(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64] | None, 
     Counts of a very large sum are divided by their greatest common divisor; where that is not enough there
     are no counts.
     """
+    if not (weights > 0.0).all():  # a share of the others that double precision does not carry
+        return None, 1.0
     for unit in (1.0, float(weights.min())):
         with np.errstate(over="ignore"):
             ratio = weights / unit

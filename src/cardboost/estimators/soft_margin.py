@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -27,6 +26,7 @@ Array = NDArray[np.float64]
 
 _METHODS = ("newton", "mprp")
 _CHOSEN = 0.002  # slack where the temperature is chosen
+_COLDEST = 1e-7  # margins of 1e7 leave nine digits of the objective
 _LEARNERS = 100  # rounds in which learners are fitted, unless the user says how many
 _LOSS = get_loss("exponential")  # the soft margin is the logarithm of its mean: margins mean the same
 
@@ -228,8 +228,10 @@ class SoftMarginClassifier(ClassifierCards):
         if isinstance(self.temperature, str):
             if self.temperature != "cv":
                 raise ValueError(f"temperature must be a number above 0 or 'cv'; got {self.temperature!r}.")
-        elif math.isinf(1.0 / number("temperature", self.temperature, 0.0, strict=True)):
-            raise ValueError(f"temperature={self.temperature!r} is too small: its inverse is not finite.")
+        elif number("temperature", self.temperature, 0.0, strict=True) < _COLDEST:
+            raise ValueError(
+                f"temperature={self.temperature!r} is too small for double precision: at least {_COLDEST:g}."
+            )
         limit = None if self.time_limit is None else number("time_limit", self.time_limit, 0.0, strict=True)
         most = 1000 if self.method == "newton" else 50_000
         slack = (_CHOSEN if self.temperature == "cv" else 0.0) if self.slack == "auto" else self.slack

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# all relative to the objective without features (or that of the model, if it is higher)
+# all relative to the objective without features
 _ROUNDING = 1e-9  # of sums over rows
 _OPTIMAL = 1e-4  # the gap of a model that may be called optimal
 _BOX = 1e4
@@ -76,7 +76,7 @@ class LinearCertificate:
         objective, bound, null = _evaluate(self, rows)
         bound = min(bound, objective)
         status = self.status
-        if status == "optimal" and not objective - bound <= _OPTIMAL * max(null, objective):
+        if status == "optimal" and not objective - bound <= _OPTIMAL * null:
             status = "feasible"
         return replace(self, objective=objective, lower_bound=bound, null_objective=null, status=status)
 
@@ -138,13 +138,18 @@ class LinearCertificate:
             return "Classes belong to the losses logistic and softmax, and only to them."
         if self.class_weight is not None and not all(0.0 < own < np.inf for own in self.class_weight):
             return "class_weight must hold finite numbers above 0."
+        if self.class_weight is not None and len(self.class_weight) != len(self.classes or ()):
+            return "class_weight must hold one number per class."
+        known = range(len(self.classes or ()))
+        if self.loss == "logistic" and (isinstance(self.target, bool) or self.target not in known):
+            return f"target must be the number of a class, not {self.target!r}."
         return None
 
     def _compare(self, rows: _Rows) -> list[str]:
         out = []
-        objective, bound, null = _evaluate(self, rows)
-        bound, size = min(bound, objective), max(null, objective)
-        near = _ROUNDING * size
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is no claim that holds
+            objective, bound, null = _evaluate(self, rows)
+        bound, near = min(bound, objective), _ROUNDING * null
         claims = (
             ("objective", self.objective, objective),
             ("lower bound", self.lower_bound, bound),
@@ -155,7 +160,7 @@ class LinearCertificate:
                 out.append(f"The {name} is {found:.12g}, not {claimed:.12g} as claimed.")
         if not self.lower_bound <= self.objective:
             out.append("The lower bound is above the objective.")
-        if self.status == "optimal" and not self.objective - self.lower_bound <= _OPTIMAL * size + near:
+        if self.status == "optimal" and not self.objective - self.lower_bound <= _OPTIMAL * null + near:
             out.append(f"A gap of {self.gap:.3g} is too wide for the status optimal.")
         return out
 
@@ -214,7 +219,11 @@ class LinearCertificate:
     def lines(self) -> list[str]:
         """The certificate in words: what is minimised, what was reached, and what no model can undercut."""
         intercept = "with" if self.fit_intercept else "without"
-        weighted = "" if self.class_weight is None else ", classes weighted"
+        weighted = ""
+        if self.class_weight is not None:
+            weighted = f", classes weighted {', '.join(f'{weight:g}' for weight in self.class_weight)}"
+        if self.loss == "logistic" and self.classes is not None and self.target is not None:
+            weighted += f", for class {self.classes[self.target]!r}"
         scope = "" if self.box is None else f", among coefficients of at most {self.box:g} in standard units"
         n = self.coef.shape[1]
         return [

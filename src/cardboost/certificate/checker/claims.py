@@ -32,6 +32,9 @@ from cardboost.certificate.checker.format import (
 )
 
 TOLERANCE = 1e-9  # of sums over rows, as a share of the size of the objective
+SOFT_ROUNDING = 1e-13  # of sums over rows of a soft margin, as a share of its largest margin
+LARGEST_MARGIN = 1e7  # of a soft margin: beyond it rounding would decide
+EDGE_ROUNDING = 2e-16  # of an edge, as a share of the sum of its sizes and the root of the number of rows
 LEAST_SIZE = 1e-290  # of the objective, where the empty model has no loss
 WORTHLESS = 1e-15  # what an unseen column may be worth where any number of them may be used, as a share
 ARITHMETIC = 1e-12  # of numbers that follow from other numbers of the file, as a share
@@ -48,7 +51,7 @@ class Evidence:
 
     ``feature``: that of each column. ``stumps``: the dictionary; None for a matrix. ``share``: of every row
     of the table. ``null``: the objective of the empty model. ``size``: of the objective; tolerances are
-    shares of it.
+    shares of it. ``rounding``: by how much sums of a soft margin may be off.
     """
 
     rows: Rows
@@ -59,11 +62,12 @@ class Evidence:
     feature: Indices
     null: float = 0.0
     size: float = 1.0
+    rounding: float = 0.0
 
     @property
     def allowed(self) -> float:
         """By how much a number may differ from the one that is recomputed."""
-        return TOLERANCE * self.size
+        return TOLERANCE * self.size + self.rounding
 
 
 # ------------------------------------------------------------------------------------ the evidence
@@ -86,7 +90,7 @@ def read_rows(certificate: dict[str, Any], X: Any, y: Any, sample_weight: Any) -
 
 def _gather(certificate: dict[str, Any], table: Table) -> Evidence:
     problem, columns = certificate["problem"], certificate["columns"]
-    negative, positive = problem["class_weight"]
+    negative, positive = np.array(problem["class_weight"]) / max(problem["class_weight"])
     scaled = table.weight / table.weight.max() * np.where(table.positive, positive, negative)
     share = scaled / scaled.sum()
     keep = np.flatnonzero(share > 0)
@@ -114,24 +118,25 @@ def _gather(certificate: dict[str, Any], table: Table) -> Evidence:
         rows = Rows(a, free, share, target)
     prices = {key: _as_floats(columns[key]) for key in PRICES}
     charged, feature = np.array(columns["charged"], dtype=bool), np.array(columns["feature"], dtype=np.intp)
-    evidence = Evidence(rows, stumps, share, prices, charged, feature)
     null = _loss_of(problem, rows, certificate["null"]["intercept"])
-    size = _size(certificate, null, evidence)
-    return Evidence(rows, stumps, share, prices, charged, feature, null, size)
+    reach = _reach(certificate, rows)
+    size = max(abs(null), min(1.0, reach), LEAST_SIZE)
+    return Evidence(rows, stumps, share, prices, charged, feature, null, size, SOFT_ROUNDING * reach)
 
 
-def _size(certificate: dict[str, Any], null: float, evidence: Evidence) -> float:
-    """What tolerances are relative to: the objective of the empty model, which no file can choose.
+def _reach(certificate: dict[str, Any], rows: Rows) -> float:
+    """The largest margin that a soft margin can have: R times the largest entry of a column that every scope
+    has; 0 for other losses.
 
-    That of a soft margin can be 0; its margins are at most R times the largest entry of a column that every
-    scope has.
+    The empty model of a soft margin can cost 0. Its size is then 1, since the objective is a logarithm, or
+    the largest margin, if that is less.
     """
-    problem, largest = certificate["problem"], 0.0
-    if problem["loss"] == SOFT:
-        n = min(bound["columns"] for bound in certificate["bounds"])
-        entries = (np.max(np.abs(part), initial=0.0) for part in (evidence.rows.a[:, :n], evidence.rows.free))
-        largest = problem["radius"] * float(max(entries))
-    return max(abs(null), largest, LEAST_SIZE)
+    problem = certificate["problem"]
+    if problem["loss"] != SOFT:
+        return 0.0
+    n = min(bound["columns"] for bound in certificate["bounds"])
+    entries = (np.max(np.abs(part), initial=0.0) for part in (rows.a[:, :n], rows.free))
+    return float(problem["radius"] * max(entries))
 
 
 def _as_floats(values: list[Any]) -> Floats:
@@ -244,17 +249,22 @@ def _batch_bounds(
     )
     with np.errstate(over="ignore", invalid="ignore"):
         u, value = _row_weights(problem["loss"], rows.margins(intercept, weights), theta, rows)
-        edges, push = rows.edges(u)[:, :n], rows.free @ u
+        edges, push = rows.edges(u)[:, :n], np.abs(rows.free @ u)
+        off = EDGE_ROUNDING * math.sqrt(len(rows.share)) * np.sum(np.abs(u), axis=0)
+        if problem["loss"] != SOFT:  # a larger edge proves less; a soft margin has a tolerance for it
+            edges += off[:, None] * rows.largest_entries[:n]
+            push += off
         unseen = np.full((len(leaves), 0), 0.0)
         if whole and data.stumps is not None and data.stumps.any_unseen:
             every = u if rows.group is None else (u / rows.share[:, None])[rows.group] * data.share[:, None]
             unseen = np.stack([data.stumps.unseen_edges(one) for one in every.T])
+            unseen += 0.0 if problem["loss"] == SOFT else off[:, None]
         sound = np.isfinite(u).all(axis=0) & np.isfinite(edges).all(axis=1) & ~np.isnan(unseen).any(axis=1)
         if problem["loss"] == SOFT:
             largest = np.maximum(np.max(edges, axis=1, initial=0.0), np.max(unseen, axis=1, initial=0.0))
-            value = value - problem["radius"] * np.maximum(largest, np.abs(push))
+            value = value - problem["radius"] * np.maximum(largest, push)
         else:
-            value = value - (problem["intercept_box"] or 0.0) * np.abs(push)
+            value = value - (problem["intercept_box"] or 0.0) * push
             value = value - _taken(certificate, leaves, weights[:n].T, (edges, unseen), n, data)
     return np.where(sound & np.isfinite(value), value, -math.inf)
 
@@ -397,7 +407,7 @@ def _curvature(certificate: dict[str, Any], bound: dict[str, Any], data: Evidenc
     if not np.isfinite(box).all():
         return None
     everything = _at({"forced_in": [], "forced_out": []}, centre)
-    value = max(0.0, float(leaf_bounds(certificate, bound, [everything], data)[0]))
+    value = float(leaf_bounds(certificate, bound, [everything], data)[0])
     at = _point(centre["intercept"], centre["centre"], n, most is not None)
     limit = _reference(certificate)["objective"]
     return Curvature.make(problem["loss"], (a, data.rows.share), (low, box), limit, at, value)
@@ -425,8 +435,8 @@ def _curve_faults(certificate: dict[str, Any], bound: dict[str, Any], data: Evid
         return {
             i: fault
             for i, leaf, value in zip(curved, leaves, values, strict=True)
-            if known is None or not _holds(certificate, bound, leaf, max(0.0, float(value)), known)
-        }  # no loss is negative
+            if known is None or not _holds(certificate, bound, leaf, float(value), known)
+        }
 
 
 def _holds(
@@ -545,16 +555,22 @@ def _target_faults(certificate: dict[str, Any], table: Table) -> Iterator[str]:
     yield from _differ("problem.target.scale", scaling["scale"], deviation, SCALING * deviation + rounding)
 
 
+def _are_candidates(certificate: dict[str, Any]) -> bool:
+    """Whether the columns are some of many that there could be; before version 6 the status says so."""
+    old = certificate["kind"] == "stumps" or certificate["status"] != "optimal"
+    return bool(certificate.get("candidates", old))
+
+
 def _matrix_faults(certificate: dict[str, Any], table: Table) -> Iterator[str]:
     """Of a matrix without other candidates every column is in the scope, or equal to one that is."""
-    if certificate.get("candidates", True):
+    if _are_candidates(certificate):
         return
     keep, n = table.weight > 0, min(bound["columns"] for bound in certificate["bounds"])
     listed = set(certificate["columns"]["feature"][:n])
     known = {(table.column(j)[keep] + 0.0).tobytes() for j in listed}
     for j in range(table.features):
         if j not in listed and (table.column(j)[keep] + 0.0).tobytes() not in known:
-            yield f"columns.feature: column {j} of the matrix is in no scope, but candidates is false"
+            yield f"columns.feature: column {j} of the matrix is in no scope, but no candidates are meant"
             return
 
 
@@ -634,13 +650,12 @@ def _bound_faults(certificate: dict[str, Any], number: int, evidence: Evidence) 
 def _status_faults(certificate: dict[str, Any], evidence: Evidence) -> Iterator[str]:
     gaps = {bound["scope"]: bound["gap"] for bound in certificate["bounds"]}
     closed = {scope: gap <= OPTIMAL * evidence.size for scope, gap in gaps.items()}
-    if certificate["version"] < VERSION:
-        first, objective = certificate["bounds"][0], certificate["solution"]["objective"]
-        status = "optimal" if first["gap"] <= OPTIMAL * max(1.0, abs(objective)) else "feasible"
-    elif closed.get("dictionary") or (closed.get("pool") and not certificate["candidates"]):
+    if closed.get("dictionary") or (closed.get("pool") and not _are_candidates(certificate)):
         status = "optimal"
     else:
         status = "optimal among candidates" if closed.get("pool") else "feasible"
+    if certificate["version"] < VERSION and certificate["status"] == "feasible":
+        return  # it claims less, or knew another tolerance
     if certificate["status"] != status:
         yield f"status: claimed {certificate['status']}, but the gaps say {status}"
 
@@ -675,6 +690,8 @@ def _claim_faults(certificate: dict[str, Any], X: Any, y: Any, sample_weight: An
     yield from _target_faults(certificate, table)
     yield from _matrix_faults(certificate, table)
     evidence = _gather(certificate, table)
+    if (reach := _reach(certificate, evidence.rows)) > LARGEST_MARGIN:
+        yield f"problem.radius: margins of {reach:g} are too large to be checked in double precision"
     yield from _solution_faults(certificate, certificate["solution"], "solution", evidence)
     yield from _points_faults(certificate, evidence)
     yield from _null_faults(certificate, evidence)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,11 @@ class Rows:
     share: Floats
     target: Floats
     group: Indices | None = None
+
+    @cached_property
+    def largest_entries(self) -> Floats:
+        """The largest |a_ij| of every column."""
+        return np.asarray(np.max(np.abs(self.a), axis=0, initial=0), dtype=np.float64)
 
     def margins(self, intercept: Floats, weights: Floats) -> Floats:
         """F, a column for each column of ``weights``."""
