@@ -17,14 +17,13 @@ import numpy as np
 from cardboost.certificate import checker
 from cardboost.certificate.bounds import proof_status
 from cardboost.certificate.statement import (
-    CHECKED,
-    OPTIMAL,
     are_candidates,
     compared_with,
     covers,
     percent,
     problem_lines,
     short,
+    tolerance_line,
 )
 
 
@@ -185,7 +184,7 @@ class Certificate:
             "guarantee: at least this share of the improvement over the empty model, on these rows, ",
         ]
         lines[-1] += f"that {compared_with(self.content)} of that scope could make"
-        return [*lines, CHECKED if self.status == "feasible" else f"{CHECKED} {OPTIMAL}"]
+        return [*lines, tolerance_line(self.content, self.status)]
 
     @property
     def headline(self) -> str:

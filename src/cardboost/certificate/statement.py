@@ -18,6 +18,8 @@ LOSSES = {
     "soft margin": "log of the mean of exp(-margin)",
 }
 CHECKED = "Numbers are checked to 1e-9 of the empty model's objective."
+SOFT_CHECKED = "Numbers are checked to 1e-9, and 1e-13 of the largest possible margin."
+SOFT_OPTIMAL = '"Optimal" means that no other model of the scope is better by more than 1e-4.'
 OPTIMAL = '"Optimal" means that no other model of the scope is better by more than 1e-4 of that objective.'
 _NAME_WIDTH = 12
 
@@ -30,6 +32,13 @@ def short(value: float) -> str:
 def percent(share: float) -> str:
     """A guarantee, rounded down."""
     return f"{math.floor(share * 1e4 + 1e-6) / 1e2:.2f} %"
+
+
+def tolerance_line(content: Mapping[str, Any], status: str) -> str:
+    """How exactly numbers are checked, and what "optimal" means where it is said."""
+    soft = content["problem"].get("radius") is not None
+    checked, optimal = (SOFT_CHECKED, SOFT_OPTIMAL) if soft else (CHECKED, OPTIMAL)
+    return checked if status == "feasible" else f"{checked} {optimal}"
 
 
 def problem_lines(content: Mapping[str, Any]) -> list[str]:
