@@ -14,8 +14,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from cardboost.cli.files import (
     CERTIFICATE_FAILS,
     OK,
@@ -25,12 +23,12 @@ from cardboost.cli.files import (
     read_model_file,
     say,
 )
-from cardboost.cli.frame import Coded, Frame
 from cardboost.cli.options import add_delimiter
 from cardboost.cli.predict import known_kinds, require_columns
 from cardboost.model.printable import printable_json, printable_lines
 
 if TYPE_CHECKING:
+    from cardboost.cli.frame import Frame
     from cardboost.cli.run import Rows
     from cardboost.cli.values import Kind
     from cardboost.model.ensemble import Ensemble
@@ -219,6 +217,8 @@ def model_faults(ensemble: Ensemble, certificate: dict[str, Any], table: Frame) 
 
 def _category_faults(ensemble: Ensemble, certificate: dict[str, Any], table: Frame) -> Iterator[str]:
     """Where the model takes a label of these rows for another category than the certificate does."""
+    from cardboost.cli.frame import Coded
+
     for feature, known in ensemble.categories.items():
         labels = (certificate["categories"] or {feature: None})[feature]
         values = table.data[table.columns[feature]]
@@ -226,7 +226,7 @@ def _category_faults(ensemble: Ensemble, certificate: dict[str, Any], table: Fra
         if labels is None or list(known.kept) != labels["kept"]:
             yield f"{path}: not the labels that are certified"
         elif isinstance(values, Coded):
-            others = {values.labels[code] for code in np.unique(values.codes) if code >= 0} - set(known.kept)
+            others = {values.labels[code] for code in set(values.codes.tolist()) if code >= 0} - set(known.kept)
             if others != (set(known.rare) & others if labels["rare"] else others - set(known.rare)):
                 yield f"{path}: the rare labels are not those that are certified"
 
