@@ -226,7 +226,8 @@ def _category_faults(ensemble: Ensemble, certificate: dict[str, Any], table: Fra
         if labels is None or list(known.kept) != labels["kept"]:
             yield f"{path}: not the labels that are certified"
         elif isinstance(values, Coded):
-            others = {values.labels[code] for code in set(values.codes.tolist()) if code >= 0} - set(known.kept)
+            present = {values.labels[code] for code in set(values.codes.tolist()) if code >= 0}
+            others = present - set(known.kept)
             if others != (set(known.rare) & others if labels["rare"] else others - set(known.rare)):
                 yield f"{path}: the rare labels are not those that are certified"
 
