@@ -264,7 +264,8 @@ def select_columns(
 
     ``method="exact"`` is branch and bound: it ends with the best choice and status "optimal", or, after
     ``max_nodes`` nodes (default: no limit) or ``time_limit`` seconds, with the best one found and a bound on
-    how much better any other can be. ``"polish"`` is local search with convex refits and the bound of the
+    how much better any other can be. Reading, checking and digesting ``A`` are not cut short: what they take
+    is no longer there for the search. ``"polish"`` is local search with convex refits and the bound of the
     convex relaxation; ``"tabu"`` goes on from there with a tabu search over weights of ``bits`` bits ("auto":
     as many as the convex weights need), for the exponential loss and entries -1 and 1; ``n_jobs`` of its
     starts run at the same time. ``"auto"`` is polish, tabu where it can be, and exact search within a budget

@@ -134,8 +134,9 @@ def restored_candidates(
     ensemble: Ensemble,
     rows: tuple[Any, Any, Any],
     threads: int,
-) -> Candidates:
-    """The candidates of a fit, made again from its certificate.
+    late: Callable[[], bool] = lambda: False,
+) -> Candidates | None:
+    """The candidates of a fit, made again from its certificate; None where checking it took all the time.
 
     Parameters
     ----------
@@ -143,6 +144,7 @@ def restored_candidates(
     ensemble : the model that it is about
     rows : X, labels (True for the positive rows) or targets, and weights, of the fit
     threads : to use
+    late : asked whether time is up
 
     Raises
     ------
@@ -163,6 +165,8 @@ def restored_candidates(
     faults = check(plain, *rows)
     if faults:
         raise ValueError(f"the certificate does not hold for these rows: {faults[0]}.")
+    if late():
+        return None
     more = _surely_more(plain)
     # of a dictionary that has more stumps than these only the features of the pool are read again
     evidence = gather(plain | {"dictionary": None} if more else plain, *rows)

@@ -70,7 +70,7 @@ class SizedTraining:
         if before.certificate.objective < found.objective:
             support = np.flatnonzero(earlier.weights[free:]) + free
             found = Incumbent(support, earlier.weights, before.certificate.objective)
-        return finish(self.task, settings, own.grown, found, earlier.problem)
+        return finish(self.task, settings, own.grown, found, earlier)
 
 
 def train_sizes(task: TrainingTask, settings: TrainingSettings, sizes: Sequence[int]) -> SizedTraining:

@@ -126,21 +126,24 @@ def finish(
     settings: TrainingSettings,
     grown: Grown,
     known: Incumbent | None = None,
-    same_rows: CardinalityProblem | None = None,
+    before: Candidates | None = None,
 ) -> TrainingResult:
     """Choose among the columns, where there is a choice, and prove how good the model is.
 
-    ``known``: the choice of a local search, which is then not made again. ``same_rows``: another choice among
-    these columns, over distinct rows. The pool of ``grown`` may grow.
+    ``known``: the choice of a local search, which is then not made again. ``before``: those of another choice
+    among the same columns. The pool of ``grown`` may grow.
     """
     if settings.reselects and not grown.asked and known is None:
         grown = regrow(task, settings, grown)
     pool, master, rule = grown.pool, grown.master, price_rule(settings)
-    null = null_model(pool, grown.constant, lambda margins: task.risk.evaluate(margins).value)
+    if before is None:
+        null = null_model(pool, grown.constant, lambda margins: task.risk.evaluate(margins).value)
+    else:
+        null = before.certified["null"]["intercept"], before.certified["null"]["objective"]
     proof = _Proof(task.dictionary, pool, task.risk, settings, task.facts, task.frame, null)
     candidates = None
     if settings.selects:
-        certified, weights, problem, complete = proof.select(rule, grown.weights, known, same_rows)
+        certified, weights, problem, complete = proof.select(rule, grown.weights, known, before)
         stumps, n_free = pool.stumps, pool.n_free
         make = lambda weights, unit: task.frame.ensemble(stumps, weights, n_free, unit)  # noqa: E731
         loss = task.frame.loss
@@ -254,23 +257,24 @@ class _Proof:
         rule: PriceRule,
         start: Array,
         known: Incumbent | None = None,
-        same_rows: CardinalityProblem | None = None,
+        before: Candidates | None = None,
     ) -> tuple[dict[str, Any], Array, CardinalityProblem, bool]:
         """Choose columns of the pool, then bound any choice in the pool or the dictionary.
 
         Also gives the problem over distinct rows, from which can be chosen again, and whether the pool holds
-        every stump.
+        every stump. ``before``: as for :func:`finish`.
         """
         pool, settings = self.pool, self.settings
+        same_rows = None if before is None else before.problem
         choice = choose(pool, self.risk, rule, settings, start, self.dictionary, known, same_rows)
         rule, problem, weights, root = choice.rule, choice.problem, choice.weights, choice.search.root
         assert root is not None  # local search came first
         limits = problem.limits
         pool.place_missing(np.ones(pool.n_columns))  # of all columns: another choice may use them
         bounds = [ProvenScope("pool", pool.n_columns, choice.search.leaves, choice.search.centre)]
-        everything, complete = pool, False
-        if whole_dictionary_fits(self.dictionary) and self._exhausted():
-            complete = True
+        everything = pool
+        complete = self._exhausted() if before is None else before.complete
+        if complete:
             bounds.append(replace(bounds[0], scope="dictionary"))  # every stump is in the pool
         elif whole_dictionary_fits(self.dictionary):
             everything = pool.subset(np.arange(pool.n_columns))
@@ -294,7 +298,9 @@ class _Proof:
         return certified, weights, choice.search.problem, complete
 
     def _exhausted(self) -> bool:
-        """Whether the pool holds every stump that there is."""
+        """Whether the pool holds every stump that there is, and a file can name all of them."""
+        if not whole_dictionary_fits(self.dictionary):
+            return False
         point = self.risk.evaluate(np.zeros(self.dictionary.matrix.n_rows))
         return self.dictionary.best_columns(point, 1, self.pool, "edge").bound == -np.inf
 
