@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from cardboost.boosting.candidates import restored_candidates
@@ -21,6 +22,7 @@ def prove_model(
     *,
     time_limit: float | None = None,
     max_nodes: int = 20_000,
+    started: float | None = None,
     stopped: Callable[[], bool] = lambda: False,
     proving: Proving | None = None,
 ) -> tuple[Ensemble, Certificate]:
@@ -32,12 +34,15 @@ def prove_model(
     rows : X, labels (True for the positive rows) or targets, and weights (or None), of the fit
     time_limit : seconds at most; None: no limit. Checking the certificate is not cut short.
     max_nodes : nodes of the search at most
+    started : when the time began, by ``cardboost.budget.clock``; None: now
     stopped : asked whether to end early
     proving : told of nodes, open nodes, bound and objective
     """
     budget = Budget.of(
         None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True), stopped
     )
+    if started is not None:
+        budget = replace(budget, started=started)
     nodes = whole("max_nodes", max_nodes, 1)
     late = budget.end_of(Stage.SEARCH)
     before = restored_candidates(certificate, ensemble, rows, usable_threads(None), late)
