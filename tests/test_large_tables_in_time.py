@@ -243,7 +243,7 @@ def test_a_fold_for_which_there_is_no_time_is_not_begun(monkeypatch):
         begun.clear()
         done: list[FoldResult] = []
         for result in work._folds(Budget(seconds, started=now[0]), done):
-            done.append(result)  # noqa: PERF402 - the work looks at what is done
+            done.append(result)
         assert len(begun) == expected
 
 
