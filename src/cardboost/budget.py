@@ -136,6 +136,10 @@ class Budget:
         """Seconds from the start at which a stage has to end."""
         return SHARES[stage] * self.seconds
 
+    def left_in(self, stage: Stage) -> float:
+        """Seconds to the end of a stage, 0 when there are none."""
+        return max(0.0, self.share(stage) - self.elapsed) if self.limited else math.inf
+
     def up(self, stage: Stage = Stage.ALL) -> bool:
         """Whether the time of a stage is up, wishes to stop aside."""
         return self.limited and self.elapsed >= self.share(stage)

@@ -20,9 +20,9 @@ from cardboost.cardinality.select import SearchOptions, Selection, check_method,
 from cardboost.cardinality.tabu import TabuResult, check_bits
 from cardboost.certificate.bounds import dual_bound
 from cardboost.certificate.certificate import Certificate
-from cardboost.certificate.checker import data_digest
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, write_certificate
-from cardboost.dictionary.columns import ColumnStore, MatrixPool
+from cardboost.data.table import Table
+from cardboost.dictionary.columns import ColumnStore, MatrixPool, column_lines
 from cardboost.losses import get_loss
 from cardboost.master.lbfgs import ProjectedLbfgs
 from cardboost.master.newton import Master
@@ -178,7 +178,7 @@ def _working_set(
     problem: MatrixProblem, risk: EmpiricalRisk, progress: _Progress
 ) -> tuple[Array, RiskPoint, str]:
     """Alternate between one look at all columns and Newton steps on those in use."""
-    store = ColumnStore(np.ascontiguousarray(problem.A.T), risk.threads)
+    store = ColumnStore(column_lines(problem.A), risk.threads)
     everything = np.arange(len(store), dtype=np.int32)
     prices = problem.prices(everything)
     x, point, stuck = np.zeros(len(store)), risk.evaluate(np.zeros(problem.A.shape[0])), 0
@@ -217,7 +217,7 @@ def _all_columns(
     """Quasi-Newton steps on all columns; for l2 > 0, where the optimum may use very many of them."""
     n = problem.A.shape[1]
     prices = problem.prices(np.arange(n, dtype=np.int32))
-    matrix = problem.signs or ColumnStore(np.ascontiguousarray(problem.A.T), risk.threads)
+    matrix = problem.signs or ColumnStore(column_lines(problem.A), risk.threads)
     steps = ProjectedLbfgs(matrix, risk, prices)
     most = 1 if progress.callback is not None else _ENTRIES_PER_CALL // problem.A.size + 1
     while True:
@@ -264,7 +264,8 @@ def select_columns(
 
     ``method="exact"`` is branch and bound: it ends with the best choice and status "optimal", or, after
     ``max_nodes`` nodes (default: no limit) or ``time_limit`` seconds, with the best one found and a bound on
-    how much better any other can be. ``"polish"`` is local search with convex refits and the bound of the
+    how much better any other can be. Reading, checking and digesting ``A`` are not cut short: what they take
+    is no longer there for the search. ``"polish"`` is local search with convex refits and the bound of the
     convex relaxation; ``"tabu"`` goes on from there with a tabu search over weights of ``bits`` bits ("auto":
     as many as the convex weights need), for the exponential loss and entries -1 and 1; ``n_jobs`` of its
     starts run at the same time. ``"auto"`` is polish, tabu where it can be, and exact search within a budget
@@ -306,20 +307,22 @@ def select_columns(
         )
     threads = usable_threads(n_jobs)
     risk = EmpiricalRisk(kind, problem.weights, None, threads)
-    distinct, forbidden = _distinct_columns(problem), bool((problem.max_weight == 0).any())
-    given = problem.prices(distinct)
+    store = ColumnStore(column_lines(problem.A), threads)
+    # before the search, whose time is what all this leaves
+    digest = Table(tuple(store.values), None, store.n_rows).digest(None, _positive(sample_weight), threads)
+    distinct = _distinct_columns(problem, store.values)
+    forbidden, given = bool((problem.max_weight == 0).any()), problem.prices(distinct)
     problem, exponent = problem.scaled()
+    if exponent.any():
+        store = ColumnStore(column_lines(problem.A), threads)
     exponent = exponent[distinct]
-    pool = MatrixPool(ColumnStore(np.ascontiguousarray(problem.A.T), threads), distinct)
+    pool = MatrixPool(store, distinct)
     # the checker's curvature is that of the columns as they are
     task = CardinalityProblem(pool, risk, problem.prices(distinct), max_terms, curved=not exponent.any())
     options = SearchOptions(method, max_nodes, bits, seed, n_jobs)
     found = select(task, None, options, budget, boxed=max_weight is not None)
-    task = found.problem
-    null = risk.evaluate(np.zeros(problem.A.shape[0])).value
-    certificate = Certificate(
-        _matrix_certificate(task, given, distinct, exponent, A, sample_weight, null, found, forbidden)
-    )
+    task = replace(task, prices=found.problem.prices)
+    certificate = Certificate(_matrix_certificate(task, given, exponent, digest, found, forbidden))
     x = np.zeros(n)
     x[distinct] = np.ldexp(found.incumbent.weights, -exponent)
     reason = "feasible" if found.status == "optimal" else found.status
@@ -341,11 +344,8 @@ def select_columns(
 def _matrix_certificate(
     task: CardinalityProblem,
     given: Prices,
-    distinct: NDArray[np.int32],
     exponent: NDArray[np.intp],
-    A: ArrayLike,
-    sample_weight: ArrayLike | None,
-    null: float,
+    digest: str,
     found: Selection,
     forbidden: bool,
 ) -> dict[str, Any]:
@@ -353,16 +353,18 @@ def _matrix_certificate(
 
     ``forbidden``: whether A has columns that may not be used, which the certificate leaves out.
     """
-    table = np.asarray(A, dtype=np.float64)
+    assert isinstance(task.pool, MatrixPool)
+    distinct, store = task.pool.which, task.pool.store
+    null = task.risk.evaluate(np.zeros(store.n_rows)).value
     problem = CertifiedProblem(
         kind="matrix",
         loss=task.risk.loss.name,
         max_terms=task.max_terms,
         columns={"feature": distinct.tolist()},
         prices=replace(given, max_weight=np.ldexp(task.prices.max_weight, -exponent)),
-        rows=len(table) if sample_weight is None else int(np.count_nonzero(np.asarray(sample_weight))),
-        features=table.shape[1],
-        digest=data_digest(table, None, sample_weight),
+        rows=store.n_rows,
+        features=len(store),
+        digest=digest,
         candidates=forbidden,
     )
     weights = found.incumbent.weights
@@ -372,10 +374,19 @@ def _matrix_certificate(
     return write_certificate(problem, np.ldexp(weights, -exponent), objective, (0.0, null), bounds)
 
 
-def _distinct_columns(problem: MatrixProblem) -> NDArray[np.int32]:
-    """Of identical columns, those that no other one undercuts in every price and the box."""
+def _positive(sample_weight: ArrayLike | None) -> Array | None:
+    """The weights of the rows that have one."""
+    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    return None if weight is None else weight[weight > 0]
+
+
+def _distinct_columns(problem: MatrixProblem, lines: NDArray[Any]) -> NDArray[np.int32]:
+    """Of identical columns, those that no other one undercuts in every price and the box.
+
+    ``lines``: the columns one after the other.
+    """
     usable = np.flatnonzero(problem.max_weight > 0)
-    group = equal_columns(problem.A[:, usable])
+    group = equal_columns(lines.T)[usable]
     counted = np.ones(len(problem.l0)) if problem.charged is None else problem.charged.astype(np.float64)
     costs = np.stack([counted, problem.l0, problem.l1, problem.l2, -problem.max_weight])[:, usable]
     order = np.lexsort((usable, *costs[::-1], group))

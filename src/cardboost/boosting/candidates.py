@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from cardboost.budget import Budget, Stage
 from cardboost.cardinality import exact
-from cardboost.cardinality.merge import stored_pool
+from cardboost.cardinality.merge import merge_rows, stored_pool
 from cardboost.cardinality.points import Scale, choose_points, refused
 from cardboost.cardinality.polish import Incumbent, polish
 from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.cardinality.select import most_leaves
+from cardboost.cardinality.select import most_leaves, time_for_nodes
 from cardboost.certificate.bounds import OPTIMAL
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import check, structure_faults
@@ -88,6 +88,8 @@ class Candidates:
         cannot take the problem. The model is never worse afterwards, nor is any bound. A warning says why the
         proof could not go on, where more time would not help."""
         problem = self.problem
+        if budget.late(Stage.SEARCH):
+            return self
         objective = float(self.certified["solution"]["objective"])
         support = np.flatnonzero((self.weights > 0) & problem.prices.charged)
         incumbent = Incumbent(support, self.weights, objective)
@@ -97,6 +99,9 @@ class Candidates:
             warnings.warn(f"The bound stays as it is: {refusal} Local search went on.", stacklevel=5)
             better = polish(problem, self.weights, budget.end_of(Stage.SEARCH))[0]
             return self._with(better if better.objective < objective else incumbent, None)
+        problem = merge_rows(problem)
+        if not time_for_nodes(problem, budget, Stage.SEARCH):
+            return self
         result = exact.exact_search(
             problem, incumbent, max_nodes=max_nodes, late=budget.end_of(Stage.SEARCH),
             most_leaves=most_leaves(problem), progress=progress, proof_late=budget.end_of(Stage.LEAVES),
@@ -129,8 +134,9 @@ def restored_candidates(
     ensemble: Ensemble,
     rows: tuple[Any, Any, Any],
     threads: int,
-) -> Candidates:
-    """The candidates of a fit, made again from its certificate.
+    late: Callable[[], bool] = lambda: False,
+) -> Candidates | None:
+    """The candidates of a fit, made again from its certificate; None where checking it took all the time.
 
     Parameters
     ----------
@@ -138,6 +144,7 @@ def restored_candidates(
     ensemble : the model that it is about
     rows : X, labels (True for the positive rows) or targets, and weights, of the fit
     threads : to use
+    late : asked whether time is up
 
     Raises
     ------
@@ -158,7 +165,11 @@ def restored_candidates(
     faults = check(plain, *rows)
     if faults:
         raise ValueError(f"the certificate does not hold for these rows: {faults[0]}.")
-    evidence = gather(plain, *rows)
+    if late():
+        return None
+    more = _surely_more(plain)
+    # of a dictionary that has more stumps than these only the features of the pool are read again
+    evidence = gather(plain | {"dictionary": None} if more else plain, *rows)
     problem, n_free = _problem(plain, evidence, threads)
     weights = np.zeros(problem.pool.n_columns)
     intercept = plain["solution"]["intercept"]
@@ -169,8 +180,14 @@ def restored_candidates(
     make = lambda weights, unit: _ensemble(plain, ensemble, weights, n_free, unit, table)  # noqa: E731
     positive = None if ensemble.classes is None else ensemble.classes[1]
     listed = len(plain["columns"]["feature"]) == len(problem.prices) - n_free
-    complete = listed and evidence.stumps is not None and not evidence.stumps.any_unseen
+    complete = listed and not more and evidence.stumps is not None and not evidence.stumps.any_unseen
     return Candidates(make, ensemble.loss, positive, n_free, problem, weights, plain, complete)
+
+
+def _surely_more(content: dict[str, Any]) -> bool:
+    """Whether a feature alone has more cuts, each another stump, than there are columns."""
+    cuts = [] if content["dictionary"] is None else content["dictionary"]["cuts"]
+    return max(map(len, cuts), default=0) > len(content["columns"]["feature"])
 
 
 def _problem(content: dict[str, Any], evidence: Evidence, threads: int) -> tuple[CardinalityProblem, int]:

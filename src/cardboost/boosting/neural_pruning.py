@@ -9,7 +9,7 @@ model of the loss at the whole ensemble. Columns are divided by their root mean 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -125,6 +125,7 @@ def prune_networks(
     pool = MatrixPool(ColumnStore(np.ascontiguousarray(A.T), threads), np.arange(n, dtype=np.int32))
     task = CardinalityProblem(pool, risk, prices, max_terms)
     found = select(task, None, SearchOptions("auto", 2000, seed=seed), boxed=False)
+    found = replace(found, problem=replace(task, prices=found.problem.prices))
     weights = found.incumbent.weights
     certificate = _certificate(found, A, target, weight, (mean, scale))
     chosen = scale * (weights[free : free + k] - weights[free + k :])

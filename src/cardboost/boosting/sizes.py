@@ -70,11 +70,7 @@ class SizedTraining:
         if before.certificate.objective < found.objective:
             support = np.flatnonzero(earlier.weights[free:]) + free
             found = Incumbent(support, earlier.weights, before.certificate.objective)
-        result = finish(self.task, settings, own.grown, found)
-        assert result.candidates is not None
-        # the distinct rows are the same for all sizes: held in memory once
-        problem = replace(result.candidates.problem, pool=earlier.problem.pool, risk=earlier.problem.risk)
-        return replace(result, candidates=replace(result.candidates, problem=problem))
+        return finish(self.task, settings, own.grown, found, earlier)
 
 
 def train_sizes(task: TrainingTask, settings: TrainingSettings, sizes: Sequence[int]) -> SizedTraining:

@@ -23,7 +23,7 @@ from cardboost.boosting.path import BoostingPath, ModelFrame
 from cardboost.boosting.proof import DataFacts, netted, null_model, stump_problem, whole_dictionary_fits
 from cardboost.budget import Budget, Stage
 from cardboost.cardinality.deepening import deepen
-from cardboost.cardinality.merge import merge_rows
+from cardboost.cardinality.merge import merge_rows, over_rows_of
 from cardboost.cardinality.polish import Incumbent, polish
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.relaxation import dictionary_relaxation
@@ -122,20 +122,28 @@ def train(task: TrainingTask, settings: TrainingSettings) -> TrainingResult:
 
 
 def finish(
-    task: TrainingTask, settings: TrainingSettings, grown: Grown, known: Incumbent | None = None
+    task: TrainingTask,
+    settings: TrainingSettings,
+    grown: Grown,
+    known: Incumbent | None = None,
+    before: Candidates | None = None,
 ) -> TrainingResult:
     """Choose among the columns, where there is a choice, and prove how good the model is.
 
-    ``known``: the choice of a local search, which is then not made again. The pool of ``grown`` may grow.
+    ``known``: the choice of a local search, which is then not made again. ``before``: those of another choice
+    among the same columns. The pool of ``grown`` may grow.
     """
     if settings.reselects and not grown.asked and known is None:
         grown = regrow(task, settings, grown)
     pool, master, rule = grown.pool, grown.master, price_rule(settings)
-    null = null_model(pool, grown.constant, lambda margins: task.risk.evaluate(margins).value)
+    if before is None:
+        null = null_model(pool, grown.constant, lambda margins: task.risk.evaluate(margins).value)
+    else:
+        null = before.certified["null"]["intercept"], before.certified["null"]["objective"]
     proof = _Proof(task.dictionary, pool, task.risk, settings, task.facts, task.frame, null)
     candidates = None
     if settings.selects:
-        certified, weights, problem, complete = proof.select(rule, grown.weights, known)
+        certified, weights, problem, complete = proof.select(rule, grown.weights, known, before)
         stumps, n_free = pool.stumps, pool.n_free
         make = lambda weights, unit: task.frame.ensemble(stumps, weights, n_free, unit)  # noqa: E731
         loss = task.frame.loss
@@ -184,24 +192,29 @@ def choose(
     start: Array,
     dictionary: StumpDictionary | None = None,
     known: Incumbent | None = None,
+    same_rows: CardinalityProblem | None = None,
 ) -> Choice:
     """Local search for the columns to keep; without ``max_weight`` the box is twice the largest weight.
 
     Where features are limited, ``dictionary`` brings more columns of those that were chosen into the pool.
-    ``known``: what a local search has found already; there is then no other.
+    ``known``: what a local search has found already; there is then no other. ``same_rows``: another choice
+    among these columns, over distinct rows.
     """
     rule, limits = replace(rule, l0=settings.l0), settings.limits
     problem = selection_problem(pool, risk, rule, settings)
+    merged = merge_rows(problem) if same_rows is None else over_rows_of(same_rows, problem)
     found, budget = known, settings.budget
     if found is None:
         stage = Stage.LOCAL_SEARCH if limits is None else Stage.FEATURE_SEARCH
         # convex weights of all columns are found by the search itself, also for fewer columns
-        found, _ = polish(problem, start if settings.reselects else None, budget.end_of(stage))
+        found, _ = polish(merged, start if settings.reselects else None, budget.end_of(stage))
     if limits is not None and dictionary is not None and known is None:
-        problem, found = deepen(problem, found, dictionary, rule, budget.end_of(Stage.LOCAL_SEARCH))
+        deeper, found = deepen(problem, found, dictionary, rule, budget.end_of(Stage.LOCAL_SEARCH))
+        if deeper is not problem:
+            problem, merged = deeper, merge_rows(deeper)
     boxed = settings.max_weight is not None
-    chosen = select(problem, found, settings.search, budget.within(Stage.SELECTION), boxed)
-    problem = chosen.problem
+    chosen = select(merged, found, settings.search, budget.within(Stage.SELECTION), boxed)
+    problem = replace(problem, prices=chosen.problem.prices)
     if not boxed:
         boxes = problem.prices.max_weight[pool.n_free :]
         rule = replace(rule, max_weight=float(np.max(boxes)) if len(boxes) else EMPTY_BOX)
@@ -240,23 +253,28 @@ class _Proof:
         return self._write(pool, rule, master.weights, master.objective, bounds)
 
     def select(
-        self, rule: PriceRule, start: Array, known: Incumbent | None = None
+        self,
+        rule: PriceRule,
+        start: Array,
+        known: Incumbent | None = None,
+        before: Candidates | None = None,
     ) -> tuple[dict[str, Any], Array, CardinalityProblem, bool]:
         """Choose columns of the pool, then bound any choice in the pool or the dictionary.
 
         Also gives the problem over distinct rows, from which can be chosen again, and whether the pool holds
-        every stump.
+        every stump. ``before``: as for :func:`finish`.
         """
         pool, settings = self.pool, self.settings
-        choice = choose(pool, self.risk, rule, settings, start, self.dictionary, known)
+        same_rows = None if before is None else before.problem
+        choice = choose(pool, self.risk, rule, settings, start, self.dictionary, known, same_rows)
         rule, problem, weights, root = choice.rule, choice.problem, choice.weights, choice.search.root
         assert root is not None  # local search came first
         limits = problem.limits
         pool.place_missing(np.ones(pool.n_columns))  # of all columns: another choice may use them
         bounds = [ProvenScope("pool", pool.n_columns, choice.search.leaves, choice.search.centre)]
-        everything, complete = pool, False
-        if whole_dictionary_fits(self.dictionary) and self._exhausted():
-            complete = True
+        everything = pool
+        complete = self._exhausted() if before is None else before.complete
+        if complete:
             bounds.append(replace(bounds[0], scope="dictionary"))  # every stump is in the pool
         elif whole_dictionary_fits(self.dictionary):
             everything = pool.subset(np.arange(pool.n_columns))
@@ -277,10 +295,12 @@ class _Proof:
                     bound, theta = outer.leaf.bound, outer.leaf.theta
                 bounds[0] = ProvenScope("pool", pool.n_columns, [Leaf(outer.leaf.weights, theta, bound)])
         certified = self._write(everything, rule, weights, choice.objective, bounds)
-        return certified, weights, merge_rows(problem), complete
+        return certified, weights, choice.search.problem, complete
 
     def _exhausted(self) -> bool:
-        """Whether the pool holds every stump that there is."""
+        """Whether the pool holds every stump that there is, and a file can name all of them."""
+        if not whole_dictionary_fits(self.dictionary):
+            return False
         point = self.risk.evaluate(np.zeros(self.dictionary.matrix.n_rows))
         return self.dictionary.best_columns(point, 1, self.pool, "edge").bound == -np.inf
 

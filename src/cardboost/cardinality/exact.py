@@ -24,6 +24,7 @@ from cardboost.cardinality.polish import Incumbent, Polisher
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.cardinality.refits import FREE, IN, OUT, kernel_columns
 from cardboost.certificate.bounds import Curve, Leaf
+from cardboost.dictionary.columns import column_lines, largest_entries
 
 Array = NDArray[np.float64]
 #: told of nodes, open nodes, lower bound and objective of a search
@@ -76,7 +77,7 @@ def accepts(problem: CardinalityProblem) -> str | None:
         )
     if not np.isfinite(problem.prices.max_weight).all():
         return "exact search needs a finite max_weight for every column."
-    reach = np.abs(problem.pool.dense()).max(axis=0, initial=0) * problem.prices.max_weight
+    reach = largest_entries(column_lines(problem.pool.dense())) * problem.prices.max_weight
     if (reach > _FARTHEST).any():
         return f"exact search needs boxes that keep a column's entries times its weight below {_FARTHEST:g}."
     return None
@@ -132,6 +133,12 @@ def exact_search(
     return ExactResult(
         search.incumbent, bound, root, leaves, search.root, search.tree.size, len(search.open), status
     )  # fmt: skip
+
+
+def first_seconds(problem: CardinalityProblem) -> float:
+    """About how long the first nodes of a search take, at least: less time is not worth beginning with."""
+    n = problem.pool.n_columns
+    return 3 * _FEW_STEPS * (6e-11 * problem.pool.dense().size * n + 1.3e-9 * n**3)
 
 
 def node_work(rows: int, columns: int, curved: bool) -> float:

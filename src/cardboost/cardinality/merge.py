@@ -8,7 +8,9 @@ Rows with different targets are merged around their mean: what they lose among t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,36 +18,44 @@ from numpy.typing import NDArray
 
 from cardboost.cardinality.problem import CardinalityProblem
 from cardboost.data.weights import RowWeights
-from cardboost.dictionary.columns import ColumnStore, MatrixPool
+from cardboost.dictionary.columns import ColumnStore, MatrixPool, column_lines
 from cardboost.risk import EmpiricalRisk
 
 #: distinct rows beyond which searches use a part of them
 SKETCH_ROWS = 16_384
+_LOOK = 64  # entries in which columns must agree to be compared in all
 
 
 def merge_rows(problem: CardinalityProblem) -> CardinalityProblem:
     """An equal problem over distinct rows and stored columns; weights over columns mean the same."""
-    dense = problem.pool.dense()
+    if problem.distinct:
+        return problem
+    lines = column_lines(problem.pool.dense())
     risk = problem.risk
-    if dense.dtype != np.int8 or dense.shape[1] == 0:
-        return _stored(problem, dense, risk)
-    first, group = _distinct_rows(dense)
+    if lines.dtype != np.int8 or len(lines) == 0:
+        return _stored(problem, lines, risk)
+    first, group = _distinct_rows(lines)
     weights = _merged_weights(risk.weights, group, len(first))
     merged = replace(risk, weights=weights, sign=None, passes=[0])
     if risk.target is not None:
         target = _mean_targets(risk, risk.target, group, len(first))
         within = replace(risk, offset=0.0, passes=[0]).evaluate(target[group]).value
         merged = replace(merged, target=target, offset=risk.offset + within)
-    return _stored(problem, dense[first], merged)
+    return _stored(problem, np.take(lines, first, axis=1), merged)
+
+
+def over_rows_of(merged: CardinalityProblem, problem: CardinalityProblem) -> CardinalityProblem:
+    """``problem`` over the distinct rows of another one, which has the same columns, loss and weights."""
+    return replace(problem, pool=merged.pool, risk=merged.risk, distinct=True)
 
 
 def sketch_rows(merged: CardinalityProblem, limit: int = SKETCH_ROWS) -> CardinalityProblem:
     """A smaller problem on about ``limit`` distinct rows, picked by their content; for searching only."""
-    dense, risk = merged.pool.dense(), merged.risk
-    one_in = len(dense) // limit
-    if one_in < 2 or dense.dtype != np.int8:
+    lines, risk = column_lines(merged.pool.dense()), merged.risk
+    one_in = lines.shape[1] // limit
+    if one_in < 2 or lines.dtype != np.int8:
         return merged
-    keys = _packed(dense)
+    keys = _packed(lines)
     mixed = np.zeros(len(keys), dtype=np.uint64)
     for word in keys.T:
         mixed = (mixed ^ word) * np.uint64(0xBF58476D1CE4E5B9)
@@ -55,53 +65,79 @@ def sketch_rows(merged: CardinalityProblem, limit: int = SKETCH_ROWS) -> Cardina
         return merged
     target = None if risk.target is None else risk.target[rows]
     some = replace(risk, weights=risk.weights.take(rows), target=target, passes=[0])
-    return _stored(merged, dense[rows], some)
+    return _stored(merged, np.take(lines, rows, axis=1), some)
 
 
 def sign_bytes(problem: CardinalityProblem) -> NDArray[np.uint8] | None:
     """Columns of +-1 as bits, 1 for -1: a line of bytes, one per row, for eight columns; None for others."""
-    dense = problem.pool.dense()
-    if dense.dtype != np.int8 or (dense == 0).any():
+    lines = column_lines(problem.pool.dense())
+    if lines.dtype != np.int8 or not lines.all():
         return None
-    return np.packbits(np.ascontiguousarray(dense.T) < 0, axis=0, bitorder="little")
+    n, rows = lines.shape
+    return _bytes((line < 0 for line in lines), n, rows, True)[: -(-n // 8)]
 
 
 def stored_pool(dense: NDArray[Any], threads: int) -> MatrixPool:
     """The columns of a matrix as a pool."""
-    store = ColumnStore(np.ascontiguousarray(dense.T), threads)
+    return _pool(column_lines(dense), threads)
+
+
+def _pool(lines: NDArray[Any], threads: int) -> MatrixPool:
+    store = ColumnStore(lines, threads)
     return MatrixPool(store, np.arange(len(store), dtype=np.int32))
 
 
-def _stored(problem: CardinalityProblem, dense: NDArray[Any], risk: EmpiricalRisk) -> CardinalityProblem:
-    """The problem on these columns, which have y multiplied in."""
-    return replace(problem, pool=stored_pool(dense, risk.threads), risk=replace(risk, sign=None))
+def _stored(problem: CardinalityProblem, lines: NDArray[Any], risk: EmpiricalRisk) -> CardinalityProblem:
+    """The problem on these columns, one after the other, which have y multiplied in."""
+    pool = _pool(lines, risk.threads)
+    return replace(problem, pool=pool, risk=replace(risk, sign=None), distinct=True)
 
 
 def equal_columns(dense: NDArray[Any]) -> NDArray[np.intp]:
     """For every column, the first one that equals it."""
-    first: dict[bytes, int] = {}
-    lines = np.ascontiguousarray(dense.T) + 0  # no negative zeros
-    return np.array([first.setdefault(line.tobytes(), j) for j, line in enumerate(lines)], dtype=np.intp)
+    lines = column_lines(dense)
+    some = lines[:, :: max(1, lines.shape[1] // _LOOK)] + 0  # no negative zeros
+    alike: dict[bytes, list[int]] = {}
+    for j, line in enumerate(some):
+        alike.setdefault(line.tobytes(), []).append(j)
+    equal = np.arange(len(lines))
+    for columns in alike.values():  # only columns that agree in some of the rows are compared in all
+        first: dict[bytes, int] = {}
+        for j in columns if len(columns) > 1 else []:
+            equal[j] = first.setdefault((lines[j] + 0).tobytes(), j)
+    return equal
 
 
-def _packed(dense: NDArray[np.int8]) -> NDArray[np.uint64]:
-    """Rows of -1, 0, 1 as words of bits."""
-    planes = np.concatenate([dense > 0, dense == 0], axis=1) if (dense == 0).any() else dense > 0
-    words = -(-planes.shape[1] // 64)
-    packed = np.zeros((len(dense), words * 8), dtype=np.uint8)
-    bits = np.packbits(planes, axis=1)
-    packed[:, : bits.shape[1]] = bits
-    return packed.view(np.uint64)
+def _bytes(bits: Iterable[NDArray[np.bool_]], n: int, rows: int, little: bool) -> NDArray[np.uint8]:
+    """``n`` lines of bits, eight to a line of bytes: the first is the highest bit, or with ``little`` the
+    lowest. There are whole words of lines."""
+    out = np.zeros((8 * -(-n // 64), rows), dtype=np.uint8)
+    for j, line in enumerate(bits):
+        out[j // 8] += line.view(np.uint8) * np.uint8(1 << (j % 8 if little else 7 - j % 8))
+    return out
 
 
-def _distinct_rows(dense: NDArray[np.int8]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """First occurrence of every distinct row and, for every row, which one it equals."""
-    keys = _packed(dense)
-    if keys.shape[1] == 1:
-        _, first, group = np.unique(keys[:, 0], return_index=True, return_inverse=True)
-    else:
-        _, first, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    return first, group.reshape(-1)
+def _packed(lines: NDArray[np.int8]) -> NDArray[np.uint64]:
+    """Rows of columns of -1, 0, 1 as words of bits."""
+    n, rows = lines.shape
+    zeros = not lines.all()
+    bits = chain((line > 0 for line in lines), (line == 0 for line in lines if zeros))
+    return np.ascontiguousarray(_bytes(bits, n * (1 + zeros), rows, False).T).view(np.uint64)
+
+
+def _distinct_rows(lines: NDArray[np.int8]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """First occurrence of every distinct row, in the order of their bits, and which one every row equals."""
+    keys = _packed(lines)
+    order, agree = np.arange(len(keys)), np.ones(len(keys) - 1, dtype=bool)  # with the row before
+    for word in keys.T:  # by which rows are sorted that agree in all words before it: soon there are few
+        tied = np.flatnonzero(np.append(False, agree) | np.append(agree, False))
+        run = np.append(0, np.cumsum(~agree))[tied]
+        order[tied] = order[tied][np.lexsort((word[order[tied]], run))]
+        agree &= word[order[1:]] == word[order[:-1]]
+    new = np.append(True, ~agree)
+    group = np.empty(len(keys), dtype=np.intp)
+    group[order] = np.cumsum(new) - 1
+    return order[new], group
 
 
 def _merged_weights(weights: RowWeights, group: NDArray[np.intp], n: int) -> RowWeights:

@@ -26,7 +26,8 @@ class CardinalityProblem:
     """Columns, loss, prices and the limits on charged columns and on features.
 
     ``groups``: the feature of every column, -1 for those that are not charged; needed with ``limits``.
-    ``curved``: whether bounds may set curvature aside.
+    ``curved``: whether bounds may set curvature aside. ``distinct``: whether rows are merged already and
+    columns stored (:func:`cardboost.cardinality.merge.merge_rows`).
     """
 
     pool: ColumnPool
@@ -36,6 +37,7 @@ class CardinalityProblem:
     groups: NDArray[np.int32] | None = None
     limits: FeatureLimits | None = None
     curved: bool = True
+    distinct: bool = False
 
     def __post_init__(self) -> None:
         if self.limits is not None and self.groups is None:
@@ -67,7 +69,9 @@ class CardinalityProblem:
     def part(self, columns: NDArray[np.intp]) -> CardinalityProblem:
         """The same with these columns only."""
         groups = None if self.groups is None else self.groups[columns]
-        return replace(self, pool=self.pool.subset(columns), prices=self.prices[columns], groups=groups)
+        return replace(
+            self, pool=self.pool.subset(columns), prices=self.prices[columns], groups=groups, distinct=False
+        )
 
     def refit_prices(self, support: Support) -> Prices:
         """Convex prices under which only these charged columns (and the free ones) may be used."""

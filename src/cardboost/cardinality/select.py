@@ -107,13 +107,21 @@ def most_leaves(problem: CardinalityProblem) -> int:
     return max(1, MOST_BYTES // _leaf_bytes(problem.pool.n_columns))
 
 
+def time_for_nodes(problem: CardinalityProblem, budget: Budget, stage: Stage) -> bool:
+    """Whether a stage has the time for some nodes of exact search over the distinct rows of a problem."""
+    return not budget.late(stage) and budget.left_in(stage) >= exact.first_seconds(problem)
+
+
 def _quick_search(
     problem: CardinalityProblem, options: SearchOptions, budget: Budget, boxed: bool
 ) -> Selection | None:
-    """What a few nodes of exact search make of the convex solution thinned out; None where it is refused."""
-    polisher = Polisher(merge_rows(problem), budget.end_of(Stage.FIRST_CHOICE))
+    """What a few nodes of exact search make of the convex solution thinned out; None where it is refused.
+
+    ``problem``: over distinct rows.
+    """
+    polisher = Polisher(problem, budget.end_of(Stage.FIRST_CHOICE))
     first = polisher.shed(polisher.all_columns(), polisher.most_terms)
-    if not problem.allows(first.support) or budget.late(Stage.FIRST_NODES):
+    if not problem.allows(first.support) or not time_for_nodes(problem, budget, Stage.FIRST_NODES):
         return None
     problem = problem if boxed else with_default_box(problem, first)
     if exact.accepts(problem) is not None:
@@ -141,13 +149,14 @@ def select(
     budget: Budget | None = None,
     boxed: bool = True,
 ) -> Selection:
-    """Choose columns. ``start``: what local search has found already.
+    """Choose columns. ``start``: what local search has found already. The problem of the result is over
+    distinct rows.
 
     ``boxed=False``: no box was given, and twice the largest weight found becomes one.
     """
     sampling, method = None, options.method
     budget = Budget() if budget is None else budget
-    quick = None
+    quick, problem = None, merge_rows(problem)
     refused = exact.accepts(problem.with_box(1.0)) if method == "exact" else None
     if refused is not None:
         raise ValueError(refused)
@@ -188,12 +197,13 @@ def select(
     refused = exact.accepts(problem) if wanted else None
     if refused is not None and method == "exact":
         raise ValueError(refused)
-    if wanted and refused is None and budget.late(Stage.SEARCH_BEGINS):
+    in_time = not budget.late(Stage.SEARCH_BEGINS) and time_for_nodes(problem, budget, Stage.SEARCH)
+    if wanted and refused is None and not in_time:
         status = "time limit"
     elif wanted and refused is None:
         work, leaves_at_most = options.auto_work if method == "auto" else None, most_leaves(problem)
         if method == "auto" and work is None:
-            work, leaves_at_most = fit_proof(len(merge_rows(problem).pool.dense()), problem.pool.n_columns)
+            work, leaves_at_most = fit_proof(len(problem.pool.dense()), problem.pool.n_columns)
         proven = exact.exact_search(
             problem,
             found,

@@ -116,7 +116,7 @@ def accepts(problem: CardinalityProblem) -> str | None:
     if problem.limits is not None:
         return "Tabu search does not know limits on features; method='polish' does."
     dense = problem.pool.dense()
-    if dense.dtype != np.int8 or (dense == 0).any():
+    if dense.dtype != np.int8 or not dense.all():
         return (
             "Tabu search prices moves in closed form, for which every entry must be -1 or 1; "
             "method='polish' takes any numbers."

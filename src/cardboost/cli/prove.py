@@ -49,11 +49,13 @@ def add_parser(verbs: Any, **style: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from cardboost.budget import clock
     from cardboost.certificate.certificate import Certificate
     from cardboost.cli.progress import Interrupt, Progress
     from cardboost.cli.run import certificate_lines
     from cardboost.estimators.proving import prove_model
 
+    started = clock()
     model, ensemble, content, rows = read_model_and_data(arguments)
     for fault in size_faults(content):
         raise BadInput(f"{arguments.model}: certificate.{fault}.")
@@ -69,6 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
                 (rows.table, rows.positive, rows.weight),
                 time_limit=arguments.time,
                 max_nodes=arguments.max_nodes,
+                started=started,
                 stopped=lambda: interrupt.asked,
                 proving=lambda nodes, _, bound, objective: progress.prove(nodes, bound, objective, null),
             )

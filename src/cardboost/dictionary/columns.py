@@ -17,6 +17,22 @@ from cardboost.risk import RiskPoint
 
 Array = NDArray[np.float64]
 _QUICK = 2.0**51
+_ROW_BLOCK = 256  # rows turned at a time: their entries stay in the cache
+
+
+def column_lines(matrix: NDArray[Any]) -> NDArray[Any]:
+    """The columns of a matrix one after the other; a copy only where they are not so already."""
+    if matrix.flags.f_contiguous:
+        return matrix.T
+    lines = np.empty(matrix.shape[::-1], dtype=matrix.dtype)
+    for begin in range(0, len(matrix), _ROW_BLOCK):
+        lines[:, begin : begin + _ROW_BLOCK] = matrix[begin : begin + _ROW_BLOCK].T
+    return lines
+
+
+def largest_entries(lines: NDArray[Any]) -> NDArray[Any]:
+    """The largest size of an entry in every line of numbers; of an empty line 0."""
+    return np.maximum(lines.max(axis=1, initial=0), -lines.min(axis=1, initial=0))
 
 
 class ColumnStore:
@@ -37,8 +53,8 @@ class ColumnStore:
         """Keep these columns and what the kernels must know: whether all are signs, and the largest entry."""
         small = values.dtype == np.int8
         self.values = values
-        self.signs = small and not (values == 0).any()
-        self.largest = 1.0 if small else float(np.abs(values).max(initial=0.0))
+        self.signs = small and bool(values.all())
+        self.largest = 1.0 if small else float(largest_entries(values).max(initial=0.0))
 
     @property
     def n_rows(self) -> int:
@@ -225,8 +241,15 @@ class MatrixPool(ColumnPool):
     def gram(self, point: RiskPoint, left: NDArray[np.intp] | None = None, exact: bool = False) -> Array:
         return self.store.gram(self.which if left is None else self.which[left], self.which, point)
 
+    @property
+    def lines(self) -> NDArray[Any]:
+        """The columns one after the other; those of the store itself where the pool has all of them."""
+        if np.array_equal(self.which, np.arange(len(self.store))):
+            return self.store.values
+        return self.store.values[self.which]
+
     def dense(self) -> NDArray[Any]:
-        return self.store.values[self.which].T
+        return self.lines.T
 
 
 def _compact(columns: NDArray[Any]) -> NDArray[Any]:

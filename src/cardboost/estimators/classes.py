@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -302,7 +302,7 @@ class ClassRows:
         return DataFacts(
             self.table.n_rows,
             self.table.n_features,
-            lambda: self.table.digest(positive, raw, threads),
+            cache(lambda: self.table.digest(positive, raw, threads)),
             (1.0, 1.0) if balanced else (float(self.factors[0]), float(self.factors[1])),
         )
 

@@ -72,7 +72,8 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
     tol : float
         Relative duality gap at which generation stops when nothing is selected.
     time_limit : float or None
-        Seconds after which generation stops; the best model so far is finished and returned.
+        Seconds for the fit, after which the best model so far is returned. Reading, checking and binning the
+        data are not cut short; what they take is no longer there for the rest.
     class_weight : dict, "balanced" or None
     n_jobs : int or None
         Threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. Results do not depend

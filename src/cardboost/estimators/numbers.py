@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ class RegressorCards(RegressorMixin, BoostedCards):
         facts = DataFacts(
             table.n_rows,
             table.n_features,
-            lambda: table.digest(None, rows.raw, threads, target=rows.target),
+            cache(lambda: table.digest(None, rows.raw, threads, target=rows.target)),
             target=units,
         )
         frame = self._frame(model_loss(loss), table, dictionary.matrix, None, mean=units[0], scale=units[1])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from cardboost.boosting.candidates import restored_candidates
-from cardboost.budget import Budget
+from cardboost.budget import Budget, Stage
 from cardboost.cardinality.exact import Progress as Proving
 from cardboost.certificate.certificate import Certificate
 from cardboost.model.ensemble import Ensemble
@@ -21,6 +22,7 @@ def prove_model(
     *,
     time_limit: float | None = None,
     max_nodes: int = 20_000,
+    started: float | None = None,
     stopped: Callable[[], bool] = lambda: False,
     proving: Proving | None = None,
 ) -> tuple[Ensemble, Certificate]:
@@ -30,15 +32,21 @@ def prove_model(
     ----------
     ensemble, certificate : a model of stumps and the content of its certificate
     rows : X, labels (True for the positive rows) or targets, and weights (or None), of the fit
-    time_limit : seconds at most; None: no limit
+    time_limit : seconds at most; None: no limit. Checking the certificate is not cut short.
     max_nodes : nodes of the search at most
+    started : when the time began, by ``cardboost.budget.clock``; None: now
     stopped : asked whether to end early
     proving : told of nodes, open nodes, bound and objective
     """
     budget = Budget.of(
         None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True), stopped
     )
+    if started is not None:
+        budget = replace(budget, started=started)
     nodes = whole("max_nodes", max_nodes, 1)
-    before = restored_candidates(certificate, ensemble, rows, usable_threads(None))
+    late = budget.end_of(Stage.SEARCH)
+    before = restored_candidates(certificate, ensemble, rows, usable_threads(None), late)
+    if before is None:
+        return ensemble, Certificate(dict(certificate), ensemble.classes and ensemble.classes[1])
     after = before.proved(budget, nodes, proving)
     return after.model(after.weights, None), after.certificate

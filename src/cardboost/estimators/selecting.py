@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from cardboost.boosting.candidates import Candidates, restored_candidates
 from cardboost.boosting.path import BoostingPath
 from cardboost.boosting.training import TrainingSettings, TrainingTask
-from cardboost.budget import Budget, clock
+from cardboost.budget import Budget, Stage, clock
 from cardboost.cardinality.exact import Progress as Proving
 from cardboost.cardinality.select import SearchOptions, check_method
 from cardboost.cardinality.tabu import check_bits
@@ -169,7 +169,8 @@ class SelectingCards(BoostedCards):
             Not needed right after ``fit``. They are needed for a model that was loaded or unpickled, and must
             be those that the certificate is about.
         time_limit : float or None
-            Seconds after which the search ends; what is proven by then is kept.
+            Seconds after which the search ends; what is proven by then is kept. Reading the rows and checking
+            the certificate are not cut short: where they take all the time, nothing changes.
         max_nodes : int or None
             Nodes of the search at most. None: the estimator's ``max_nodes``.
 
@@ -211,7 +212,9 @@ class SelectingCards(BoostedCards):
                     "a fit with max_terms, max_features or l0, and only for stumps."
                 )
         else:
-            parts = self._restored(X, y, sample_weight)
+            parts = self._restored(X, y, sample_weight, budget.end_of(Stage.SEARCH))
+            if parts is None:
+                return self
         progress = self._proving(proving)
         self._candidates = tuple(
             part.proved(budget.part(k, len(parts)), nodes, progress) for k, part in enumerate(parts)
@@ -228,8 +231,10 @@ class SelectingCards(BoostedCards):
         self.certificate_ = certificates if several else certificates[0]
         return self
 
-    def _restored(self, X: Any, y: Any, sample_weight: Any) -> tuple[Candidates, ...]:
-        """The candidates of the fit, one choice for every certificate."""
+    def _restored(
+        self, X: Any, y: Any, sample_weight: Any, late: Callable[[], bool]
+    ) -> tuple[Candidates, ...] | None:
+        """The candidates of the fit, one choice for every certificate; None where it is late by then."""
         if isinstance(self.ensemble_, LearnerEnsemble):
             raise ValueError("prove goes on with the choice of stumps; this model is made of other learners.")
         X = unmasked(X)
@@ -241,18 +246,20 @@ class SelectingCards(BoostedCards):
         if self.validation_fraction is not None:
             split = None if codes is None else codes[keep]
             keep = keep[split_rows(self.validation_fraction, split, len(keep), self.random_state)[0]]
-        rows = _safe_indexing(X, keep)
+        rows = X if len(keep) == table.n_rows else _safe_indexing(X, keep)
         several = isinstance(self.certificate_, list)
         parts = []
         for k, certificate in enumerate(self.certificate_ if several else [self.certificate_]):
-            parts.append(
-                restored_candidates(
-                    certificate.to_dict(),
-                    self.ensemble_.ensembles[k] if several else self.ensemble_,
-                    (rows, labels[k][keep], None if weights is None else weights[keep]),
-                    usable_threads(self.n_jobs),
-                )
+            part = restored_candidates(
+                certificate.to_dict(),
+                self.ensemble_.ensembles[k] if several else self.ensemble_,
+                (rows, labels[k][keep], None if weights is None else weights[keep]),
+                usable_threads(self.n_jobs),
+                late,
             )
+            if part is None:
+                return None
+            parts.append(part)
         return tuple(parts)
 
     def _certified_rows(

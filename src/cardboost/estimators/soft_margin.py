@@ -62,6 +62,7 @@ class SoftMarginClassifier(ClassifierCards):
         100 where learners are fitted in every round.
     time_limit : float or None
         Seconds after which the best model so far is returned; with "cv" half of them are for choosing.
+        Reading, checking and binning the data are not cut short.
     fit_intercept : bool
         Whether the rule "always this class" is one of the weak learners.
     class_weight : dict, "balanced" or None

@@ -75,6 +75,7 @@ def pareto_front(
     random_state : decides which rows are in which fold.
     time_limit : float or None
         Seconds for all. Searches and proofs end early, and folds that are not done are left out, but for one.
+        Reading and checking the data are not cut short.
     verbose : 0, or 1 to print a line for every step.
 
     Returns
@@ -201,10 +202,14 @@ class FrontWork:
             for k, (kept, held) in enumerate(self.folds)
         ]  # fmt: skip
         if self.n_jobs == 1:
+            took = 0.0
             for task in tasks:
-                if budget.stopped() and done:
+                # in less time than the fold before took, a fold would be ended early
+                if done and (budget.stopped() or budget.left < took):
                     return
+                begun = budget.elapsed
                 result = task.run(budget.stopped)
+                took = budget.elapsed - begun
                 if result is not None and not (done and result.late):
                     yield result
             return
