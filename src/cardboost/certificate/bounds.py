@@ -32,7 +32,7 @@ THETA_ROOM = 1e-10
 #: rounding of an edge, as a share of the sum of all row weights times the root of their number
 EDGE_ROUNDING = 4e-16
 #: share of the risk: boxes and l2 that turn the rounding of an edge into more than this count as none
-BOX_ROUNDING = 1e-12
+BOX_ROUNDING = 1e-10
 
 
 @dataclass(frozen=True)
