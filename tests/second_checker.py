@@ -503,8 +503,9 @@ def read_data(content, X, y, sample_weight, faults):
 
 
 def check_target(mean, scale, target, share, faults):
-    offset = np.sum(share * (target - target[0]))
-    m, deviation = target[0] + offset, target - target[0] - offset
+    first = target[np.argmax(share)]
+    offset = np.sum(share * (target - first))
+    m, deviation = first + offset, target - first - offset
     e = np.max(np.abs(deviation))
     d = 1.0 if np.all(target == target[0]) else e * math.sqrt(np.sum(share * (deviation / e) ** 2))
     for key, claimed, true in (("mean", mean, m), ("scale", scale, d)):

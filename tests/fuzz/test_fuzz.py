@@ -52,6 +52,20 @@ def test_a_case_of_every_kind_breaks_no_law(seed):
     assert check(case(seed)) == []
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        17949465802468,  # least absolute deviations: numbers beyond all others in a step
+        17949465803844,  # nets: equal rows with weights that differ
+        17949465807106,  # logistic regression: worse than the empty model, both next to 0
+        17949465808375,  # conjugate gradients: the rounding of a direction taken for a gain
+        17949465814790,  # the mean of a target of which one row has nearly all the weight
+    ],
+)
+def test_cases_that_once_broke_a_law(seed):
+    assert check(case(seed)) == []
+
+
 def laws_broken(own):
     return {failure.law for failure in check(own)}
 

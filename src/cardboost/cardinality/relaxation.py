@@ -35,6 +35,7 @@ _PATIENCE = 6  # rounds without a better bound before giving up
 _GROWTHS = 100  # rounds of new columns at most; the bound is closed after about ten
 _MANY = 256  # columns, beyond which the relaxation is solved over those that it uses
 _JOINING = 64  # columns that join them at a time
+_BALANCING_WORK = 300  # Newton steps after which a limit on features is balanced no further
 _BALANCING = 24  # steps of the multipliers of a limit on features
 
 
@@ -93,6 +94,7 @@ class RelaxationSolver:
         self.split = np.zeros(0)
         self._steps = 0
         self.best = Leaf(np.zeros(problem.pool.n_columns), 0.0, 0.0)
+        self.work = 0  # Newton steps so far
         self.ceiling = np.inf  # no bound that covers the pool can be above
         self.proposals: Proposals | None = None
         self.master = Master(problem.pool, problem.risk, lambda pool: self._prices())
@@ -142,6 +144,7 @@ class RelaxationSolver:
         self.tau = tau
         self.master.reprice(lambda pool: self._prices())
         found = self.master.solve(tol=tol, max_iter=60, late=self.late)
+        self.work += found.n_iter
         self._note()
         k = self.problem.max_terms
         if k is None:
@@ -251,7 +254,7 @@ class RelaxationSolver:
             before = self.best.bound
             self.at(self.tau, _GROWTH_TOL)
             stale = stale + 1 if self.best.bound <= before + 1e-4 * abs(before) else 0
-            if self.late() or stale >= _PATIENCE - 2:
+            if self.late() or stale >= _PATIENCE - 2 or self.work > _BALANCING_WORK:
                 break
             groups, used = self._groups(), self._shares()
             assert groups is not None
@@ -381,7 +384,7 @@ def dictionary_relaxation(
     stale = 0
     if not balanced:
         solver.like(root)
-    while not balanced and stale < _PATIENCE - 2 and not late():
+    while not balanced and stale < _PATIENCE - 2 and solver.work <= _BALANCING_WORK and not late():
         before = solver.best.bound
         solver.balance(3)
         balanced = not solver.grow()

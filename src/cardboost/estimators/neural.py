@@ -320,7 +320,7 @@ def merged_rows(X: Array, Y: Array, weight: Array) -> tuple[Array, Array, Array]
     make large differences of small ones.
     """
     columns = np.column_stack([X, Y])
-    order = np.lexsort(columns.T[::-1])
+    order = np.lexsort([weight, *columns.T[::-1]])  # equal rows by weight: their sum has an order too
     ordered = columns[order]
     first = np.flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)]))
     return X[order[first]], Y[order[first]], np.add.reduceat(weight[order], first)

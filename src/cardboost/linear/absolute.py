@@ -85,7 +85,8 @@ def least_absolute(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple
         problem.target_size / unit,
     )  # fmt: skip
     solve = _interior if problem.l2 > 0.0 else _linear_program
-    coef, b, u, steps, status = solve(scaled, tol, max_iter)
+    with np.errstate(over="ignore", invalid="ignore"):  # steps that are not finite end the search
+        coef, b, u, steps, status = solve(scaled, tol, max_iter)
     coef, b = coef * unit, b * unit
     u, bound = problem.dual(u)
     objective, null = problem.objective(coef, b), problem.null()

@@ -126,6 +126,9 @@ class LinearEstimator(BaseEstimator, ABC):
                 fit = gradient(problem, tol, most, coef, b, bool(self.accelerate))
             else:
                 fit = ProximalSolver(problem, coef, b).solve(problem.l1, tol, most)
+            b, null = problem.null()
+            if fit.objective > null:  # rounding may lead away from the empty model
+                fit = replace(fit, coef=np.zeros_like(fit.coef), intercept=b, objective=null)
         return self._finished(replace(fit, intercept=fit.intercept - float(fit.coef @ centres) + middle))
 
     def _finished(self, fit: Fit) -> Fit:

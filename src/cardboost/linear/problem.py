@@ -15,6 +15,7 @@ is
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -140,6 +141,11 @@ class LinearProblem:
 
     def null(self) -> tuple[float, float]:
         """The model without features: its intercept and its objective."""
+        if self.loss == "logistic" and self.intercept:
+            up, down = float(self.s[self.y > 0].sum()), float(self.s[self.y < 0].sum())
+            if (fewer := min(up, down)) > 0.0:
+                entropy = -fewer * math.log(fewer) - (1.0 - fewer) * math.log1p(-fewer)
+                return math.log(up) - math.log(down), entropy
         zero = np.zeros(len(self.y))
         _, b, at = self.balance(zero, 0.0)
         return b, at.loss

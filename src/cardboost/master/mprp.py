@@ -212,13 +212,16 @@ def _line_search(
     step = min(slope / bend if bend > 0 else math.inf, most)
     if not 0.0 < step < math.inf:
         return None
-    length = float(d @ d)
+    length, drift = float(d @ d), abs(float(d.sum()))
     while True:
         then = np.maximum(w + step * d, 0.0)
         if step == most:
             then[limits <= most] = 0.0
         then *= radius / then.sum()
-        new, there = function.moved(point, then, known, step)
+        if step * drift > _ROUNDING * radius:  # the rounding of d would count as a gain
+            new, there = function.at(then)
+        else:
+            new, there = function.moved(point, then, known, step)
         if new <= value - delta * step * step * length:
             return then, new, there
         if step * slope <= _SEEN * abs(value):

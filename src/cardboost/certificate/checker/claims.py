@@ -544,9 +544,10 @@ def _target_faults(certificate: dict[str, Any], table: Table) -> Iterator[str]:
     scaling, keep = certificate["problem"]["target"], table.weight > 0
     share = table.weight[keep] / table.weight.max()
     share, target = share / share.sum(), table.target[keep]
-    above = target - target[0]  # of numbers that are close to each other the difference is exact
+    heaviest = float(target[np.argmax(share)])  # close to the mean, so that little is added
+    above = target - heaviest  # of numbers that are close to each other the difference is exact
     offset = float(share @ above)
-    mean, most = float(target[0]) + offset, float(np.abs(above - offset).max())
+    mean, most = heaviest + offset, float(np.abs(above - offset).max())
     deviation = 1.0
     if above.any():
         deviation = most * math.sqrt(float(share @ ((above - offset) / most) ** 2))
