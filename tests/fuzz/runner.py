@@ -13,12 +13,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 from fuzz.draw import Case, case
 from fuzz.invariants import Failure, check
 
-WATCHDOG = 60.0  # seconds that a case may take
+WATCHDOG = 60.0  # seconds of the processor that a case may take
+PATIENCE = 5.0  # times as many seconds of the clock: other programs may be running, and a deadlock takes none
 STARTING = 60.0  # seconds that a new worker has on top of that, for its imports
 
 Check = Callable[[Case], list[Failure]]
@@ -120,6 +122,7 @@ class _Worker:
         if self.process is None or not self.process.is_alive():
             self._start()
             self.since += STARTING
+        self.spent = _processor_seconds(self.process.pid)
         self.pipe.send(seed)
 
     def _start(self) -> None:
@@ -139,7 +142,7 @@ class _Worker:
             except EOFError:
                 self.process.join()
                 answer = _lost(seed, "crash", f"the process died with exit code {self.process.exitcode}.")
-        elif time.monotonic() - self.since > watchdog:
+        elif self._lasts(watchdog):
             self.process.kill()
             self.process.join()
             answer = _lost(seed, "hang", f"took more than {watchdog:g} seconds.")
@@ -148,10 +151,26 @@ class _Worker:
         self.seed = None
         yield answer
 
+    def _lasts(self, watchdog: float) -> bool:
+        """Whether the case takes too long."""
+        clock = time.monotonic() - self.since
+        if clock <= watchdog or clock > PATIENCE * watchdog:
+            return clock > watchdog
+        return _processor_seconds(self.process.pid) - self.spent > watchdog
+
     def close(self) -> None:
         if self.process is not None:
             self.process.kill()
             self.process.join()
+
+
+def _processor_seconds(pid: int) -> float:
+    """Seconds of the processor that a process has used; of the clock where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return time.monotonic()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _lost(seed: int, law: str, message: str) -> tuple[str, list[Failure]]:

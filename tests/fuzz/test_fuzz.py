@@ -59,6 +59,7 @@ def test_a_case_of_every_kind_breaks_no_law(seed):
         17949465803844,  # nets: equal rows with weights that differ
         17949465807106,  # logistic regression: worse than the empty model, both next to 0
         17949465808375,  # conjugate gradients: the rounding of a direction taken for a gain
+        17949475974381,  # nets: class weights that round before equal rows are added up
         17949465814790,  # the mean of a target of which one row has nearly all the weight
     ],
 )

@@ -142,11 +142,16 @@ class NeuralBoost(BaseEstimator):
             raise ValueError(f"X must have at least two rows; found n_samples={len(read)}.")
         return np.asarray(read)
 
-    def _fitted_rows(self, X: Array, Y: Array, weight: Array) -> tuple[Array, Array, Array]:
+    def _fitted_rows(
+        self, X: Array, Y: Array, weight: Array, factor: Array | None = None
+    ) -> tuple[Array, Array, Array]:
         """Rows as they are fitted, and weights that add up to 1. Equal rows are one, except for
-        learners of the user's, which may not take weights, and in large tables."""
+        learners of the user's, which may not take weights, and in large tables. ``factor``: of the class of
+        every row."""
+        factor = np.ones(len(X)) if factor is None else factor
         if self.estimator is None and len(X) <= MERGED_ROWS:
-            X, Y, weight = merged_rows(X, Y, weight)
+            X, Y, weight, factor = merged_rows(X, Y, weight, factor)
+        weight = weight * factor
         return X, Y, weight / weight.sum()
 
     def _train(self, task: NeuralTask) -> None:
@@ -313,17 +318,19 @@ class NeuralBoost(BaseEstimator):
         return "own" if isinstance(self.loss, VectorLoss) else self._fitted_loss.name
 
 
-def merged_rows(X: Array, Y: Array, weight: Array) -> tuple[Array, Array, Array]:
+def merged_rows(X: Array, Y: Array, weight: Array, factor: Array) -> tuple[Array, Array, Array, Array]:
     """Rows in an order of their own, equal ones as one with their weights added up.
 
     So a weight of 2 is the row twice, and the order of the rows does not matter: the steps of a net
-    make large differences of small ones.
+    make large differences of small ones. Equal rows have equal factors, which are left for later: weights
+    that are whole numbers add up without rounding.
     """
     columns = np.column_stack([X, Y])
     order = np.lexsort([weight, *columns.T[::-1]])  # equal rows by weight: their sum has an order too
     ordered = columns[order]
     first = np.flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)]))
-    return X[order[first]], Y[order[first]], np.add.reduceat(weight[order], first)
+    kept = order[first]
+    return X[kept], Y[kept], np.add.reduceat(weight[order], first), factor[kept]
 
 
 def scaled_weights(raw: Array | None, rows: int) -> Array:

@@ -123,7 +123,7 @@ class NeuralBoostClassifier(ClassifierMixin, NeuralBoost):
         classes, codes = present(classes, codes[keep])
         raw = None if raw is None else raw[keep]
         factors = class_factors(self.class_weight, classes, codes, raw)
-        weight = factors[codes] * scaled_weights(raw, len(codes))
+        weight = scaled_weights(raw, len(codes))
         self.classes_ = classes
         self._factors = factors
         several = "cross_entropy" if len(classes) > 2 else "logistic"
@@ -131,7 +131,7 @@ class NeuralBoostClassifier(ClassifierMixin, NeuralBoost):
             "logistic": LogisticOutputs(), "cross_entropy": CrossEntropy(), "squared": SquaredOutputs(),
         }  # fmt: skip
         self._fitted_loss = self._vector_loss({"auto": named[several], **named})
-        table, wanted, s = self._fitted_rows(table[keep], self._columns(codes), weight)
+        table, wanted, s = self._fitted_rows(table[keep], self._columns(codes), weight, factors[codes])
         self._units = np.ones(wanted.shape[1]), np.zeros(wanted.shape[1])
         self._train(NeuralTask(table, wanted, s, self._fitted_loss, self._codes(wanted)))
         return self
@@ -154,8 +154,9 @@ class NeuralBoostClassifier(ClassifierMixin, NeuralBoost):
         codes = np.array([known.get(plain(own), -1) for own in np.asarray(y)])
         raw = sample_weights(sample_weight, len(X))
         keep = np.flatnonzero((codes >= 0) & (True if raw is None else raw > 0))
-        weight = self._factors[codes[keep]] * scaled_weights(None if raw is None else raw[keep], len(keep))
-        return self._fitted_rows(X[keep], self._columns(codes[keep]), weight)
+        weight = scaled_weights(None if raw is None else raw[keep], len(keep))
+        columns, factors = self._columns(codes[keep]), self._factors[codes[keep]]
+        return self._fitted_rows(X[keep], columns, weight, factors)
 
     def _labels(self) -> tuple[Any, ...] | None:
         return tuple(plain(label) for label in self.classes_)
