@@ -22,7 +22,7 @@ STUMP = ("feature", "cut", "category", "first", "polarity", "missing_left")
 PRICES = ("l1", "l2", "l0", "max_weight")
 SUMS, OPTIMAL, ARITHMETIC, GUARANTEE, TARGET, WORTHLESS = 1e-9, 1e-4, 1e-12, 1e-9, 1e-6, 1e-15
 ROOM, WIDER, PIVOT, SPARE = 5e-10, 5e-7, 1e-9, 5e-9
-REACH, LARGEST_REACH, EDGE = 1e-13, 1e7, 2e-16
+REACH, LARGEST_REACH, EDGE = 5e-15, 1e5, 2e-16
 
 
 def check(certificate, X, y=None, sample_weight=None) -> list[str]:
@@ -633,7 +633,7 @@ def claims(content, data, faults):
             if reach > LARGEST_REACH:
                 faults.append(f"problem.radius: margins of {reach!r} cannot be checked")
         data.size = max(abs(true), min(1.0, reach), 1e-290)
-        data.tolerance = SUMS * data.size + REACH * reach
+        data.tolerance = SUMS * data.size + REACH * reach**2
         for path, solution in solutions(content):
             check_solution(path, solution, content, data, faults)
         if content["points"] is not None:

@@ -20,6 +20,7 @@ from cardboost.boosting.soft_margin import (
     soft_bound,
 )
 from cardboost.certificate.bounds import Leaf
+from cardboost.certificate.checker.claims import LARGEST_MARGIN
 from cardboost.certificate.writer import ProvenScope, write_certificate
 from cardboost.dictionary.learner_pool import LearnerPool
 from cardboost.losses import get_loss
@@ -58,6 +59,11 @@ def train_soft_learners(
     value, point = soft_point(task.risk, pool.margins(weights))
     edges = pool.edges(point) / point.value
     bound = soft_bound(value, float(weights @ edges), float(edges.max(initial=0.0)), radius)
+    if radius * float(np.max(np.abs(pool.dense()), initial=0.0)) > LARGEST_MARGIN:
+        raise ValueError(
+            "the outputs of the learners are too large for this temperature: divide them by a constant, or "
+            "raise it."
+        )
     rule = PriceRule(0.0, 0.0, intercept_box=np.inf)
     problem = task.problem(pool, rule, SOFT_MARGIN, max_terms=None, radius=radius)
     bounds = [ProvenScope("pool", pool.n_columns, [Leaf(weights, 1.0, bound)])]

@@ -18,7 +18,7 @@ LOSSES = {
     "soft margin": "log of the mean of exp(-margin)",
 }
 CHECKED = "Numbers are checked to 1e-9 of the empty model's objective."
-SOFT_CHECKED = "Numbers are checked to 1e-9, and 1e-13 of the largest possible margin."
+SOFT_CHECKED = "Numbers are checked to 1e-9, and 5e-15 of the square of the largest possible margin."
 SOFT_OPTIMAL = '"Optimal" means that no other model of the scope is better by more than 1e-4.'
 OPTIMAL = '"Optimal" means that no other model of the scope is better by more than 1e-4 of that objective.'
 _NAME_WIDTH = 12

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 _METHODS = ("newton", "mprp")
 _CHOSEN = 0.002  # slack where the temperature is chosen
-_COLDEST = 1e-7  # margins of 1e7 leave nine digits of the objective
+_COLDEST = 1e-5  # margins of 1e5 leave four digits of the objective to be checked
 _LEARNERS = 100  # rounds in which learners are fitted, unless the user says how many
 _LOSS = get_loss("exponential")  # the soft margin is the logarithm of its mean: margins mean the same
 

@@ -32,8 +32,8 @@ from cardboost.certificate.checker.format import (
 )
 
 TOLERANCE = 1e-9  # of sums over rows, as a share of the size of the objective
-SOFT_ROUNDING = 1e-13  # of sums over rows of a soft margin, as a share of its largest margin
-LARGEST_MARGIN = 1e7  # of a soft margin: beyond it rounding would decide
+SOFT_ROUNDING = 5e-15  # of sums over rows of a soft margin, as a share of the square of its largest margin
+LARGEST_MARGIN = 1e5  # of a soft margin: beyond it rounding would decide
 EDGE_ROUNDING = 2e-16  # of an edge, as a share of the sum of its sizes and the root of the number of rows
 LEAST_SIZE = 1e-290  # of the objective, where the empty model has no loss
 WORTHLESS = 1e-15  # what an unseen column may be worth where any number of them may be used, as a share
@@ -121,7 +121,7 @@ def _gather(certificate: dict[str, Any], table: Table) -> Evidence:
     null = _loss_of(problem, rows, certificate["null"]["intercept"])
     reach = _reach(certificate, rows)
     size = max(abs(null), min(1.0, reach), LEAST_SIZE)
-    return Evidence(rows, stumps, share, prices, charged, feature, null, size, SOFT_ROUNDING * reach)
+    return Evidence(rows, stumps, share, prices, charged, feature, null, size, SOFT_ROUNDING * reach**2)
 
 
 def _reach(certificate: dict[str, Any], rows: Rows) -> float:
