@@ -158,7 +158,7 @@ def choose_size(thin, X: np.ndarray, y: np.ndarray, full_wrong: np.ndarray, size
 def measure(task: dict) -> dict:
     from sklearn.model_selection import train_test_split
 
-    from cardboost.thinning import thin_learners
+    from cardboost.solvers.thinning import thin_learners
 
     X, y = load(task["set"], task["folder"])
     y = y.astype(np.int64)
@@ -228,7 +228,7 @@ def table_row(name: str, kind: str, seed: int, found: dict) -> list[str]:
 def main() -> None:
     options = parse_arguments()
     kinds = [options.only] if options.only else list(TREES)
-    require({"cardboost.thinning": "install it with `pip install .`."})
+    require({"cardboost.solvers.thinning": "install it with `pip install .`."})
     if BOOSTER in kinds:
         require({"lightgbm": "install it with `pip install '.[bench]'`, or use --only forest."})
     facts = machine(PACKAGES)

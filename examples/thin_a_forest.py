@@ -9,7 +9,7 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
-from cardboost.thinning import thin_learners
+from cardboost.solvers import thin_learners
 
 
 def main() -> None:

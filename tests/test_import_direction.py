@@ -1,8 +1,4 @@
-"""Imports point one way.
-
-    estimators -> boosting -> (dictionary, master, cardinality) -> losses, data -> kernels
-
-Linear models stand beside the estimators, on kernels, solvers and model.
+"""Imports between rooms point one way (docs/architecture.md): none of them forms a circle.
 
 The model knows nothing of training, what shows or exports a model knows only the model, and the checker
 shares no code with anything it checks.
@@ -24,120 +20,85 @@ SOURCES = {
     for path in sorted(ROOT.rglob("*.py"))
 }
 
-# What each part may import of ours, besides itself. A part that is not listed has no place in the picture.
-GROUND = {"_kernels", "losses", "data", "risk", "budget"}
-MIDDLE = {"dictionary", "master", "cardinality", "certificate"}
-RESULTS = {"certificate.certificate"}  # plain results, which anything may show
-ANNOTATIONS = RESULTS | {"boosting.column_generation"}  # and those that are only named in signatures
+# What each room may import of ours, besides itself and the kernels, from the ground floor up.
+# A room that is not listed has no place in the picture.
 MAY_IMPORT = {
-    "threads": {"_kernels"},
-    "budget": set(),
-    "validation": set(),
-    "outputs": set(),
-    "losses": {"_kernels"},
-    "testing": {"losses"},
-    "data": {"_kernels"},
-    "risk": {"_kernels", "losses", "data"},
-    "dictionary": GROUND | {"outputs"},
-    "master": GROUND | {"dictionary", "certificate.bounds"},
-    "cardinality": GROUND | {"dictionary", "master", "certificate.bounds", "threads"},
-    "certificate": GROUND | {"master.problem"},
+    "data": set(),
+    "problem": {"data"},
+    "model": {"data", "problem"},
+    "dictionary": {"data", "problem", "model"},
+    "master": {"problem", "dictionary"},
+    "certificate": {"problem"},
     "certificate.checker": set(),
-    "model": {"_kernels", "losses", "data", "outputs"},
-    "boosting": GROUND | MIDDLE | {"model", "outputs"},
-    "matrix": {"data", "dictionary", "master.problem"},
-    "stump_columns": {"data", "dictionary", "threads"},
-    "on_simplex": GROUND | {"dictionary", "master", "matrix", "stump_columns", "threads", "validation"},
-    "solvers": GROUND
-    | MIDDLE
-    | {"boosting", "matrix", "on_simplex", "stump_columns", "threads", "validation"},
-    "thinning": {"boosting", "data.exact", "losses", "outputs", "threads", "validation"},
-    "estimators": GROUND
-    | {
-        "dictionary",
-        "outputs",
-        "threads",
-        "validation",
-        "boosting",
-        "cardinality",
-        "model",
-        "certificate",
-        "export",
-        "report",
-    },
-    "linear": {"_kernels", "certificate.certificate", "data.exact", "estimators.validation", "model"}
-    | {"solvers", "threads", "validation"},
-    "datasets": set(),
+    "selection": {"data", "problem", "dictionary", "master"},
+    "boosting": {"data", "problem", "model", "dictionary", "master", "certificate", "selection"},
+    "solvers": {"data", "problem", "model", "dictionary", "master", "certificate", "selection", "boosting"},
     "export": {"model"},
-    "report": {"model", *RESULTS},
-    "pareto": {"certificate", "data.categories", "data.exact", "estimators", "model", "outputs", "report"}
-    | {"budget", "validation"},
-    "reproduce": {"boosting", "cardinality", "data", "datasets", "dictionary", "estimators", "losses"}
-    | {"master", "report", "risk", "solvers", "threads"},
-    "cli": {
-        "budget",
+    "report": {"model"},
+    "estimators": {
+        "data",
+        "problem",
         "model",
-        "estimators",
-        "datasets",
+        "dictionary",
+        "certificate",
+        "selection",
+        "boosting",
         "export",
-        "pareto",
-        "report",
-        "reproduce",
-        "certificate.checker",
-        *RESULTS,
     },
-    "": {"estimators", "linear", "model", "pareto", "solvers"},
+    "linear": {"data", "model", "certificate", "estimators", "solvers"},
+    "pareto": {"data", "problem", "model", "certificate", "estimators", "report"},
+    "datasets": set(),
+    "reproduce": {"data", "problem", "dictionary", "master", "selection", "boosting", "solvers", "estimators"}
+    | {"datasets", "report"},
+    "cli": {"problem", "model", "certificate", "boosting", "export", "estimators", "pareto", "datasets"}
+    | {"reproduce"},
+    "testing": {"problem"},
+    "": {"estimators", "linear", "model", "pareto"},
 }
 
 
 def imported_by(name: str, path: Path) -> set[str]:
-    """Full names of all modules that a file imports; types of results may be named in signatures."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    types = [
-        node
-        for block in tree.body
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
-        for node in ast.walk(block)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").removeprefix("cardboost.") in ANNOTATIONS
-    ]
-    found: set[str] = set()
-    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in (node for node in ast.walk(tree) if node not in types):
+    """Full names of all modules that a file imports, wherever it does."""
+    modules: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parts = package.split(".")
-                parts = parts[: len(parts) - node.level + 1]
-                base = ".".join([*parts, base] if base else parts)
-            modules = {f"{base}.{alias.name}" for alias in node.names}
-            known = {module for module in modules if module in SOURCES or module == "cardboost._kernels"}
-            found.update(known)
-            if known != modules:
-                found.add(base)
-    return found
+            assert not node.level, f"{name}: a relative import"
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            submodules = {module for module in names if module in SOURCES or module == "cardboost._kernels"}
+            modules |= submodules
+            if submodules != names:
+                modules.add(str(node.module))
+    return modules
 
 
-def part_of(module: str) -> str:
-    """The entry of the picture that a module belongs to."""
-    own = module.removeprefix("cardboost").removeprefix(".")
-    return own if own in MAY_IMPORT else own.partition(".")[0]
+def room_of(module: str) -> str:
+    """The entry of the table that a module belongs to."""
+    place = module.removeprefix("cardboost").removeprefix(".")
+    return "certificate.checker" if place.startswith("certificate.checker") else place.partition(".")[0]
 
 
 def allowed(importer: str, module: str) -> bool:
-    part, own = part_of(importer), module.removeprefix("cardboost").removeprefix(".")
-    if part.startswith("certificate.checker"):
-        return own.startswith("certificate.checker")
-    if own == "":  # public names
-        return part in ("cli", "export", "report")
-    if part != "" and own.partition(".")[0] == part:
-        return True
-    return any(own == other or own.startswith(f"{other}.") for other in MAY_IMPORT[part])
+    room, other = room_of(importer), room_of(module)
+    if room == "certificate.checker":
+        return other == room
+    if other == "":  # public names
+        return room in ("cli", "export", "report")
+    if other == "certificate.checker":
+        other = "certificate"
+    return other in ("_kernels", room) or other in MAY_IMPORT[room]
 
 
-def test_every_part_has_its_place():
-    assert {part_of(name) for name in SOURCES} <= set(MAY_IMPORT)
+def test_every_module_has_a_room():
+    assert {room_of(name) for name in SOURCES} <= set(MAY_IMPORT)
+
+
+def test_the_table_has_no_circle():
+    below: set[str] = set()
+    while ready := {room for room, needs in MAY_IMPORT.items() if room not in below and needs <= below}:
+        below |= ready
+    assert below == set(MAY_IMPORT)
 
 
 @pytest.mark.parametrize("name", SOURCES)

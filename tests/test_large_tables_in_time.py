@@ -11,14 +11,14 @@ import pytest
 
 from cardboost import CardBoostClassifier, CardBoostRegressor, budget, load_model, pareto_front
 from cardboost.boosting import candidates
-from cardboost.budget import Budget, Stage
-from cardboost.cardinality import exact, merge
 from cardboost.certificate.checker import data_digest
 from cardboost.certificate.checker.claims import gather
 from cardboost.cli import prove as verb
 from cardboost.cli.main import main
 from cardboost.pareto import compute
 from cardboost.pareto.folds import FoldResult, FoldTask
+from cardboost.problem.budget import Budget, Stage
+from cardboost.selection import exact, merge
 from cardboost.solvers import select_columns
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cardboost.losses import Array, Loss
-from cardboost.losses.evaluation import EvaluationLoss
-from cardboost.losses.vector import VectorLoss
+from cardboost.problem.losses import Array, Loss
+from cardboost.problem.losses.evaluation import EvaluationLoss
+from cardboost.problem.losses.vector import VectorLoss
 
 __all__ = ["check_loss", "check_vector_loss"]
 
@@ -33,7 +33,7 @@ def check_loss(loss: Loss) -> None:
     * ``probability``, where there is one, never falls, is 1/2 at 0, and with its opposite adds up to 1.
     """
     if not isinstance(loss, Loss):
-        raise AssertionError(f"a loss must be an instance of cardboost.losses.Loss; found {loss!r}.")
+        raise AssertionError(f"a loss must be an instance of cardboost.problem.losses.Loss; found {loss!r}.")
     if not isinstance(getattr(loss, "name", None), str) or not loss.name:
         raise AssertionError("a loss needs a name: a text that is not empty.")
     if isinstance(loss, EvaluationLoss):
@@ -162,7 +162,7 @@ def check_vector_loss(loss: VectorLoss, outputs: int = 3) -> None:
     """
     if not isinstance(loss, VectorLoss):
         raise AssertionError(
-            f"a loss must be an instance of cardboost.losses.vector.VectorLoss; found {loss!r}."
+            f"a loss must be an instance of cardboost.problem.losses.vector.VectorLoss; found {loss!r}."
         )
     _hold(isinstance(getattr(loss, "name", None), str), "a loss needs a name: a text that is not empty.")
     rng = np.random.default_rng(0)

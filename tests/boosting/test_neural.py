@@ -12,7 +12,7 @@ from cardboost.boosting.gammas import AllGammas, line_search
 from cardboost.boosting.neural import NeuralSettings, Rows, boost_networks
 from cardboost.boosting.neural_learners import NetLearner
 from cardboost.dictionary.nets import NetInputs, NetSettings
-from cardboost.losses.vector import (
+from cardboost.problem.losses.vector import (
     AbsoluteOutputs,
     CrossEntropy,
     HuberOutputs,

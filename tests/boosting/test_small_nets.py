@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 
 from cardboost import NeuralBoostClassifier
 from cardboost.boosting.gammas import AllGammas
-from cardboost.losses.vector import CrossEntropy, SquaredOutputs
+from cardboost.problem.losses.vector import CrossEntropy, SquaredOutputs
 
 
 @pytest.mark.parametrize("refit", ["last", "all"])

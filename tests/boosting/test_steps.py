@@ -10,8 +10,8 @@ from scipy.optimize import minimize_scalar
 
 from cardboost.boosting.steps import adaboost_step, best_step
 from cardboost.data.weights import RowWeights
-from cardboost.losses import ABSOLUTE, MARGIN_LOSSES, SQUARED, Loss
-from cardboost.risk import risk_of
+from cardboost.problem.losses import ABSOLUTE, MARGIN_LOSSES, SQUARED, Loss
+from cardboost.problem.risk import risk_of
 
 
 class Huber(Loss):

@@ -15,17 +15,17 @@ from cardboost import CardBoostClassifier, CardBoostRegressor
 from cardboost.boosting import totalqboost
 from cardboost.boosting.column_generation import STATUS
 from cardboost.boosting.totalqboost import ReselectRule, reselect
-from cardboost.budget import Budget
-from cardboost.cardinality.polish import Polisher
-from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.cardinality.select import SearchOptions
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.stumps import StumpDictionary
-from cardboost.losses import get_loss
-from cardboost.master.problem import PriceRule
-from cardboost.risk import EmpiricalRisk
+from cardboost.problem.budget import Budget
+from cardboost.problem.losses import get_loss
+from cardboost.problem.prices import PriceRule
+from cardboost.problem.risk import EmpiricalRisk
+from cardboost.selection.polish import Polisher
+from cardboost.selection.select import SearchOptions
+from cardboost.selection.selection_problem import CardinalityProblem
 
 PAPER = {"loss": "exponential", "criterion": "edge", "l1": 1e-4, "l2": 0.0, "fit_intercept": False}
 

@@ -22,13 +22,13 @@ from cardboost.boosting.learners import (
 )
 from cardboost.boosting.resolve import FittedLearners, ToFit, resolve_dictionary
 from cardboost.boosting.training import TrainingSettings
-from cardboost.budget import Budget
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
-from cardboost.losses import get_loss
 from cardboost.model.ensemble import Ensemble
-from cardboost.outputs import FittedLearner
+from cardboost.model.fitted_learner import FittedLearner
+from cardboost.problem.budget import Budget
+from cardboost.problem.losses import get_loss
 from cardboost.solvers import minimize_l1
 
 

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from cardboost import CardBoostClassifier, CardBoostRegressor
 from cardboost.certificate import checker
 from cardboost.certificate.checker import content_digest
-from cardboost.losses import MARGIN_LOSSES, get_loss
+from cardboost.problem.losses import MARGIN_LOSSES, get_loss
 from cardboost.solvers import minimize_l1, select_columns
 
 both = pytest.mark.parametrize("loss", ["squared_hinge", "smooth_hinge"])

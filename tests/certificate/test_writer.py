@@ -10,10 +10,10 @@ import pytest
 
 from cardboost import CardBoostClassifier
 from cardboost.certificate import checker, writer
-from cardboost.certificate.bounds import Leaf
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, intercept_of, write_certificate
-from cardboost.master.problem import PriceRule
+from cardboost.problem.bound import Leaf
+from cardboost.problem.prices import PriceRule
 from cardboost.solvers import select_columns
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.columns import ColumnStore, MatrixDictionary
-from cardboost.losses import LOSSES, SQUARED
-from cardboost.risk import EmpiricalRisk
+from cardboost.problem.losses import LOSSES, SQUARED
+from cardboost.problem.risk import EmpiricalRisk
 
 
 @st.composite

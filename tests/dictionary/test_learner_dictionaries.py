@@ -33,9 +33,9 @@ from cardboost.dictionary.estimators import (
 )
 from cardboost.dictionary.learner_pool import Candidate, CandidateScores, LearnerPool
 from cardboost.dictionary.stumps import StumpDictionary
-from cardboost.losses import LOSSES
-from cardboost.outputs import FittedLearner
-from cardboost.risk import EmpiricalRisk
+from cardboost.model.fitted_learner import FittedLearner
+from cardboost.problem.losses import LOSSES
+from cardboost.problem.risk import EmpiricalRisk
 
 
 class Column:

@@ -14,8 +14,8 @@ from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stumps import CONSTANT, StumpDictionary, Stumps
-from cardboost.losses import LOSSES, SQUARED
-from cardboost.risk import EmpiricalRisk
+from cardboost.problem.losses import LOSSES, SQUARED
+from cardboost.problem.risk import EmpiricalRisk
 
 
 class Everything:

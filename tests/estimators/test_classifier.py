@@ -32,8 +32,8 @@ from cardboost import (
     load_model,
 )
 from cardboost.boosting import scouting
-from cardboost.cardinality import merge
 from cardboost.dictionary.stumps import RowSketch
+from cardboost.selection import merge
 
 PAPER = {"loss": "exponential", "criterion": "edge", "l2": 0.0, "fit_intercept": False, "max_nodes": 100}
 SETTINGS = {
@@ -549,8 +549,8 @@ def seen(monkeypatch):
         return original(self, *args, **kwargs)
 
     monkeypatch.setattr(RowSketch, "make", staticmethod(spy_sketch))
-    monkeypatch.setattr("cardboost.cardinality.polish.sketch_rows", spy_merge)
-    monkeypatch.setattr("cardboost.cardinality.relaxation.sketch_rows", spy_merge)
+    monkeypatch.setattr("cardboost.selection.polish.sketch_rows", spy_merge)
+    monkeypatch.setattr("cardboost.selection.relaxation.sketch_rows", spy_merge)
     monkeypatch.setattr(scouting.Scout, "propose", spy_scout)
     return taken
 

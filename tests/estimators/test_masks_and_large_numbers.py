@@ -29,7 +29,7 @@ from cardboost import (
 )
 from cardboost.data.table import read_table
 from cardboost.solvers import minimize_l1, minimize_on_simplex, select_columns
-from cardboost.thinning import thin_learners
+from cardboost.solvers.thinning import thin_learners
 
 QUICK = {"max_terms": 3, "hot_start": 8, "max_nodes": 10, "n_jobs": 1}
 NETS = {"n_estimators": 2, "early_stopping": False, "n_jobs": 1}

@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from cardboost import StagewiseClassifier, StagewiseRegressor, load_model
 from cardboost.boosting.resolve import FittedLearners
 from cardboost.cli.main import main
-from cardboost.losses import MARGIN_LOSSES, Loss
+from cardboost.problem.losses import MARGIN_LOSSES, Loss
 
 STUMP = DecisionTreeClassifier(max_depth=1)
 

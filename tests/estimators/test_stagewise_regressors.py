@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from cardboost import StagewiseClassifier, StagewiseRegressor
 from cardboost.boosting.resolve import FittedLearners
-from cardboost.losses import ABSOLUTE, SQUARED
+from cardboost.problem.losses import ABSOLUTE, SQUARED
 
 TREE = DecisionTreeRegressor(max_depth=2)
 

@@ -87,7 +87,8 @@ PARAMETERS: dict[str, Params] = {
     "NeuralBoostClassifier": NEURAL | {"loss": ("auto", "auto", "squared")},
     "NeuralBoostRegressor": NEURAL | {"loss": ("auto", "absolute", "huber")},
     "select_columns": PRICES | {
-        "max_terms": (1, 2, 3, 5), "l0": (0.0, 0.0, 1e-3, 0.02), "max_nodes": (1, 30, 300), "seed": (0, 5),
+        "max_terms": (1, 2, 3, 5), "l0": (0.0, 0.0, 1e-3, 0.02), "max_nodes": (1, 30, 300),
+        "random_state": (0, 5),
         "method": ("exact", "exact", "auto", "polish", "tabu", "qubo"),
         "time_limit": (None,) * 18 + (1e-6, 0.05, 0.3)},
     "minimize_l1": PRICES | {"tol": (1e-8, 1e-3, 0.0), "max_iter": (1, 10, 1000)},

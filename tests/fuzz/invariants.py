@@ -434,7 +434,7 @@ def objectives(fitted: Fitted) -> Iterator[str]:
 
 
 def _price(case: Case, F: np.ndarray, weight: np.ndarray, x: np.ndarray) -> float:
-    from cardboost.losses import get_loss
+    from cardboost.problem.losses import get_loss
 
     share = weight / weight.max()
     price = float(case.params["l1"]) * x.sum() + float(case.params["l2"]) / 2 * np.square(x).sum()

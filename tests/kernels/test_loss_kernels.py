@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import reference
 from cardboost import _kernels
 from cardboost.data.weights import RowWeights
-from cardboost.losses import LOSSES, SQUARED
+from cardboost.problem.losses import LOSSES, SQUARED
 
 SUMS = ("shift", "loss", "derivative", "curvature", "slope", "bend", "largest")
 ALL = {**LOSSES, "squared": SQUARED}

@@ -17,10 +17,10 @@ from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.columns import MatrixDictionary
 from cardboost.dictionary.stumps import StumpDictionary
-from cardboost.losses import LOSSES, SQUARED
 from cardboost.master.newton import Master
-from cardboost.master.problem import PriceRule
-from cardboost.risk import EmpiricalRisk
+from cardboost.problem.losses import LOSSES, SQUARED
+from cardboost.problem.prices import PriceRule
+from cardboost.problem.risk import EmpiricalRisk
 
 ALL = {**LOSSES, "squared": SQUARED}
 

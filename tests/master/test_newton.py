@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from cardboost.certificate.bounds import dual_bound
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.base import ColumnPool
 from cardboost.dictionary.columns import MatrixDictionary
 from cardboost.dictionary.stumps import StumpDictionary
-from cardboost.losses import LOSSES, SQUARED
 from cardboost.master.newton import Master
-from cardboost.master.problem import PriceRule, Prices
-from cardboost.risk import EmpiricalRisk
+from cardboost.problem.bound import dual_bound
+from cardboost.problem.losses import LOSSES, SQUARED
+from cardboost.problem.prices import PriceRule, Prices
+from cardboost.problem.risk import EmpiricalRisk
 
 ALL = [LOSSES["exponential"], LOSSES["logistic"], SQUARED]
 

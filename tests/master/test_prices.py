@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardboost.certificate.bounds import gain_terms, guarantee, kappa
-from cardboost.master.problem import PriceRule, Prices
+from cardboost.problem.bound import gain_terms, guarantee, kappa
+from cardboost.problem.prices import PriceRule, Prices
 
 amounts = st.sampled_from([0.0, 0.003, 0.1, 2.0])
 boxes = st.sampled_from([0.0, 0.05, 1.0, 7.0, np.inf])

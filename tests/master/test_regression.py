@@ -12,19 +12,19 @@ from sklearn.linear_model import ElasticNet, Lasso
 import reference
 from cardboost.boosting import scouting
 from cardboost.boosting.column_generation import ONE_AT_A_TIME, Pace, StopRule, generate
-from cardboost.cardinality.merge import merge_rows, sketch_rows
-from cardboost.cardinality.polish import polish
-from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.cardinality.relaxation import dictionary_relaxation, pool_relaxation
-from cardboost.certificate.bounds import dual_bound
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.stumps import StumpDictionary
-from cardboost.losses import LOSSES, SQUARED
 from cardboost.master.newton import Master
-from cardboost.master.problem import PriceRule
-from cardboost.risk import EmpiricalRisk
+from cardboost.problem.bound import dual_bound
+from cardboost.problem.losses import LOSSES, SQUARED
+from cardboost.problem.prices import PriceRule
+from cardboost.problem.risk import EmpiricalRisk
+from cardboost.selection.merge import merge_rows, sketch_rows
+from cardboost.selection.polish import polish
+from cardboost.selection.relaxation import dictionary_relaxation, pool_relaxation
+from cardboost.selection.selection_problem import CardinalityProblem
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,12 +16,12 @@ from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.stumps import StumpDictionary
-from cardboost.losses import get_loss
 from cardboost.master.mprp import feasible_direction, tangent
 from cardboost.master.simplex import DictionaryOracle, newton_on_simplex, soft_point
-from cardboost.on_simplex import project
-from cardboost.risk import EmpiricalRisk
+from cardboost.problem.losses import get_loss
+from cardboost.problem.risk import EmpiricalRisk
 from cardboost.solvers import minimize_on_simplex
+from cardboost.solvers.on_simplex import project
 
 PAPER = np.array([[-1, 1, 1], [-1, 1, 1], [-1, 1, -1], [1, -1, -1]])
 

@@ -12,9 +12,9 @@ import cardboost.dictionary.stump_store as stump_store
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.stump_store import StumpStore
 from cardboost.dictionary.stumps import StumpDictionary
-from cardboost.losses import get_loss
 from cardboost.master.simplex import DictionaryOracle, MatrixOracle, newton_by_radius, soft_point
-from cardboost.risk import EmpiricalRisk
+from cardboost.problem.losses import get_loss
+from cardboost.problem.risk import EmpiricalRisk
 from cardboost.solvers import StumpColumns, minimize_on_simplex
 
 

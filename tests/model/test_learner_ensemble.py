@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from cardboost.losses import LOSSES
 from cardboost.model.ensemble import Ensemble, Term
+from cardboost.model.fitted_learner import FittedLearner
 from cardboost.model.io import save
 from cardboost.model.learners import LearnerEnsemble, WeightedLearner
-from cardboost.outputs import FittedLearner
+from cardboost.problem.losses import LOSSES
 
 
 class Column:

@@ -10,11 +10,11 @@ from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 
 from cardboost import CardBoostClassifier, CardBoostRegressor, ParetoFront, load_model, pareto_front
 from cardboost.boosting import growing
-from cardboost.budget import Budget
 from cardboost.estimators.sizes import fit_sizes
 from cardboost.pareto.compute import SIZES as DEFAULT_SIZES
 from cardboost.pareto.compute import default_estimator
 from cardboost.pareto.picking import RATES
+from cardboost.problem.budget import Budget
 
 
 @pytest.fixture(scope="module")

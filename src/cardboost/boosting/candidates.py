@@ -14,14 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.budget import Budget, Stage
-from cardboost.cardinality import exact
-from cardboost.cardinality.merge import merge_rows, stored_pool
-from cardboost.cardinality.points import Scale, choose_points, refused
-from cardboost.cardinality.polish import Incumbent, polish
-from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.cardinality.select import most_leaves, time_for_nodes
-from cardboost.certificate.bounds import OPTIMAL
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import check, structure_faults
 from cardboost.certificate.checker.claims import Evidence, gather, read_rows
@@ -29,10 +21,18 @@ from cardboost.certificate.checker.data import Table
 from cardboost.certificate.writer import ProvenScope, read_leaves, with_points, with_proof
 from cardboost.data.categories import OTHER, Categories
 from cardboost.data.weights import RowWeights
-from cardboost.losses import LOSSES, SQUARED
-from cardboost.master.problem import FeatureLimits, Prices
 from cardboost.model.ensemble import Ensemble, Term
-from cardboost.risk import risk_of
+from cardboost.problem.bound import OPTIMAL
+from cardboost.problem.budget import Budget, Stage
+from cardboost.problem.losses import LOSSES, SQUARED
+from cardboost.problem.prices import FeatureLimits, Prices
+from cardboost.problem.risk import risk_of
+from cardboost.selection import exact
+from cardboost.selection.merge import merge_rows, stored_pool
+from cardboost.selection.points import Scale, choose_points, refused
+from cardboost.selection.polish import Incumbent, polish
+from cardboost.selection.select import most_leaves, time_for_nodes
+from cardboost.selection.selection_problem import CardinalityProblem
 
 Array = NDArray[np.float64]
 #: makes the model of weights over the columns, in whole points of a unit if one is given

@@ -13,11 +13,11 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.budget import clock
-from cardboost.certificate.bounds import dual_bound
 from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary, Proposals
 from cardboost.master.newton import Master
-from cardboost.master.problem import MasterSolution, Prices
+from cardboost.problem.bound import dual_bound
+from cardboost.problem.budget import clock
+from cardboost.problem.prices import MasterSolution, Prices
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from cardboost.losses.vector import AbsoluteOutputs, VectorLoss, weighted_median
+from cardboost.problem.losses.vector import AbsoluteOutputs, VectorLoss, weighted_median
 
 Array = NDArray[np.float64]
 

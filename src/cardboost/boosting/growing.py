@@ -13,12 +13,12 @@ from cardboost.boosting.column_generation import Pace, StopRule, Trace, TraceRec
 from cardboost.boosting.held_out import EarlyStop
 from cardboost.boosting.scouting import Scout
 from cardboost.boosting.totalqboost import ReselectRule, reselect
-from cardboost.budget import Stage
 from cardboost.dictionary.base import ColumnPool, Dictionary
 from cardboost.dictionary.stumps import StumpPool
 from cardboost.master.newton import Master
-from cardboost.master.problem import PriceRule
-from cardboost.risk import EmpiricalRisk
+from cardboost.problem.budget import Stage
+from cardboost.problem.prices import PriceRule
+from cardboost.problem.risk import EmpiricalRisk
 
 if TYPE_CHECKING:
     from cardboost.boosting.training import TrainingSettings, TrainingTask

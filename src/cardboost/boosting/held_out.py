@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.dictionary.stumps import StumpPool
-from cardboost.risk import EmpiricalRisk
+from cardboost.problem.risk import EmpiricalRisk
 
 Array = NDArray[np.float64]
 

@@ -17,10 +17,6 @@ from cardboost.boosting.growing import constant_weights, go_on, pace_for, price_
 from cardboost.boosting.path import ModelFrame
 from cardboost.boosting.resolve import bind_dictionary, resolve_dictionary
 from cardboost.boosting.training import TrainingSettings, choose
-from cardboost.budget import Stage
-from cardboost.cardinality.relaxation import dictionary_relaxation
-from cardboost.cardinality.select import SearchOptions
-from cardboost.certificate.bounds import Leaf, dual_bound, guarantee
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import data_digest
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, intercept_of, write_certificate
@@ -30,13 +26,17 @@ from cardboost.data.weights import RowWeights
 from cardboost.dictionary.estimators import LearnerDictionary, LearningRows, UnionDictionary, stumps_of
 from cardboost.dictionary.learner_pool import Candidate, LearnerPool
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool, Stumps
-from cardboost.losses import Loss
 from cardboost.master.newton import Master
-from cardboost.master.problem import PriceRule
 from cardboost.model.ensemble import Ensemble, model_loss
+from cardboost.model.fitted_learner import FittedLearner, count_rows
 from cardboost.model.learners import LearnerEnsemble, WeightedLearner
-from cardboost.outputs import FittedLearner, count_rows
-from cardboost.risk import EmpiricalRisk, risk_of
+from cardboost.problem.bound import Leaf, dual_bound, guarantee
+from cardboost.problem.budget import Stage
+from cardboost.problem.losses import Loss
+from cardboost.problem.prices import PriceRule
+from cardboost.problem.risk import EmpiricalRisk, risk_of
+from cardboost.selection.relaxation import dictionary_relaxation
+from cardboost.selection.select import SearchOptions
 
 Array = NDArray[np.float64]
 

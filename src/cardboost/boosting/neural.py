@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.gammas import AllGammas, line_search
-from cardboost.losses.vector import VectorLoss
+from cardboost.problem.losses.vector import VectorLoss
 
 Array = NDArray[np.float64]
 

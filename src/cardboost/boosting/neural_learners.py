@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from cardboost.dictionary.nets import DivergedError, NetInputs, NetSettings, NetWeights, fit_net
-from cardboost.outputs import name_of
+from cardboost.model.fitted_learner import name_of
 
 Array = NDArray[np.float64]
 

@@ -16,17 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.gammas import AllGammas
-from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.cardinality.select import SearchOptions, select
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import data_digest
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, write_certificate
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.columns import ColumnStore, MatrixPool
-from cardboost.losses import SQUARED, get_loss
-from cardboost.losses.vector import LogisticOutputs, VectorLoss
-from cardboost.master.problem import Prices
-from cardboost.risk import risk_of
+from cardboost.problem.losses import SQUARED, get_loss
+from cardboost.problem.losses.vector import LogisticOutputs, VectorLoss
+from cardboost.problem.prices import Prices
+from cardboost.problem.risk import risk_of
+from cardboost.selection.select import SearchOptions, select
+from cardboost.selection.selection_problem import CardinalityProblem
 
 Array = NDArray[np.float64]
 

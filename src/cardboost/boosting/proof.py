@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cardboost.boosting.path import cut_value
 from cardboost.certificate.writer import CertifiedProblem, intercept_of
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool
-from cardboost.master.problem import FeatureLimits, PriceRule
+from cardboost.problem.prices import FeatureLimits, PriceRule
 
 Array = NDArray[np.float64]
 

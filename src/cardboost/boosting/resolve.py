@@ -23,7 +23,7 @@ from cardboost.dictionary.estimators import (
 )
 from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stumps import StumpDictionary
-from cardboost.outputs import METHODS, method_of, name_of
+from cardboost.model.fitted_learner import METHODS, method_of, name_of
 
 
 class FittedLearners:

@@ -16,8 +16,8 @@ from cardboost.dictionary.base import Criterion
 from cardboost.dictionary.sketch import RowSketch
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool, Stumps
 from cardboost.master.newton import Master
-from cardboost.master.problem import PriceRule
-from cardboost.risk import EmpiricalRisk
+from cardboost.problem.prices import PriceRule
+from cardboost.problem.risk import EmpiricalRisk
 
 Array = NDArray[np.float64]
 

@@ -19,12 +19,12 @@ from cardboost.boosting.training import (
     finish,
     selection_problem,
 )
-from cardboost.budget import Stage
-from cardboost.cardinality.deepening import deepen
-from cardboost.cardinality.merge import merge_rows
-from cardboost.cardinality.polish import Incumbent
-from cardboost.cardinality.sizes import choose_sizes
 from cardboost.model.ensemble import Ensemble
+from cardboost.problem.budget import Stage
+from cardboost.selection.deepening import deepen
+from cardboost.selection.merge import merge_rows
+from cardboost.selection.polish import Incumbent
+from cardboost.selection.sizes import choose_sizes
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,14 +24,11 @@ from cardboost.boosting.growing import constant_weights
 from cardboost.boosting.path import BoostingPath
 from cardboost.boosting.proof import netted, null_model, stump_problem, whole_dictionary_fits
 from cardboost.boosting.training import TrainingResult, TrainingTask
-from cardboost.budget import Budget
-from cardboost.certificate.bounds import ROUNDING, Leaf
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import ProvenScope, write_certificate
 from cardboost.dictionary.stump_store import StumpStore
 from cardboost.dictionary.stumps import StumpPool
 from cardboost.master.mprp import MatrixAlong, mprp_on_simplex
-from cardboost.master.problem import PriceRule
 from cardboost.master.simplex import (
     Columns,
     MatrixOracle,
@@ -43,6 +40,9 @@ from cardboost.master.simplex import (
     soft_point,
 )
 from cardboost.model.ensemble import Ensemble
+from cardboost.problem.bound import ROUNDING, Leaf
+from cardboost.problem.budget import Budget
+from cardboost.problem.prices import PriceRule
 
 Array = NDArray[np.float64]
 

@@ -19,13 +19,13 @@ from cardboost.boosting.soft_margin import (
     SoftMarginSettings,
     soft_bound,
 )
-from cardboost.certificate.bounds import Leaf
 from cardboost.certificate.checker.claims import LARGEST_MARGIN
 from cardboost.certificate.writer import ProvenScope, write_certificate
 from cardboost.dictionary.learner_pool import LearnerPool
-from cardboost.losses import get_loss
-from cardboost.master.problem import PriceRule
 from cardboost.master.simplex import Columns, DictionaryOracle, newton_by_radius, soft_point
+from cardboost.problem.bound import Leaf
+from cardboost.problem.losses import get_loss
+from cardboost.problem.prices import PriceRule
 
 Array = NDArray[np.float64]
 

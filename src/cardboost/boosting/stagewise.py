@@ -27,10 +27,10 @@ from cardboost.boosting.stagewise_path import StageRecord, StagewisePath, place_
 from cardboost.boosting.steps import adaboost_step, best_step
 from cardboost.boosting.training import TrainingTask
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool, Stumps
-from cardboost.losses import Exponential
-from cardboost.master.problem import PriceRule
 from cardboost.model.ensemble import Ensemble
-from cardboost.risk import EmpiricalRisk, RiskPoint
+from cardboost.problem.losses import Exponential
+from cardboost.problem.prices import PriceRule
+from cardboost.problem.risk import EmpiricalRisk, RiskPoint
 
 Array = NDArray[np.float64]
 

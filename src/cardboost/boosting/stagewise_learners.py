@@ -27,10 +27,10 @@ from cardboost.boosting.stagewise import (
 )
 from cardboost.dictionary.learner_pool import Candidate, RoundPool
 from cardboost.dictionary.stumps import Stumps
-from cardboost.losses import Loss
+from cardboost.model.fitted_learner import FittedLearner, count_rows
 from cardboost.model.learners import LearnerEnsemble
-from cardboost.outputs import FittedLearner, count_rows
-from cardboost.risk import EmpiricalRisk, RiskPoint
+from cardboost.problem.losses import Loss
+from cardboost.problem.risk import EmpiricalRisk, RiskPoint
 
 Array = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from cardboost.boosting.stagewise import LEAST, TRIES, Move, StageResult, StageS
 from cardboost.boosting.steps import best_step
 from cardboost.boosting.training import TrainingTask
 from cardboost.dictionary.stumps import StumpPool, Stumps
-from cardboost.risk import RiskPoint
+from cardboost.problem.risk import RiskPoint
 
 Array = NDArray[np.float64]
 

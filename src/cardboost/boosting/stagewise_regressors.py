@@ -21,9 +21,9 @@ from cardboost.boosting.stagewise_learners import HeldRows, StageLearners
 from cardboost.boosting.steps import best_step
 from cardboost.dictionary.estimators import fit_clone
 from cardboost.model.ensemble import Ensemble
+from cardboost.model.fitted_learner import FittedLearner, method_of
 from cardboost.model.learners import LearnerEnsemble, WeightedLearner
-from cardboost.outputs import FittedLearner, method_of
-from cardboost.risk import EmpiricalRisk, RiskPoint
+from cardboost.problem.risk import EmpiricalRisk, RiskPoint
 
 Array = NDArray[np.float64]
 

@@ -11,8 +11,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.losses import Loss
-from cardboost.risk import EmpiricalRisk
+from cardboost.problem.losses import Loss
+from cardboost.problem.risk import EmpiricalRisk
 
 Array = NDArray[np.float64]
 

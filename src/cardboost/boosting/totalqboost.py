@@ -18,17 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.column_generation import Trace, TraceRecord
-from cardboost.budget import clock
-from cardboost.cardinality import exact, tabu
-from cardboost.cardinality.merge import merge_rows, sketch_rows
-from cardboost.cardinality.polish import Incumbent, Polisher, polish
-from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.cardinality.qubo import anneal
-from cardboost.cardinality.select import SearchOptions, with_default_box
-from cardboost.certificate.bounds import dual_bound
 from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary
-from cardboost.master.problem import PriceRule
-from cardboost.risk import EmpiricalRisk
+from cardboost.problem.bound import dual_bound
+from cardboost.problem.budget import clock
+from cardboost.problem.prices import PriceRule
+from cardboost.problem.risk import EmpiricalRisk
+from cardboost.selection import exact, tabu
+from cardboost.selection.merge import merge_rows, sketch_rows
+from cardboost.selection.polish import Incumbent, Polisher, polish
+from cardboost.selection.qubo import anneal
+from cardboost.selection.select import SearchOptions, with_default_box
+from cardboost.selection.selection_problem import CardinalityProblem
 
 Array = NDArray[np.float64]
 

@@ -21,23 +21,23 @@ from cardboost.boosting.growing import Grown, grow, price_rule, regrow
 from cardboost.boosting.held_out import HeldOut
 from cardboost.boosting.path import BoostingPath, ModelFrame
 from cardboost.boosting.proof import DataFacts, netted, null_model, stump_problem, whole_dictionary_fits
-from cardboost.budget import Budget, Stage
-from cardboost.cardinality.deepening import deepen
-from cardboost.cardinality.merge import merge_rows, over_rows_of
-from cardboost.cardinality.polish import Incumbent, polish
-from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.cardinality.relaxation import dictionary_relaxation
-from cardboost.cardinality.select import EMPTY_BOX, SearchOptions, Selection, select
-from cardboost.certificate.bounds import Leaf, dual_bound
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import ProvenScope, write_certificate
 from cardboost.dictionary.base import ColumnPool, Criterion
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool
-from cardboost.losses import Loss
 from cardboost.master.newton import Master
-from cardboost.master.problem import FeatureLimits, PriceRule
 from cardboost.model.ensemble import Ensemble
-from cardboost.risk import EmpiricalRisk
+from cardboost.problem.bound import Leaf, dual_bound
+from cardboost.problem.budget import Budget, Stage
+from cardboost.problem.losses import Loss
+from cardboost.problem.prices import FeatureLimits, PriceRule
+from cardboost.problem.risk import EmpiricalRisk
+from cardboost.selection.deepening import deepen
+from cardboost.selection.merge import merge_rows, over_rows_of
+from cardboost.selection.polish import Incumbent, polish
+from cardboost.selection.relaxation import dictionary_relaxation
+from cardboost.selection.select import EMPTY_BOX, SearchOptions, Selection, select
+from cardboost.selection.selection_problem import CardinalityProblem
 
 Array = NDArray[np.float64]
 

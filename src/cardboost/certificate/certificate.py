@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from cardboost.certificate import checker
-from cardboost.certificate.bounds import proof_status
 from cardboost.certificate.statement import (
     are_candidates,
     compared_with,
@@ -25,6 +24,7 @@ from cardboost.certificate.statement import (
     short,
     tolerance_line,
 )
+from cardboost.problem.bound import proof_status
 
 
 @dataclass(frozen=True)

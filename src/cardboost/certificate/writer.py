@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.certificate import checker
-from cardboost.certificate.bounds import Curve, Leaf, guarantee, proof_status
-from cardboost.master.problem import Prices
+from cardboost.problem.bound import Curve, Leaf, guarantee, proof_status
+from cardboost.problem.prices import Prices
 
 Array = NDArray[np.float64]
 

@@ -134,10 +134,10 @@ def add_parser(verbs: Any, **style: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from cardboost.budget import Budget
     from cardboost.cli.inferred import describe
     from cardboost.cli.progress import Interrupt
     from cardboost.cli.run import fit_rows
+    from cardboost.problem.budget import Budget
 
     budget = Budget.of(arguments.time)
     if arguments.hot_start == 0 and not arguments.reselect:

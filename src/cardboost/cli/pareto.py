@@ -34,10 +34,10 @@ from cardboost.cli.options import (
 from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:
-    from cardboost.budget import Budget
     from cardboost.cli.progress import Interrupt
     from cardboost.cli.run import Rows
     from cardboost.pareto.front import ParetoFront, SizePoint
+    from cardboost.problem.budget import Budget
 
 EXAMPLE = """\
 examples:
@@ -129,10 +129,10 @@ def _pick(text: str) -> str | int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from cardboost.budget import Budget
     from cardboost.cli.fit import read_rows, say_what_was_read
     from cardboost.cli.inferred import describe
     from cardboost.cli.progress import Interrupt
+    from cardboost.problem.budget import Budget
 
     budget = Budget.of(arguments.time)
     if isinstance(arguments.pick, int) and arguments.pick not in arguments.sizes:

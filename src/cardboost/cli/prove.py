@@ -49,11 +49,11 @@ def add_parser(verbs: Any, **style: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from cardboost.budget import clock
     from cardboost.certificate.certificate import Certificate
     from cardboost.cli.progress import Interrupt, Progress
     from cardboost.cli.run import certificate_lines
     from cardboost.estimators.proving import prove_model
+    from cardboost.problem.budget import clock
 
     started = clock()
     model, ensemble, content, rows = read_model_and_data(arguments)

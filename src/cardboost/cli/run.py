@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.budget import Budget, Stage
 from cardboost.cli.files import BadInput, write_together
 from cardboost.cli.frame import Array, Frame
 from cardboost.cli.progress import Interrupt, Progress
 from cardboost.model.printable import printable_json
+from cardboost.problem.budget import Budget, Stage
 
 if TYPE_CHECKING:
     from cardboost.boosting.column_generation import Trace

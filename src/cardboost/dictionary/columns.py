@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary, Proposals
-from cardboost.risk import RiskPoint
+from cardboost.problem.risk import RiskPoint
 
 Array = NDArray[np.float64]
 _QUICK = 2.0**51

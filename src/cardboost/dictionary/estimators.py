@@ -21,8 +21,8 @@ from sklearn.utils.validation import has_fit_parameter
 from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary, Proposals
 from cardboost.dictionary.learner_pool import Candidate, CandidateScores, LearnerPool
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool, Stumps
-from cardboost.outputs import FittedLearner, method_of, name_of
-from cardboost.risk import RiskPoint
+from cardboost.model.fitted_learner import FittedLearner, method_of, name_of
+from cardboost.problem.risk import RiskPoint
 
 Array = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cardboost.dictionary.base import ColumnPool, Criterion
 from cardboost.dictionary.columns import ColumnStore
-from cardboost.risk import RiskPoint
+from cardboost.problem.risk import RiskPoint
 
 Array = NDArray[np.float64]
 

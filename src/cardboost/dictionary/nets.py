@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv, dpotrf, dpotrs
 
 from cardboost import _kernels
-from cardboost.outputs import ACTIVATIONS, activated
+from cardboost.model.fitted_learner import ACTIVATIONS, activated
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.dictionary.columns import least
-from cardboost.risk import RiskPoint
+from cardboost.problem.risk import RiskPoint
 
 Array = NDArray[np.float64]
 Words = NDArray[np.uint64]

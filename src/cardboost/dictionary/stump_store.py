@@ -18,7 +18,7 @@ from cardboost.data.binning import MISSING
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.signs import SignBlock, Words
 from cardboost.dictionary.stumps import CONSTANT, StumpDictionary, Stumps
-from cardboost.risk import RiskPoint
+from cardboost.problem.risk import RiskPoint
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int32]

@@ -24,7 +24,7 @@ from cardboost.data.weights import RowWeights
 from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary, Proposals
 from cardboost.dictionary.label_orders import Orders
 from cardboost.dictionary.sketch import RowSketch
-from cardboost.risk import RiskPoint
+from cardboost.problem.risk import RiskPoint
 
 Array = NDArray[np.float64]
 CONSTANT = -1  # the "feature" of the intercept's two columns

@@ -15,9 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from cardboost.boosting.column_generation import TraceRecord
 from cardboost.boosting.held_out import HeldOut
 from cardboost.boosting.path import ModelFrame
+from cardboost.data.arguments import flag
 from cardboost.data.binning import BinnedMatrix, apply_cuts, bin_table
 from cardboost.data.exact import unmasked
 from cardboost.data.table import Table, check_finite, check_rows, match_names, read_table
+from cardboost.data.threads import usable_threads
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stumps import StumpDictionary
@@ -26,9 +28,7 @@ from cardboost.estimators.features import monotonic_directions
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.io import save
 from cardboost.model.learners import LearnerEnsemble
-from cardboost.risk import EmpiricalRisk
-from cardboost.threads import usable_threads
-from cardboost.validation import flag
+from cardboost.problem.risk import EmpiricalRisk
 
 Array = NDArray[np.float64]
 Progress = Callable[[TraceRecord], object]

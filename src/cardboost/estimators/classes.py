@@ -21,17 +21,17 @@ from cardboost.boosting.training import TrainingResult, TrainingTask
 from cardboost.data.binning import bin_table
 from cardboost.data.exact import unmasked
 from cardboost.data.table import Table
+from cardboost.data.threads import usable_threads
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.estimators.base import BoostedCards
 from cardboost.estimators.validation import class_codes, class_factors, sample_weights, split_rows
-from cardboost.losses import MARGIN_LOSSES, Loss
 from cardboost.model.ensemble import Ensemble, model_loss
+from cardboost.model.fitted_learner import count_rows
 from cardboost.model.multiclass import MulticlassEnsemble
-from cardboost.outputs import count_rows
-from cardboost.risk import risk_of
-from cardboost.threads import usable_threads
+from cardboost.problem.losses import MARGIN_LOSSES, Loss
+from cardboost.problem.risk import risk_of
 
 Array = NDArray[np.float64]
 

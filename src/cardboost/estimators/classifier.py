@@ -13,17 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 from cardboost.boosting.learners import train_learners
 from cardboost.boosting.resolve import resolve_dictionary
 from cardboost.boosting.training import TrainingResult, train
-from cardboost.budget import Budget
-from cardboost.cardinality.exact import Progress as Proving
+from cardboost.data.arguments import flag
 from cardboost.estimators.base import Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
 from cardboost.estimators.classes import ClassifierCards
 from cardboost.estimators.scorecards import choose_scorecard
 from cardboost.estimators.selecting import PreparedFit, SelectingCards
 from cardboost.estimators.validation import class_codes, class_factors, sample_weights
-from cardboost.losses import get_loss
 from cardboost.model.scorecard import Scorecard
-from cardboost.validation import flag
+from cardboost.problem.budget import Budget
+from cardboost.problem.losses import get_loss
+from cardboost.selection.exact import Progress as Proving
 
 Array = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.data.arguments import number
 from cardboost.data.table import CategoricalColumn, Table
-from cardboost.validation import number
 
 Array = NDArray[np.float64]
 

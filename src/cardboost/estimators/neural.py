@@ -25,17 +25,17 @@ from cardboost.boosting.neural import (
 from cardboost.boosting.neural_choice import Choice, choose_by_folds, choose_by_rows
 from cardboost.boosting.neural_learners import NetLearner, RegressorLearner, regressor_outputs
 from cardboost.boosting.neural_pruning import prune_networks
+from cardboost.data.arguments import number, whole
 from cardboost.data.exact import require_exact_columns, unmasked
+from cardboost.data.threads import blas_threads, usable_threads
 from cardboost.dictionary.nets import NetInputs, NetSettings
 from cardboost.estimators.validation import split_rows
-from cardboost.losses.vector import (
-    VectorLoss,
-)
+from cardboost.model.fitted_learner import ACTIVATIONS
 from cardboost.model.io import save
 from cardboost.model.nets import LearnerSum, Net, NetEnsemble
-from cardboost.outputs import ACTIVATIONS
-from cardboost.threads import blas_threads, usable_threads
-from cardboost.validation import number, whole
+from cardboost.problem.losses.vector import (
+    VectorLoss,
+)
 
 Array = NDArray[np.float64]
 

@@ -13,8 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from cardboost.estimators.classes import plain, present
 from cardboost.estimators.neural import NeuralBoost, NeuralTask, scaled_weights
 from cardboost.estimators.validation import class_codes, class_factors, sample_weights
-from cardboost.losses.vector import CrossEntropy, LogisticOutputs, SquaredOutputs, VectorLoss
 from cardboost.model.nets import as_decision, probabilities
+from cardboost.problem.losses.vector import CrossEntropy, LogisticOutputs, SquaredOutputs, VectorLoss
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin
 from cardboost.data.exact import refuse_mask, require_exact_columns
 from cardboost.estimators.neural import NeuralBoost, NeuralTask, mean_and_deviation, scaled_weights
 from cardboost.estimators.validation import sample_weights
-from cardboost.losses.vector import (
+from cardboost.problem.losses.vector import (
     AbsoluteOutputs,
     HuberOutputs,
     SquaredOutputs,

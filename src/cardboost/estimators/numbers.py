@@ -15,13 +15,13 @@ from cardboost.boosting.path import BoostingPath
 from cardboost.boosting.proof import DataFacts
 from cardboost.boosting.training import TrainingTask
 from cardboost.data.table import Table
+from cardboost.data.threads import usable_threads
 from cardboost.data.weights import RowWeights
 from cardboost.estimators.base import BoostedCards
 from cardboost.estimators.validation import real_targets, sample_weights, split_rows
-from cardboost.losses import Loss
 from cardboost.model.ensemble import OWN_LOSS, Ensemble, model_loss
-from cardboost.risk import EmpiricalRisk, risk_of
-from cardboost.threads import usable_threads
+from cardboost.problem.losses import Loss
+from cardboost.problem.risk import EmpiricalRisk, risk_of
 
 Array = NDArray[np.float64]
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from cardboost.boosting.candidates import restored_candidates
-from cardboost.budget import Budget, Stage
-from cardboost.cardinality.exact import Progress as Proving
 from cardboost.certificate.certificate import Certificate
+from cardboost.data.arguments import number, whole
+from cardboost.data.threads import usable_threads
 from cardboost.model.ensemble import Ensemble
-from cardboost.threads import usable_threads
-from cardboost.validation import number, whole
+from cardboost.problem.budget import Budget, Stage
+from cardboost.selection.exact import Progress as Proving
 
 
 def prove_model(
@@ -34,7 +34,7 @@ def prove_model(
     rows : X, labels (True for the positive rows) or targets, and weights (or None), of the fit
     time_limit : seconds at most; None: no limit. Checking the certificate is not cut short.
     max_nodes : nodes of the search at most
-    started : when the time began, by ``cardboost.budget.clock``; None: now
+    started : when the time began, by ``cardboost.problem.budget.clock``; None: now
     stopped : asked whether to end early
     proving : told of nodes, open nodes, bound and objective
     """

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.training import TrainingResult, TrainingSettings, train
-from cardboost.budget import Budget
-from cardboost.cardinality.exact import Progress as Proving
+from cardboost.data.threads import usable_threads
 from cardboost.estimators.base import Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
 from cardboost.estimators.numbers import RegressorCards
 from cardboost.estimators.selecting import PreparedFit, SelectingCards
 from cardboost.estimators.validation import real_targets, sample_weights
-from cardboost.losses import SQUARED
-from cardboost.risk import EmpiricalRisk
-from cardboost.threads import usable_threads
+from cardboost.problem.budget import Budget
+from cardboost.problem.losses import SQUARED
+from cardboost.problem.risk import EmpiricalRisk
+from cardboost.selection.exact import Progress as Proving
 
 Array = NDArray[np.float64]
 

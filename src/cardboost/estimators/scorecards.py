@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from cardboost.boosting.candidates import Candidates
-from cardboost.budget import Budget
-from cardboost.cardinality.points import Scale
+from cardboost.data.arguments import number, whole
 from cardboost.model.ensemble import LOG_ODDS
 from cardboost.model.scorecard import OddsScale, Scorecard
-from cardboost.validation import number, whole
+from cardboost.problem.budget import Budget
+from cardboost.selection.points import Scale
 
 DEFAULT = (-10, 10)
 MOST = 10_000  # points of a term

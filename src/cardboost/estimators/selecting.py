@@ -15,22 +15,22 @@ from sklearn.utils.validation import check_is_fitted
 from cardboost.boosting.candidates import Candidates, restored_candidates
 from cardboost.boosting.path import BoostingPath
 from cardboost.boosting.training import TrainingSettings, TrainingTask
-from cardboost.budget import Budget, Stage, clock
-from cardboost.cardinality.exact import Progress as Proving
-from cardboost.cardinality.select import SearchOptions, check_method
-from cardboost.cardinality.tabu import check_bits
 from cardboost.certificate.checker.format import MOST_TERMS
+from cardboost.data.arguments import flag, number, whole
 from cardboost.data.exact import unmasked
 from cardboost.data.table import Table
+from cardboost.data.threads import usable_threads
 from cardboost.estimators.base import BoostedCards, Progress
 from cardboost.estimators.callbacks import Rounds
 from cardboost.estimators.features import feature_prices
 from cardboost.estimators.validation import search_seed, split_rows
-from cardboost.losses import Loss
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.learners import LearnerEnsemble
-from cardboost.threads import usable_threads
-from cardboost.validation import flag, number, whole
+from cardboost.problem.budget import Budget, Stage, clock
+from cardboost.problem.losses import Loss
+from cardboost.selection.exact import Progress as Proving
+from cardboost.selection.select import SearchOptions, check_method
+from cardboost.selection.tabu import check_bits
 
 _SECONDS = 1.0  # between two lines about an exact search
 

@@ -15,11 +15,11 @@ from sklearn.base import clone
 from cardboost.boosting.resolve import resolve_dictionary
 from cardboost.boosting.sizes import SizedTraining, train_sizes
 from cardboost.boosting.training import TrainingResult
-from cardboost.budget import Budget
 from cardboost.estimators.classes import plain
 from cardboost.estimators.selecting import PreparedFit
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.multiclass import MulticlassEnsemble
+from cardboost.problem.budget import Budget
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,14 +13,14 @@ from cardboost.boosting.resolve import resolve_dictionary
 from cardboost.boosting.soft_margin import SoftMarginSettings, train_soft_margin
 from cardboost.boosting.soft_margin_learners import train_soft_learners
 from cardboost.boosting.training import TrainingResult
-from cardboost.budget import Budget, Stage
+from cardboost.data.arguments import flag, number, whole
+from cardboost.data.threads import usable_threads
 from cardboost.estimators.base import Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
 from cardboost.estimators.classes import ClassifierCards, ClassRows
 from cardboost.estimators.temperatures import TemperatureSearch, check_temperatures
-from cardboost.losses import get_loss
-from cardboost.threads import usable_threads
-from cardboost.validation import flag, number, whole
+from cardboost.problem.budget import Budget, Stage
+from cardboost.problem.losses import get_loss
 
 Array = NDArray[np.float64]
 

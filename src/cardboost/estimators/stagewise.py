@@ -14,17 +14,17 @@ from sklearn.utils.metaestimators import available_if
 from cardboost.boosting.resolve import resolve_dictionary
 from cardboost.boosting.stagewise import StageResult, StageSettings, train_stagewise
 from cardboost.boosting.stagewise_learners import HeldRows, train_stagewise_learners
+from cardboost.data.arguments import flag, number, whole
 from cardboost.data.binning import apply_cuts
 from cardboost.data.table import Table
+from cardboost.data.threads import usable_threads
 from cardboost.estimators.base import Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
 from cardboost.estimators.classes import ClassifierCards, ClassRows, has_probabilities, plain
-from cardboost.losses import Loss, stagewise_loss
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.model.multiclass import MulticlassEnsemble
-from cardboost.risk import risk_of
-from cardboost.threads import usable_threads
-from cardboost.validation import flag, number, whole
+from cardboost.problem.losses import Loss, stagewise_loss
+from cardboost.problem.risk import risk_of
 
 Array = NDArray[np.float64]
 

@@ -18,6 +18,7 @@ from cardboost.boosting.stagewise_learners import HeldRows
 from cardboost.boosting.stagewise_levels import train_levels
 from cardboost.boosting.stagewise_regressors import RegressorTask, train_regressors
 from cardboost.data.exact import unmasked
+from cardboost.data.threads import usable_threads
 from cardboost.data.weights import RowWeights
 from cardboost.estimators.base import Progress
 from cardboost.estimators.callbacks import Rounds, with_callbacks
@@ -25,12 +26,11 @@ from cardboost.estimators.classes import shape_of
 from cardboost.estimators.numbers import RegressorCards
 from cardboost.estimators.stagewise import binned, stage_settings
 from cardboost.estimators.validation import real_targets, sample_weights, split_rows
-from cardboost.losses import Loss, stagewise_loss
 from cardboost.model.ensemble import Ensemble, model_loss
+from cardboost.model.fitted_learner import count_rows, name_of, take_rows
 from cardboost.model.learners import LearnerEnsemble
-from cardboost.outputs import count_rows, name_of, take_rows
-from cardboost.risk import risk_of
-from cardboost.threads import usable_threads
+from cardboost.problem.losses import Loss, stagewise_loss
+from cardboost.problem.risk import risk_of
 
 Array = NDArray[np.float64]
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from cardboost.boosting.soft_margin import soft_margin_path
 from cardboost.boosting.training import TrainingTask
+from cardboost.data.arguments import number, whole
 from cardboost.estimators.classes import ClassRows
 from cardboost.estimators.validation import search_seed
-from cardboost.validation import number, whole
 
 Array = NDArray[np.float64]
 

@@ -11,8 +11,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from cardboost.data.arguments import number
 from cardboost.data.exact import refuse_mask, require_exact
-from cardboost.validation import number
 
 Array = NDArray[np.float64]
 

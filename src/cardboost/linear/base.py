@@ -16,7 +16,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from cardboost.data.arguments import flag, number, whole
 from cardboost.data.exact import require_exact_columns, unmasked
+from cardboost.data.threads import blas_threads
 from cardboost.estimators.validation import sample_weights
 from cardboost.linear.design import Design
 from cardboost.linear.gradient import gradient
@@ -27,8 +29,6 @@ from cardboost.linear.proximal import path as solve_path
 from cardboost.linear.rows import comparable
 from cardboost.model.io import save
 from cardboost.model.linear import LinearModel
-from cardboost.threads import blas_threads
-from cardboost.validation import flag, number, whole
 
 Array = NDArray[np.float64]
 

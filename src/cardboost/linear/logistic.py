@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from cardboost.data.arguments import whole
+from cardboost.data.threads import usable_threads
 from cardboost.estimators.validation import class_codes, class_factors, sample_weights, search_seed
 from cardboost.linear.base import (
     LinearEstimator,
@@ -26,8 +28,6 @@ from cardboost.linear.rows import fitted_rows
 from cardboost.linear.softmax import SoftmaxProblem, solve_softmax
 from cardboost.linear.subset import best_subset
 from cardboost.model.linear import LinearModel, LinearScore, probabilities
-from cardboost.threads import usable_threads
-from cardboost.validation import whole
 
 Array = NDArray[np.float64]
 

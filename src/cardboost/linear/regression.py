@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from cardboost.data.threads import usable_threads
 from cardboost.estimators.validation import real_targets
 from cardboost.linear.absolute import AbsoluteProblem, least_absolute
 from cardboost.linear.base import LinearEstimator, LinearPath, raw_weights, worthwhile_threads
@@ -17,7 +18,6 @@ from cardboost.linear.certificate import LinearCertificate
 from cardboost.linear.problem import BOX, LinearProblem, middle_of
 from cardboost.linear.rows import FittedRows, fitted_rows
 from cardboost.model.linear import LinearModel, LinearScore
-from cardboost.threads import usable_threads
 
 Array = NDArray[np.float64]
 

@@ -98,7 +98,7 @@ def best_subset(
         loss="logistic",
         sample_weight=s,
         method="auto",
-        seed=seed,
+        random_state=seed,
         n_jobs=n_jobs,
     )
     weights = found.x[free:]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from cardboost import _kernels
 from cardboost.dictionary.columns import ColumnStore
 from cardboost.dictionary.signs import SignMatrix
-from cardboost.master.problem import Prices
-from cardboost.risk import EmpiricalRisk
+from cardboost.problem.prices import Prices
+from cardboost.problem.risk import EmpiricalRisk
 
 Array = NDArray[np.float64]
 

@@ -32,7 +32,7 @@ from cardboost.master.simplex import (
     Watcher,
     soft_point,
 )
-from cardboost.risk import RiskPoint
+from cardboost.problem.risk import RiskPoint
 
 Array = NDArray[np.float64]
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost import _kernels
-from cardboost.certificate.bounds import dual_bound
 from cardboost.dictionary.base import ColumnPool
-from cardboost.losses import Loss
-from cardboost.master.problem import MasterSolution, Prices
-from cardboost.risk import EmpiricalRisk, RiskPoint
+from cardboost.problem.bound import dual_bound
+from cardboost.problem.losses import Loss
+from cardboost.problem.prices import MasterSolution, Prices
+from cardboost.problem.risk import EmpiricalRisk, RiskPoint
 
 Array = NDArray[np.float64]
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from cardboost import _kernels
 from cardboost.dictionary.base import ColumnPool, Dictionary
 from cardboost.dictionary.columns import least
-from cardboost.risk import EmpiricalRisk, RiskPoint
+from cardboost.problem.risk import EmpiricalRisk, RiskPoint
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int32]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cardboost.losses import MARGIN_LOSSES
 from cardboost.model.card_rows import MEANING, fit_notes, interval_rows, label_rows
 from cardboost.model.card_text import Points, bar, class_names, paragraph, wrapped
 from cardboost.model.ensemble import LOG_ODDS, Ensemble
 from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.model.terms import StepFunction
+from cardboost.problem.losses import MARGIN_LOSSES
 
 MIN_WIDTH = 50
 _INDENT = 4

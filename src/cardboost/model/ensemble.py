@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.data.categories import Categories, Other
-from cardboost.losses import MARGIN_LOSSES, RESIDUAL_LOSSES, Loss
 from cardboost.model import checks
 from cardboost.model.checks import MAX_FEATURES, fault
 from cardboost.model.columns import UsedColumns, read_columns
 from cardboost.model.terms import Array, FlatSteps, StepFunction, Term, add_up
+from cardboost.problem.losses import MARGIN_LOSSES, RESIDUAL_LOSSES, Loss
 
 __all__ = ["Ensemble", "StepFunction", "Term"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.model.ensemble import Ensemble, score_probabilities
-from cardboost.outputs import FittedLearner, count_rows
+from cardboost.model.fitted_learner import FittedLearner, count_rows
 
 Array = NDArray[np.float64]
 

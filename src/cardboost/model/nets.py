@@ -18,7 +18,7 @@ from cardboost.model import checks
 from cardboost.model.checks import MAX_FEATURES, fault
 from cardboost.model.columns import read_columns
 from cardboost.model.ensemble import Kind
-from cardboost.outputs import ACTIVATIONS, activated
+from cardboost.model.fitted_learner import ACTIVATIONS, activated
 
 Array = NDArray[np.float64]
 

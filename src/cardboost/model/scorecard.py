@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.losses import get_loss
 from cardboost.model.card_rows import interval_rows, label_rows
 from cardboost.model.card_text import Points as NumberFormat
 from cardboost.model.card_text import category_names
 from cardboost.model.checks import fault, number
 from cardboost.model.ensemble import LOG_ODDS, Ensemble
 from cardboost.model.terms import StepFunction
+from cardboost.problem.losses import get_loss
 
 _ALL_TOTALS = 30  # that a table lists one by one
 _ROOM = 200  # characters of a line of labels, of which a feature has a dozen

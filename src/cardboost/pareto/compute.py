@@ -16,17 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from cardboost.budget import Budget, Stage
+from cardboost.data.arguments import number, whole
 from cardboost.data.exact import refuse_mask, unmasked
 from cardboost.estimators.classifier import CardBoostClassifier
 from cardboost.estimators.regressor import CardBoostRegressor
 from cardboost.estimators.sizes import SizedFits, fit_sizes
 from cardboost.estimators.validation import class_codes, real_targets, sample_weights
-from cardboost.outputs import count_rows
+from cardboost.model.fitted_learner import count_rows
 from cardboost.pareto.folds import FoldResult, FoldTask, Scorer, run_elsewhere, splits, take
 from cardboost.pareto.front import ParetoFront, SizePoint
 from cardboost.pareto.stability import TermComparison, feature_frequency, rows_to_look_at
-from cardboost.validation import number, whole
+from cardboost.problem.budget import Budget, Stage
 
 Saying = Callable[..., None]
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
-from cardboost.budget import Budget
+from cardboost.data.arguments import whole
 from cardboost.estimators.sizes import fit_sizes
 from cardboost.estimators.validation import search_seed
 from cardboost.pareto.picking import RATES
-from cardboost.validation import whole
+from cardboost.problem.budget import Budget
 
 Rows = NDArray[np.intp]
 

@@ -11,6 +11,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from cardboost.data.arguments import whole
 from cardboost.pareto.picking import (
     RATES,
     RULES,
@@ -19,7 +20,6 @@ from cardboost.pareto.picking import (
     rate_at_most,
     standard_error,
 )
-from cardboost.validation import whole
 
 STATUS = {
     "complete": "all folds and all proofs are done",

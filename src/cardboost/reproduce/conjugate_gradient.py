@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.data.threads import blas_threads
 from cardboost.datasets.box_scores import BoxScores
 from cardboost.reproduce.independent import (
     Reference,
@@ -22,7 +23,6 @@ from cardboost.reproduce.independent import (
     soft_margin,
 )
 from cardboost.solvers import SimplexResult, minimize_on_simplex
-from cardboost.threads import blas_threads
 
 Array = NDArray[np.float64]
 

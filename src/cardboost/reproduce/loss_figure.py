@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cardboost.losses import MARGIN_LOSSES, SmoothHinge
+from cardboost.problem.losses import MARGIN_LOSSES, SmoothHinge
 from cardboost.report.figures import Chart, Figure, Line
 
 _FROM, _TO, _TOP, _POINTS = -2.0, 2.5, 4.0, 181

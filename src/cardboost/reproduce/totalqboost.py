@@ -25,18 +25,18 @@ from numpy.typing import NDArray
 
 from cardboost.boosting.column_generation import Pace, StopRule, TraceRecord, generate
 from cardboost.boosting.totalqboost import ReselectRule, reselect
-from cardboost.cardinality.exact import CLOSED, exact_search
-from cardboost.cardinality.merge import merge_rows
-from cardboost.cardinality.polish import Incumbent, Polisher
-from cardboost.cardinality.problem import CardinalityProblem
-from cardboost.cardinality.select import SearchOptions
-from cardboost.cardinality.tabu import tabu_search
+from cardboost.data.threads import blas_threads
 from cardboost.dictionary.stumps import StumpPool
 from cardboost.master.newton import Master
-from cardboost.master.problem import PriceRule
+from cardboost.problem.prices import PriceRule
 from cardboost.reproduce.totalqboost_prices import spread_prices
 from cardboost.reproduce.totalqboost_problem import Problem, plain_columns
-from cardboost.threads import blas_threads
+from cardboost.selection.exact import CLOSED, exact_search
+from cardboost.selection.merge import merge_rows
+from cardboost.selection.polish import Incumbent, Polisher
+from cardboost.selection.select import SearchOptions
+from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.tabu import tabu_search
 
 Array = NDArray[np.float64]
 

@@ -16,8 +16,8 @@ from cardboost.data.binning import apply_cuts, bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool, Stumps
-from cardboost.losses import Exponential
-from cardboost.risk import EmpiricalRisk
+from cardboost.problem.losses import Exponential
+from cardboost.problem.risk import EmpiricalRisk
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]

@@ -1,0 +1,215 @@
+"""The empirical risk ``sum s_i loss(F_i)``, in regression of ``F_i - t_i``, and all that is summed over rows.
+
+A :class:`RiskPoint` is the risk at given margins with the row weights that the dictionary sees. All sums are
+int64 fixed point inside the kernels, so they do not depend on threads, shards or the order of the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost import _kernels
+from cardboost.data.weights import RowWeights
+from cardboost.problem.losses import Loss, in_kernels
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FixedRows:
+    """Integer row weights, lane 0 for edges and lane 1 for curvature, and what one unit of each is worth."""
+
+    lanes: NDArray[np.int64]
+    edge_unit: float
+    curvature_unit: float
+
+    @cached_property
+    def edge_lane(self) -> NDArray[np.int64]:
+        return np.ascontiguousarray(self.lanes[:, 0])
+
+    @cached_property
+    def curvature_lane(self) -> NDArray[np.int64]:
+        return np.ascontiguousarray(self.lanes[:, 1])
+
+
+@dataclass(frozen=True, eq=False)
+class RiskPoint:
+    """The risk at margins ``F``. ``rows`` holds -loss' and loss'' per row, relative to ``factor``.
+
+    So are ``derivative_sum``, the weighted sum of |loss'|, ``curvature_sum``, and ``largest``, which |loss'|
+    exceeds in no row. With classes -loss' is positive; in regression it has either sign.
+    """
+
+    risk: EmpiricalRisk
+    F: Array
+    rows: Array
+    value: float
+    factor: float
+    derivative_sum: float
+    curvature_sum: float
+    largest: float
+    largest_curvature: float = 1.0
+
+    @cached_property
+    def fixed(self) -> FixedRows:
+        return self.risk.fixed_rows(self)
+
+    @property
+    def v(self) -> Array:
+        """``-loss'(F_i)`` per row: the dual weight divided by s_i."""
+        return self.rows[0] * self.factor
+
+    @property
+    def curvature(self) -> float:
+        """``sum s_i loss''(F_i)``."""
+        return self.curvature_sum * self.factor / self.risk.weights.total
+
+    def dual(self, theta: float = 1.0) -> float:
+        """``sum s_i (-conjugate(-theta v_i))``."""
+        return self.risk.dual(self, theta)
+
+
+@dataclass(frozen=True)
+class EmpiricalRisk:
+    """Loss, row weights and labels. ``sign`` is y for columns h_j(x), None where y is multiplied in.
+
+    Regression: ``target`` is t and ``sign`` is None. ``offset`` is a loss that no margins can take away, that
+    of rows merged around their mean target.
+    """
+
+    loss: Loss
+    weights: RowWeights
+    sign: NDArray[np.int8] | None
+    threads: int = 1
+    target: Array | None = None
+    offset: float = 0.0
+    passes: list[int] = field(default_factory=lambda: [0])
+
+    def __post_init__(self) -> None:
+        if self.loss.of_residual != (self.target is not None):
+            raise ValueError(
+                f"a target belongs to a loss of the residual and only to it; the loss is {self.loss.name!r}."
+            )
+        if self.target is not None and self.sign is not None:
+            raise ValueError(f"the {self.loss.name} loss has targets, not signs.")
+        self._check_kernel()
+
+    def _check_kernel(self) -> None:
+        if not in_kernels(self.loss):
+            raise ValueError(f"the kernels do not know the loss {self.loss.name!r}.")
+
+    def sums(self, F: Array, rows: Array) -> tuple[float, float, float, float, float, float, float]:
+        """A pass over the rows, whose sums are relative to exp of the first number; it fills ``rows``."""
+        return self._pass(F, None, 0.0, rows)
+
+    def evaluate(self, F: Array) -> RiskPoint:
+        rows = np.empty((2, len(F)))
+        shift, loss, derivative, curvature, _, _, largest = self.sums(F, rows)
+        factor = math.exp(min(shift, 700.0))
+        value = loss * factor / self.weights.total + self.offset
+        bend = self.loss.most_curvature
+        return RiskPoint(self, F, rows, value, factor, derivative, curvature, largest, bend)
+
+    def along(self, F: Array, D: Array, step: float) -> tuple[float, float, float]:
+        """Value, slope and curvature of the risk at ``F + step * D`` as a function of ``step``."""
+        shift, loss, _, _, slope, bend, _ = self._pass(F, D, step, None)
+        unit = math.exp(min(shift, 700.0)) / self.weights.total
+        return loss * unit + self.offset, slope * unit, bend * unit
+
+    def _pass(
+        self, F: Array, D: Array | None, step: float, rows: Array | None
+    ) -> tuple[float, float, float, float, float, float, float]:
+        w = self.weights
+        self.passes[0] += 1
+        return _kernels.loss_pass(
+            self.loss.code, F, self.target, D, step, w.count, w.factor, w.totals, rows, self.threads
+        )  # fmt: skip
+
+    def dual(self, point: RiskPoint, theta: float) -> float:
+        w = self.weights
+        total = _kernels.dual_pass(
+            self.loss.code, point.F, self.target, theta, w.count, w.factor, w.totals, self.threads
+        )
+        # merged rows: t_i = t + d_i and v_i = v + d_i, where the d_i have mean 0 and mean square 2 * offset
+        return total / w.total + theta * (2.0 - theta) * self.offset
+
+    def edge_rows(self, point: RiskPoint) -> tuple[NDArray[np.int64], float]:
+        """Lane 0 of :meth:`fixed_rows` alone, and what a unit is worth: all that edges need."""
+        w, scale = self.weights, self._scale(point.derivative_sum)
+        lane = _kernels.quantise(
+            point.rows[:1], self.sign, w.count, w.factor, w.largest_factor, np.array([scale]),
+            np.array([point.largest]), np.ones(1, dtype=np.uint8), self.threads,
+        )  # fmt: skip
+        return lane, point.factor / scale / w.total
+
+    def _scale(self, total: float) -> float:
+        # half a unit per rounding keeps the sum below the limit
+        return _kernels.fixed_scale(total * (1 + 1e-9), self.weights.total_count)
+
+    def fixed_rows(self, point: RiskPoint) -> FixedRows:
+        """Row weights as integers: signed (by y, or as they are) in lane 0, curvature in lane 1."""
+        w = self.weights
+        scales = np.array([self._scale(total) for total in (point.derivative_sum, point.curvature_sum)])
+        lanes = _kernels.quantise(
+            point.rows, self.sign, w.count, w.factor, w.largest_factor, scales,
+            np.array([point.largest, point.largest_curvature]), np.array([1, 0], dtype=np.uint8),
+            self.threads,
+        )  # fmt: skip
+        units = point.factor / scales / w.total
+        return FixedRows(lanes, float(units[0]), float(units[1]))
+
+
+@dataclass(frozen=True)
+class PlainRisk(EmpiricalRisk):
+    """The same for a loss that the kernels do not know, such as a user's own: evaluated by NumPy.
+
+    Sums are in fixed point too. Of a loss of the residual the curvature is taken to be 1 in every row, as
+    that of the squared loss is: it then only says how much a row weighs.
+    """
+
+    def _check_kernel(self) -> None:
+        pass
+
+    def evaluate(self, F: Array) -> RiskPoint:
+        self.passes[0] += 1
+        loss, w, z = self.loss, self.weights, self._argument(F)
+        bend = np.ones(len(F)) if loss.of_residual else loss.curvature(z)
+        values, rows = self._finite(loss.rows(z)), self._finite(np.stack([-loss.derivative(z), bend]))
+        size = float(w.sums(np.abs(rows[0]))[0])
+        largest, curved = (float(np.abs(own).max(initial=0.0)) for own in rows)
+        value = w.mean(values) + self.offset
+        return RiskPoint(self, F, rows, value, 1.0, size, float(w.sums(rows[1])[0]), largest, curved)
+
+    def along(self, F: Array, D: Array, step: float) -> tuple[float, float, float]:
+        self.passes[0] += 1
+        loss, w, z = self.loss, self.weights, self._argument(F + step * D)
+        slope, bend = w.mean(loss.derivative(z) * D), w.mean(loss.curvature(z) * D * D)
+        return w.mean(self._finite(loss.rows(z))) + self.offset, slope, bend
+
+    def dual(self, point: RiskPoint, theta: float) -> float:
+        return self.weights.mean(self.loss.dual(theta * point.v, 0.0 if self.target is None else self.target))
+
+    def _argument(self, F: Array) -> Array:
+        return F if self.target is None else F - self.target
+
+    def _finite(self, values: Array) -> Array:
+        if not np.isfinite(values).all():
+            raise ValueError(f"loss={self.loss.name!r} is not finite at some margin of the fit.")
+        return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def risk_of(
+    loss: Loss,
+    weights: RowWeights,
+    sign: NDArray[np.int8] | None,
+    threads: int,
+    target: Array | None = None,
+) -> EmpiricalRisk:
+    """By the kernels where they know the loss, by NumPy where they do not."""
+    kind = EmpiricalRisk if in_kernels(loss) else PlainRisk
+    return kind(loss, weights, sign, threads, target)

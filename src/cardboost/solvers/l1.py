@@ -1,0 +1,204 @@
+"""``minimize_l1``: the convex problem over all columns of a matrix, with its duality gap."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cardboost.boosting.column_generation import TraceRecord
+from cardboost.data.arguments import number, whole
+from cardboost.data.threads import usable_threads
+from cardboost.dictionary.columns import ColumnStore, MatrixPool, column_lines
+from cardboost.master.lbfgs import ProjectedLbfgs
+from cardboost.master.newton import Master
+from cardboost.problem.bound import dual_bound
+from cardboost.problem.losses import get_loss
+from cardboost.problem.prices import Prices
+from cardboost.problem.risk import EmpiricalRisk, RiskPoint
+from cardboost.solvers.matrix import MatrixProblem, check_matrix
+
+Array = NDArray[np.float64]
+
+#: quasi-Newton steps after which the bound is looked at even if it cannot be close
+_LOOK_EVERY = 50
+#: entries of the matrix times steps in one call of the kernel, which cannot be interrupted
+_ENTRIES_PER_CALL = 2 * 10**9
+
+
+@dataclass(frozen=True, eq=False)
+class SolverResult:
+    """The weights of all columns and the proof of their quality."""
+
+    x: Array
+    fun: float
+    gap: float
+    lower_bound: float
+    nit: int
+    history: tuple[TraceRecord, ...]
+    dual: Array
+    status: str
+    message: str
+    success: bool
+
+
+def minimize_l1(
+    A: ArrayLike,
+    l1: ArrayLike,
+    *,
+    l2: ArrayLike = 0.0,
+    loss: str = "exponential",
+    max_weight: ArrayLike | None = None,
+    tol: float = 1e-8,
+    sample_weight: ArrayLike | None = None,
+    max_iter: int = 10_000,
+    callback: Callable[[TraceRecord], object] | None = None,
+    n_jobs: int | None = 1,
+) -> SolverResult:
+    """Minimise ``mean loss(A w) + l1 . w + l2/2 . w^2`` over ``0 <= w <= max_weight``.
+
+    Stops when the relative duality gap is at most ``tol``. Columns enter a working set by their edge; the
+    weights of the working set are made optimal by Newton steps. ``l1``, ``l2`` and ``max_weight`` may be
+    arrays with one entry per column.
+
+    >>> import numpy as np
+    >>> from cardboost.solvers import minimize_l1
+    >>> A = np.array([[1, -1], [1, 1], [-1, 1], [1, 1]])
+    >>> result = minimize_l1(A, 0.1)
+    >>> result.success, np.round(result.x, 3)
+    (True, array([0.805, 0.805]))
+    """
+    kind = get_loss(loss)
+    problem = check_matrix(A, l1, l2, 0.0, max_weight, sample_weight, pack=True)
+    tol, max_iter = number("tol", tol, 0.0), whole("max_iter", max_iter, 0)
+    threads = usable_threads(n_jobs)
+    risk = EmpiricalRisk(kind, problem.weights, None, threads)
+    progress = _Progress(tol, max_iter, callback)
+    solve = _all_columns if (problem.l2 > 0).all() else _working_set
+    x, point, status = solve(problem, risk, progress)
+    fun = point.value + problem.prices(np.arange(len(x), dtype=np.int32)).cost(x)
+    bound = progress.bound
+    message = {
+        "optimal": f"the relative duality gap is at most {tol:g}",
+        "iteration limit": "max_iter was reached",
+        "stopped": "the callback asked to stop",
+        "precision": "no step lowers the objective any more; the gap is that of double precision",
+    }[status]
+    return SolverResult(
+        x=x,
+        fun=fun,
+        gap=fun - bound,
+        lower_bound=bound,
+        nit=progress.steps,
+        history=tuple(progress.records),
+        dual=point.v * problem.weights.normalised,
+        status=status,
+        message=message,
+        success=status == "optimal",
+    )
+
+
+class _Progress:
+    """Bound, history and the reasons to stop that both ways of solving share."""
+
+    def __init__(self, tol: float, max_iter: int, callback: Callable[[TraceRecord], object] | None) -> None:
+        self.tol, self.max_iter, self.callback = tol, max_iter, callback
+        self.started = time.perf_counter()
+        self.records: list[TraceRecord] = []
+        self.bound, self.steps = 0.0, 0
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.started
+
+    @property
+    def proven(self) -> bool:
+        """Whether the gap of the last point is within the tolerance."""
+        objective = self.records[-1].objective
+        return objective - self.bound <= self.tol * abs(objective)
+
+    def look(self, point: RiskPoint, edges: Array, prices: Prices) -> None:
+        """The bound at this point, if it is the best so far."""
+        self.bound = max(self.bound, dual_bound(point, edges, prices)[0])
+
+    def record(self, columns: int, terms: int, objective: float, largest: float, seconds: float) -> None:
+        self.records.append(TraceRecord(columns, terms, objective, self.bound, largest, seconds))
+
+    def stop(self) -> str | None:
+        """Why to stop at the last point, or None."""
+        if self.callback is not None and self.callback(self.records[-1]):
+            return "stopped"
+        if self.proven:
+            return "optimal"
+        return "iteration limit" if self.steps >= self.max_iter else None
+
+
+def _working_set(
+    problem: MatrixProblem, risk: EmpiricalRisk, progress: _Progress
+) -> tuple[Array, RiskPoint, str]:
+    """Alternate between one look at all columns and Newton steps on those in use."""
+    store = ColumnStore(column_lines(problem.A), risk.threads)
+    everything = np.arange(len(store), dtype=np.int32)
+    prices = problem.prices(everything)
+    x, point, stuck = np.zeros(len(store)), risk.evaluate(np.zeros(problem.A.shape[0])), 0
+    bound = progress.bound
+    while True:
+        edges = store.edges(everything, point)
+        objective = point.value + prices.cost(x)
+        used = np.flatnonzero(x)
+        progress.look(point, edges, prices)
+        largest = float(edges.max(initial=-math.inf))
+        progress.record(len(used), len(used), objective, largest, progress.seconds)
+        status = progress.stop()
+        if status is not None:
+            return x, point, status
+        excess = np.where(x > 0, -math.inf, edges - prices.l1)
+        wanted = max(10, len(used) // 2)
+        order = np.argsort(-excess, kind="stable")[:wanted]
+        chosen = np.concatenate([used, order[excess[order] > 0]]).astype(np.int32)
+        pool = MatrixPool(store, np.sort(chosen))
+        own = problem.prices(pool.which)
+        master = Master(pool, risk, lambda _, own=own: own, x[pool.which], point)  # type: ignore[misc]
+        solution = master.solve(tol=None, max_iter=2)
+        progress.steps += max(1, solution.n_iter)
+        x = np.zeros(len(store))
+        x[pool.which] = master.weights
+        point = master.point
+        better = master.objective < objective or progress.bound > bound
+        stuck, bound = 0 if better else stuck + 1, progress.bound
+        if stuck >= 5:
+            return x, point, "precision"
+
+
+def _all_columns(
+    problem: MatrixProblem, risk: EmpiricalRisk, progress: _Progress
+) -> tuple[Array, RiskPoint, str]:
+    """Quasi-Newton steps on all columns; for l2 > 0, where the optimum may use very many of them."""
+    n = problem.A.shape[1]
+    prices = problem.prices(np.arange(n, dtype=np.int32))
+    matrix = problem.signs or ColumnStore(column_lines(problem.A), risk.threads)
+    steps = ProjectedLbfgs(matrix, risk, prices)
+    most = 1 if progress.callback is not None else _ENTRIES_PER_CALL // problem.A.size + 1
+    while True:
+        to_limit = max(1, progress.max_iter - progress.steps)
+        to_look = _LOOK_EVERY - progress.steps % _LOOK_EVERY
+        before = progress.seconds
+        end, points = steps.advance(min(most, to_limit, to_look), progress.tol)
+        progress.steps += len(points)
+        point = risk.evaluate(steps.F)
+        for last, (objective, largest, terms, seconds) in zip(
+            range(1 - len(points), 1), points.tolist(), strict=True
+        ):
+            if last == 0 and (end != "limit" or to_limit == len(points) or to_look == len(points)):
+                progress.look(point, steps.edges, prices)
+            progress.record(n, int(terms), objective, largest, before + seconds)
+        if end == "precision":
+            progress.look(point, steps.edges, prices)
+            return steps.x, point, "optimal" if progress.proven else end
+        status = progress.stop()
+        if status is not None:
+            return steps.x, point, status

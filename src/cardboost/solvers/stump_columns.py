@@ -1,0 +1,161 @@
+"""``StumpColumns``: all stumps of a table as the columns of a problem, without the matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.data.binning import bin_table
+from cardboost.data.categories import Label, Other
+from cardboost.data.table import check_rows, read_table
+from cardboost.data.threads import usable_threads
+from cardboost.data.weights import RowWeights
+from cardboost.dictionary.label_orders import label_orders
+from cardboost.dictionary.stump_store import StumpStore
+from cardboost.dictionary.stumps import StumpDictionary
+
+
+@dataclass(frozen=True)
+class Stump:
+    """+``polarity`` on the left, -``polarity`` elsewhere.
+
+    Left is where the value is at most ``cut``, or one of ``labels`` (``cut`` is None), or present (both are
+    None); and where it is missing if ``missing_left``, which says nothing where no value is missing.
+    """
+
+    feature: int
+    name: str
+    cut: float | None
+    labels: tuple[Label | Other, ...] | None
+    polarity: int
+    missing_left: bool
+
+    def __str__(self) -> str:
+        if self.cut is not None:
+            left = f"{self.name} <= {self.cut:.17g}"
+        elif self.labels is None:
+            left = f"{self.name} is not missing"
+        else:
+            words = ", ".join(map(repr, self.labels))
+            left = f"{self.name} is {words}" if len(self.labels) == 1 else f"{self.name} is one of {words}"
+        if self.missing_left:
+            left += " or missing"
+        return f"{self.polarity:+d} where {left}, else {-self.polarity:+d}"
+
+
+@dataclass(frozen=True, eq=False)
+class StumpColumns:
+    """Every distinct stump of a table of two classes: column j is y_i h_j(x_i), y = 1 for the second class.
+
+    Stumps that say the same of all rows count once, constant ones not at all. Takes the place of the matrix
+    in :func:`cardboost.solvers.minimize_on_simplex`, which then never forms it; made by :meth:`make`.
+    """
+
+    store: StumpStore
+    weights: RowWeights
+    classes: tuple[Any, Any]
+    names: tuple[str, ...]
+    total_weight: float
+
+    @classmethod
+    def make(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        max_bins: int = 255,
+        sample_weight: Any = None,
+        categorical_features: Any = "from_dtype",
+        n_jobs: int | None = None,
+    ) -> StumpColumns:
+        """Read a table and its labels, two of them; rows without weight are left out.
+
+        ``max_bins``, ``categorical_features`` and ``n_jobs`` are those of the estimators.
+
+        >>> import numpy as np
+        >>> from cardboost.solvers import StumpColumns, minimize_on_simplex
+        >>> columns = StumpColumns.make(np.array([[1.0], [2.0], [3.0]]), ["no", "yes", "yes"])
+        >>> len(columns), columns.describe(0)
+        (4, '+1 where x0 <= 1, else -1')
+        >>> result = minimize_on_simplex(columns, 1.0)
+        >>> [columns.describe(j) for j in np.flatnonzero(result.x)]
+        ['-1 where x0 <= 1, else +1']
+        """
+        table = read_table(X, categorical=categorical_features)
+        check_rows(table)
+        classes, positive = _two_classes(y, table.n_rows)
+        weight = None
+        total = float(table.n_rows)
+        if sample_weight is not None:
+            try:
+                weight = np.asarray(sample_weight, dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"sample_weight must hold {table.n_rows} numbers: {error}.") from error
+            if (
+                weight.shape != (table.n_rows,)
+                or not np.isfinite(weight).all()
+                or (weight < 0).any()
+                or not weight.any()
+            ):
+                raise ValueError(
+                    f"sample_weight must hold {table.n_rows} finite numbers of at least 0, not all 0."
+                )
+            total = float(weight.sum())
+            kept = weight > 0
+            if not kept.all():
+                table, positive, weight = table.take(kept), positive[kept], weight[kept]
+        threads = usable_threads(n_jobs)
+        weights = RowWeights.make(table.n_rows, weight)
+        matrix = bin_table(table, weights, max_bins, threads)
+        orders = label_orders(matrix, weights, positive, threads)
+        sign = np.where(positive, 1, -1).astype(np.int8)
+        store = StumpStore(StumpDictionary(matrix, sign, threads, intercept=False, orders=orders), weights)
+        if len(store) == 0:
+            raise ValueError("X has no stumps: every column is constant.")
+        names = table.names or tuple(f"x{j}" for j in range(table.n_features))
+        return cls(store, weights, classes, names, total)
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    def stump(self, j: int) -> Stump:
+        """What column ``j`` asks."""
+        if not -len(self) <= j < len(self):
+            raise IndexError(f"there are {len(self)} columns; got {j}.")
+        matrix = self.store.dictionary.matrix
+        own = self.store.stumps(np.array([j]))
+        feature, place = int(own.feature[0]), int(own.cut[0])
+        known = matrix.categories[feature]
+        cut, labels = None, None
+        if known is not None:
+            held = np.flatnonzero(own.left[0, : known.n_codes]).tolist()
+            if len(held) < known.n_codes:
+                labels = tuple(known.label(code) for code in held)
+        elif place < len(matrix.cuts[feature]):
+            cut = float(matrix.cuts[feature][place])
+        return Stump(
+            feature, self.names[feature], cut, labels, int(own.polarity[0]), bool(own.missing_left[0])
+        )
+
+    def describe(self, j: int) -> str:
+        """Column ``j`` in words."""
+        return str(self.stump(j))
+
+
+def _two_classes(y: Any, n_rows: int) -> tuple[tuple[Any, Any], NDArray[np.bool_]]:
+    """Both labels in order, and which rows have the second one."""
+    labels = np.asarray(y)
+    if labels.shape != (n_rows,):
+        raise ValueError(f"y must hold one label for each of the {n_rows} rows; found shape {labels.shape}.")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("y contains NaN or infinity: every row needs a label.")
+    try:
+        classes = np.unique(labels)
+    except TypeError as error:
+        raise ValueError(f"y holds labels of different types, which have no order: {error}.") from error
+    if len(classes) != 2:
+        raise ValueError(f"y must hold two different labels; found {len(classes)}.")
+    return (classes[0].item(), classes[1].item()), labels == classes[1]

@@ -1,0 +1,98 @@
+"""Few of many fitted learners: the smallest part of a forest or a booster that does the work of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cardboost.boosting.learners import LearnerResult, train_learners
+from cardboost.boosting.resolve import FittedLearners
+from cardboost.boosting.training import TrainingSettings
+from cardboost.data.arguments import flag, number, whole
+from cardboost.data.exact import refuse_mask, unmasked
+from cardboost.data.threads import usable_threads
+from cardboost.model.fitted_learner import count_rows, take_rows
+from cardboost.problem.losses import get_loss
+
+
+def thin_learners(
+    learners: Sequence[Any],
+    X: Any,
+    y: ArrayLike,
+    max_terms: int | None,
+    *,
+    l0: float = 0.0,
+    l1: float = 1e-4,
+    l2: float = 0.01,
+    loss: str = "logistic",
+    candidates: int | None = None,
+    max_weight: float | None = None,
+    fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = 1,
+) -> LearnerResult:
+    """Keep at most ``max_terms`` of many fitted learners, with new weights and a certificate.
+
+    ``learners`` are fitted classifiers of two classes, or anything with a ``predict`` that returns a number
+    per row, such as a tree of a booster. Weights cost ``l1`` per unit and ``l2`` per half square, so numbers
+    should be of the order of 1. ``X`` and ``y`` should be rows that the learners have not been fitted to: on
+    those they have, each of them looks better than it is. ``candidates`` of them are found by boosting before
+    ``max_terms`` are chosen (default: twice as many); the bound covers any choice among all.
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from cardboost.solvers.thinning import thin_learners
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(50, random_state=0).fit(X[:300], y[:300])
+    >>> result = thin_learners(forest.estimators_, X[300:], y[300:], max_terms=5)
+    >>> result.ensemble.n_terms
+    5
+    >>> result.verify(X[300:], y[300:])
+    True
+    """
+    every = FittedLearners(learners)
+    X = unmasked(X)
+    refuse_mask(y, "y")
+    refuse_mask(sample_weight, "sample_weight")
+    labels, rows = np.asarray(y), count_rows(X)
+    if labels.shape != (rows,):
+        raise ValueError(f"y must hold {rows} labels, one per row of X; found shape {labels.shape}.")
+    weight = None
+    if sample_weight is not None:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+        if weight.shape != (rows,) or not np.isfinite(weight).all() or (weight < 0).any():
+            raise ValueError(f"sample_weight must hold {rows} finite numbers of at least 0.")
+        keep = np.flatnonzero(weight > 0)
+        X, labels, weight = take_rows(X, keep), labels[keep], weight[keep]
+    classes = np.unique(labels)
+    if len(classes) != 2:
+        raise ValueError(f"y must hold two classes in rows with a weight; found {len(classes)}.")
+    terms = None if max_terms is None else whole("max_terms", max_terms, 1)
+    if candidates is None:
+        candidates = len(every) if terms is None else 2 * terms
+    settings = TrainingSettings(
+        loss=get_loss(loss),
+        max_terms=terms,
+        l0=number("l0", l0, 0.0),
+        l1=number("l1", l1, 0.0),
+        l2=number("l2", l2, 0.0),
+        criterion="gain",
+        hot_start=whole("candidates", candidates, 1),
+        max_iter=len(every),
+        max_weight=None if max_weight is None else number("max_weight", max_weight, 0.0, strict=True),
+        tol=1e-4,
+        fit_intercept=flag("fit_intercept", fit_intercept),
+        threads=usable_threads(n_jobs),
+    )
+    return train_learners(
+        every,
+        X,
+        np.where(labels == classes[1], 1, -1).astype(np.int8),
+        settings,
+        n_features=int(X.shape[1]) if len(getattr(X, "shape", ())) == 2 else 1,
+        sample_weight=weight,
+        classes=(classes[0].item(), classes[1].item()),
+    )
