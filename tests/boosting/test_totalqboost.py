@@ -25,7 +25,7 @@ from cardboost.problem.prices import PriceRule
 from cardboost.problem.risk import EmpiricalRisk
 from cardboost.selection.polish import Polisher
 from cardboost.selection.select import SearchOptions
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 
 PAPER = {"loss": "exponential", "criterion": "edge", "l1": 1e-4, "l2": 0.0, "fit_intercept": False}
 
@@ -58,7 +58,7 @@ def optimum(X, y, loss, intercept, prices, max_terms):
     pool = dictionary.pool()
     start = risk.evaluate(pool.margins(np.zeros(pool.n_columns)))
     pool.append(dictionary.best_columns(start, 1000, pool).atoms)
-    problem = CardinalityProblem(pool, risk, prices.prices(pool.n_columns, pool.n_free), max_terms)
+    problem = SelectionProblem(pool, risk, prices.prices(pool.n_columns, pool.n_free), max_terms)
     polisher, own = Polisher(problem), range(pool.n_free, pool.n_columns)
     assert len(own) <= 12
     most = len(own) if max_terms is None else max_terms
@@ -355,7 +355,7 @@ def test_rounds_that_look_at_their_own_column(every, monkeypatch):
             assert after - before <= {k - 1}
     # the last choice is no worse than any that differs by the last column
     last = seen[-1][1]
-    problem = CardinalityProblem(pool, risk, prices.prices(pool.n_columns, 0), None)
+    problem = SelectionProblem(pool, risk, prices.prices(pool.n_columns, 0), None)
     polisher, new, support = Polisher(problem), pool.n_columns - 1, supports[-1] - {pool.n_columns - 1}
     others = [support | {new}, *(support - {j} | {new} for j in support)]
     value = problem.objective(risk.evaluate(pool.margins(last)).value, last)

@@ -24,7 +24,7 @@ from cardboost.problem.risk import EmpiricalRisk
 from cardboost.selection.merge import merge_rows, sketch_rows
 from cardboost.selection.polish import polish
 from cardboost.selection.relaxation import dictionary_relaxation, pool_relaxation
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +213,7 @@ def select(seed):
     )
     k = 1 + seed % 2
     pool, solution, _ = setting.generate(rule, int(rng.integers(2, 7)))
-    problem = CardinalityProblem(pool, setting.risk, rule.prices(pool.n_columns, pool.n_free), k)
+    problem = SelectionProblem(pool, setting.risk, rule.prices(pool.n_columns, pool.n_free), k)
     found, _ = polish(problem, solution.weights)
     value = setting.risk.evaluate(pool.margins(found.weights)).value
     assert found.objective == pytest.approx(problem.objective(value, found.weights), rel=1e-11)
@@ -293,7 +293,7 @@ def test_rows_with_different_targets_are_merged_around_their_mean(seed):
         y = np.round(y)  # many equal targets
     setting = Setting.make(X, y, raw)
     pool, solution, _ = setting.generate(PriceRule(0.01, 0.0, intercept_box=30.0), 6)
-    problem = CardinalityProblem(
+    problem = SelectionProblem(
         pool, setting.risk, PriceRule(0.01, 0.0).prices(pool.n_columns, pool.n_free), 2
     )
     merged = merge_rows(problem)
@@ -331,7 +331,7 @@ def test_a_sketch_of_merged_rows_keeps_their_targets():
     setting = Setting.make(X, X.sum(axis=1) + rng.normal(size=3000), max_bins=4)
     pool, solution, _ = setting.generate(PriceRule(1e-3, 0.0, intercept_box=30.0), 30)
     prices = PriceRule(1e-3, 0.0).prices(pool.n_columns, pool.n_free)
-    merged = merge_rows(CardinalityProblem(pool, setting.risk, prices, 5))
+    merged = merge_rows(SelectionProblem(pool, setting.risk, prices, 5))
     small = sketch_rows(merged, 300)
     assert 150 <= small.risk.weights.n_rows == len(small.risk.target) <= 600
     point = small.risk.evaluate(small.pool.margins(solution.weights))
@@ -347,7 +347,7 @@ def everything(X, y, raw, threads, sketch=False):
     rule = PriceRule(1e-4, 1e-3, 0.0, 2.0, 50.0)
     pace = Pace(columns=lambda n: 1 + n // 8, newton_steps=2)
     pool, solution, trace = setting.generate(rule, 12, pace=pace)
-    problem = CardinalityProblem(pool, setting.risk, rule.prices(pool.n_columns, pool.n_free), 3)
+    problem = SelectionProblem(pool, setting.risk, rule.prices(pool.n_columns, pool.n_free), 3)
     found, _ = polish(problem, solution.weights)
     root = pool_relaxation(problem, found.weights)
     wide = replace(problem, pool=pool.subset(np.arange(pool.n_columns)))

@@ -18,7 +18,7 @@ from cardboost.selection import exact
 from cardboost.selection.exact import exact_search
 from cardboost.selection.merge import merge_rows
 from cardboost.selection.polish import Polisher, polish
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 from cardboost.solvers import minimize_l1, select_columns
 from reference import node_bound
 
@@ -134,7 +134,7 @@ def matrix_problem(A, share, loss, prices, k):
     risk = EmpiricalRisk(get_loss(loss), RowWeights.make(m, share), None, 1)
     signs = (np.abs(A) == 1).all()
     store = ColumnStore(np.ascontiguousarray(A.T.astype(np.int8) if signs else A.T), 1)
-    return CardinalityProblem(MatrixPool(store, np.arange(n, dtype=np.int32)), risk, prices, k)
+    return SelectionProblem(MatrixPool(store, np.arange(n, dtype=np.int32)), risk, prices, k)
 
 
 def hard_problem(seed=0, rows=400, columns=25, **more):

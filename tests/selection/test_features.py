@@ -31,7 +31,7 @@ from cardboost.problem.risk import EmpiricalRisk
 from cardboost.selection.deepening import deepen
 from cardboost.selection.polish import polish
 from cardboost.selection.relaxation import RelaxationSolver, dictionary_relaxation, pool_relaxation
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 
 TOLERANCE = 1e-7
 
@@ -220,7 +220,7 @@ def matrix_problem(seed):
         charged,
     )
     k = None if rng.random() < 0.35 else int(rng.integers(1, 5))
-    return CardinalityProblem(pool, risk, prices, k, groups, random_limits(rng, n_features))
+    return SelectionProblem(pool, risk, prices, k, groups, random_limits(rng, n_features))
 
 
 def enumeration_of(problem):
@@ -313,7 +313,7 @@ def stump_problem(seed, columns=5):
     )
     k = None if rng.random() < 0.3 and rule.l0 > 0 else int(rng.integers(1, 3))
     prices = rule.prices(pool.n_columns, pool.n_free)
-    problem = CardinalityProblem(pool, risk, prices, k, pool.features, random_limits(rng, 3))
+    problem = SelectionProblem(pool, risk, prices, k, pool.features, random_limits(rng, 3))
     return problem, dictionary, rule
 
 
@@ -379,7 +379,7 @@ def test_an_equal_column_of_a_cheaper_feature_is_part_of_the_dictionary():
     rule = PriceRule(1e-3, 0.05, 0.0, 1.0, 3.0)
     limits = FeatureLimits(None, np.array([0.3, 0.0]))
     prices = rule.prices(pool.n_columns, pool.n_free)
-    problem = CardinalityProblem(pool, risk, prices, 2, pool.features, limits)
+    problem = SelectionProblem(pool, risk, prices, 2, pool.features, limits)
     found, _ = polish(problem)
     wide = replace(problem, pool=pool.subset(np.arange(pool.n_columns)))
     outer = dictionary_relaxation(wide, dictionary, rule, pool_relaxation(problem))
@@ -412,7 +412,7 @@ def larger_problem(max_terms, limits, seed=0, columns=20):
         pool.append(dictionary.best_columns(point, 4, pool, "edge").atoms)
     rule = PriceRule(1e-4, 0.01, 0.0, 2.0, 30.0)
     prices = rule.prices(pool.n_columns, pool.n_free)
-    return CardinalityProblem(pool, risk, prices, max_terms, pool.features, limits), dictionary, rule
+    return SelectionProblem(pool, risk, prices, max_terms, pool.features, limits), dictionary, rule
 
 
 @pytest.mark.parametrize("max_terms", [None, 6])

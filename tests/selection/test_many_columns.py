@@ -19,7 +19,7 @@ from cardboost.selection import polish as module
 from cardboost.selection.merge import merge_rows
 from cardboost.selection.polish import Polisher, polish
 from cardboost.selection.relaxation import RelaxationSolver, pool_relaxation
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 from cardboost.solvers import select_columns
 
 PREFIXES = (10, 20, 40, 80, 120)
@@ -47,7 +47,7 @@ def problem(A, max_terms, l0=0.0, loss="logistic", max_weight=2.0):
     pool = MatrixPool(store, np.arange(A.shape[1], dtype=np.int32))
     risk = EmpiricalRisk(get_loss(loss), RowWeights.make(len(A), None), None, 1)
     prices = PriceRule(1e-4, 0.01, l0, max_weight, 15.0).prices(A.shape[1], 0)
-    return CardinalityProblem(pool, risk, prices, max_terms)
+    return SelectionProblem(pool, risk, prices, max_terms)
 
 
 def not_rising(objectives):

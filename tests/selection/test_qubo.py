@@ -26,7 +26,7 @@ from cardboost.selection import qubo
 from cardboost.selection.merge import merge_rows, sketch_rows
 from cardboost.selection.polish import polish
 from cardboost.selection.qubo import QuadraticModel, Sampler, accepts, anneal, in_bits
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 from cardboost.solvers import select_columns
 
 TOLERANCE = 1e-7
@@ -43,7 +43,7 @@ def make(A, prices, max_terms=None, loss="exponential", target=None):
     pool = MatrixPool(ColumnStore(np.ascontiguousarray(A.T)), np.arange(A.shape[1], dtype=np.int32))
     kind = SquaredLoss() if target is not None else get_loss(loss)
     risk = EmpiricalRisk(kind, RowWeights.make(len(A), None), None, target=target)
-    return CardinalityProblem(pool, risk, prices, max_terms)
+    return SelectionProblem(pool, risk, prices, max_terms)
 
 
 def random_problem(seed, n=6, free=0, max_terms=None, l0=0.02, l2=0.0, loss="exponential", box=np.inf):

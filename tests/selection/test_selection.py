@@ -27,7 +27,7 @@ from cardboost.problem.risk import EmpiricalRisk
 from cardboost.selection.merge import merge_rows, sketch_rows
 from cardboost.selection.polish import Polisher, _refitted, polish
 from cardboost.selection.relaxation import RelaxationSolver, dictionary_relaxation, pool_relaxation
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 from cardboost.solvers import minimize_l1, select_columns
 
 TOLERANCE = 1e-7
@@ -159,7 +159,7 @@ def stump_problem(seed, columns=6):
     )
     k = int(rng.integers(1, 4)) if rule.l0 == 0 or rng.random() < 0.5 else None
     prices = rule.prices(pool.n_columns, pool.n_free)
-    return CardinalityProblem(pool, risk, prices, k), dictionary, rule
+    return SelectionProblem(pool, risk, prices, k), dictionary, rule
 
 
 def enumeration_of(problem):
@@ -398,7 +398,7 @@ def matrix_problem(A, weight, loss="logistic", max_terms=2):
     risk = EmpiricalRisk(get_loss(loss), RowWeights.make(len(A), weight), None, 1)
     pool = MatrixPool(ColumnStore(np.ascontiguousarray(A.T)), np.arange(n, dtype=np.int32))
     prices = Prices(np.full(n, 0.01), np.full(n, 0.02), np.zeros(n), np.full(n, 1.0), np.ones(n, dtype=bool))
-    return CardinalityProblem(pool, risk, prices, max_terms)
+    return SelectionProblem(pool, risk, prices, max_terms)
 
 
 @pytest.mark.parametrize("columns", [1, 5, 70, 140])

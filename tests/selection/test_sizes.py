@@ -11,7 +11,7 @@ from test_exact import matrix_problem
 from cardboost.problem.prices import PriceRule
 from cardboost.selection.merge import merge_rows
 from cardboost.selection.polish import Polisher, polish
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 from cardboost.selection.sizes import choose_sizes
 
 
@@ -51,7 +51,7 @@ def test_as_good_as_a_search_for_one_size(seed):
     problem = problem_of(seed, rows=200, columns=24)
     sizes = (2, 5, 6, 11)
     for k, at in zip(sizes, choose_sizes(problem, sizes), strict=True):
-        alone, _ = polish(CardinalityProblem(problem.pool, problem.risk, problem.prices, k))
+        alone, _ = polish(SelectionProblem(problem.pool, problem.risk, problem.prices, k))
         assert at.objective <= alone.objective * (1 + 1e-3)
 
 

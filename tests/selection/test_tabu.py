@@ -20,7 +20,7 @@ from cardboost.problem.risk import EmpiricalRisk
 from cardboost.selection import tabu
 from cardboost.selection.merge import merge_rows, sketch_rows
 from cardboost.selection.polish import polish
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 from cardboost.selection.tabu import Grid, accepts, tabu_search, walk
 from cardboost.solvers import select_columns
 
@@ -41,7 +41,7 @@ def make(A, weight=None, k=None, loss="exponential", **prices):
     own = Prices(**{name: np.array(np.broadcast_to(value, (n,))) for name, value in values.items()})
     weights = RowWeights.make(len(A), weight)
     pool = MatrixPool(ColumnStore(np.ascontiguousarray(A.T)), np.arange(n, dtype=np.int32))
-    return CardinalityProblem(pool, EmpiricalRisk(get_loss(loss), weights, None, 1), own, k)
+    return SelectionProblem(pool, EmpiricalRisk(get_loss(loss), weights, None, 1), own, k)
 
 
 def random_problem(seed, most=8):

@@ -18,7 +18,7 @@ from cardboost.problem.prices import FeatureLimits, Prices
 from cardboost.problem.risk import EmpiricalRisk
 from cardboost.selection.points import Scale, choose_points, refused
 from cardboost.selection.polish import polish
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 
 BOX = 15.0
 
@@ -51,7 +51,7 @@ def problem_for(
     weights = RowWeights.make(rows, rng.integers(1, 4, rows).astype(float))
     risk = EmpiricalRisk(get_loss(loss), weights, None)
     groups = None if limits is None else np.where(charged, np.arange(A.shape[1]) // 2, -1).astype(np.int32)
-    return CardinalityProblem(pool, risk, prices, k, groups, limits)
+    return SelectionProblem(pool, risk, prices, k, groups, limits)
 
 
 def value_of(problem, points, unit, intercept):
@@ -205,7 +205,7 @@ def test_refusals():
     with pytest.raises(ValueError, match="at least 1"):
         choose_points(problem, np.zeros(len(problem.prices)), 0)
     risk = EmpiricalRisk(SquaredLoss(), RowWeights.make(50, None), None, target=np.zeros(50))
-    real = CardinalityProblem(problem.pool, risk, problem.prices, None)
+    real = SelectionProblem(problem.pool, risk, problem.prices, None)
     assert refused(problem) is None
     assert "not squared" in refused(real)
     with pytest.raises(ValueError, match="not squared"):

@@ -32,7 +32,7 @@ from cardboost.selection.merge import merge_rows, stored_pool
 from cardboost.selection.points import Scale, choose_points, refused
 from cardboost.selection.polish import Incumbent, polish
 from cardboost.selection.select import most_leaves, time_for_nodes
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 
 Array = NDArray[np.float64]
 #: makes the model of weights over the columns, in whole points of a unit if one is given
@@ -50,7 +50,7 @@ class Candidates:
     loss: str
     positive: Any
     n_free: int
-    problem: CardinalityProblem
+    problem: SelectionProblem
     weights: Array
     certified: dict[str, Any]
     complete: bool = False
@@ -190,7 +190,7 @@ def _surely_more(content: dict[str, Any]) -> bool:
     return max(map(len, cuts), default=0) > len(content["columns"]["feature"])
 
 
-def _problem(content: dict[str, Any], evidence: Evidence, threads: int) -> tuple[CardinalityProblem, int]:
+def _problem(content: dict[str, Any], evidence: Evidence, threads: int) -> tuple[SelectionProblem, int]:
     """The choice among the columns of the pool, over distinct rows; and how many are the intercept's."""
     problem, columns = content["problem"], content["columns"]
     n = next(bound["columns"] for bound in content["bounds"] if bound["scope"] == "pool")
@@ -217,7 +217,7 @@ def _problem(content: dict[str, Any], evidence: Evidence, threads: int) -> tuple
     groups = np.array([-1] * n_free + columns["feature"][:n], dtype=np.int32)
     pool = stored_pool(dense, threads)
     used = None if limits is None else groups
-    return CardinalityProblem(pool, risk, prices, problem["max_terms"], used, limits), n_free
+    return SelectionProblem(pool, risk, prices, problem["max_terms"], used, limits), n_free
 
 
 def _ensemble(

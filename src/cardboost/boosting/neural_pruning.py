@@ -26,7 +26,7 @@ from cardboost.problem.losses.vector import LogisticOutputs, VectorLoss
 from cardboost.problem.prices import Prices
 from cardboost.problem.risk import risk_of
 from cardboost.selection.select import SearchOptions, select
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 
 Array = NDArray[np.float64]
 
@@ -123,7 +123,7 @@ def prune_networks(
     wanted = None if target is None else (target - mean) / scale
     risk = risk_of(kind, rows, None, threads, wanted)
     pool = MatrixPool(ColumnStore(np.ascontiguousarray(A.T), threads), np.arange(n, dtype=np.int32))
-    task = CardinalityProblem(pool, risk, prices, max_terms)
+    task = SelectionProblem(pool, risk, prices, max_terms)
     found = select(task, None, SearchOptions("auto", 2000, seed=seed), boxed=False)
     found = replace(found, problem=replace(task, prices=found.problem.prices))
     weights = found.incumbent.weights

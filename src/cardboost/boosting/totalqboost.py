@@ -28,7 +28,7 @@ from cardboost.selection.merge import merge_rows, sketch_rows
 from cardboost.selection.polish import Incumbent, Polisher, polish
 from cardboost.selection.qubo import anneal
 from cardboost.selection.select import SearchOptions, with_default_box
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 
 Array = NDArray[np.float64]
 
@@ -119,9 +119,9 @@ class _Chooser:
         self.pool, self.risk, self.rule = pool, risk, rule
         self._sampler_fails = False
 
-    def _problem(self) -> CardinalityProblem:
+    def _problem(self) -> SelectionProblem:
         prices = self.rule.prices.prices(self.pool.n_columns, self.pool.n_free)
-        return CardinalityProblem(self.pool, self.risk, prices, self.rule.max_terms)
+        return SelectionProblem(self.pool, self.risk, prices, self.rule.max_terms)
 
     def first(self, start: Array) -> Incumbent:
         """A choice from the columns of a hot start."""
@@ -148,7 +148,7 @@ class _Chooser:
         found = min(last, *ends, key=lambda own: own.objective)
         return self._search(merged, found, closer)
 
-    def _search(self, merged: CardinalityProblem, found: Incumbent, closer: bool) -> Incumbent:
+    def _search(self, merged: SelectionProblem, found: Incumbent, closer: bool) -> Incumbent:
         """What the selector finds beyond local search within the budget of a round."""
         options, late = self.rule.search, self.rule.late
         method = options.method

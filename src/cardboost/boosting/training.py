@@ -37,7 +37,7 @@ from cardboost.selection.merge import merge_rows, over_rows_of
 from cardboost.selection.polish import Incumbent, polish
 from cardboost.selection.relaxation import dictionary_relaxation
 from cardboost.selection.select import EMPTY_BOX, SearchOptions, Selection, select
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 
 Array = NDArray[np.float64]
 
@@ -167,7 +167,7 @@ class Choice:
     """Columns of a pool chosen within a box that is now fixed, and the search that bounds any choice."""
 
     rule: PriceRule
-    problem: CardinalityProblem
+    problem: SelectionProblem
     weights: Array
     objective: float
     search: Selection
@@ -175,10 +175,10 @@ class Choice:
 
 def selection_problem(
     pool: ColumnPool, risk: EmpiricalRisk, rule: PriceRule, settings: TrainingSettings
-) -> CardinalityProblem:
+) -> SelectionProblem:
     """Which of these columns to keep; ``rule`` has the price of a term."""
     limits = settings.limits
-    return CardinalityProblem(
+    return SelectionProblem(
         pool, risk, rule.prices(pool.n_columns, pool.n_free), settings.max_terms,
         None if limits is None else pool.features, limits,
     )  # fmt: skip
@@ -192,7 +192,7 @@ def choose(
     start: Array,
     dictionary: StumpDictionary | None = None,
     known: Incumbent | None = None,
-    same_rows: CardinalityProblem | None = None,
+    same_rows: SelectionProblem | None = None,
 ) -> Choice:
     """Local search for the columns to keep; without ``max_weight`` the box is twice the largest weight.
 
@@ -258,7 +258,7 @@ class _Proof:
         start: Array,
         known: Incumbent | None = None,
         before: Candidates | None = None,
-    ) -> tuple[dict[str, Any], Array, CardinalityProblem, bool]:
+    ) -> tuple[dict[str, Any], Array, SelectionProblem, bool]:
         """Choose columns of the pool, then bound any choice in the pool or the dictionary.
 
         Also gives the problem over distinct rows, from which can be chosen again, and whether the pool holds

@@ -35,7 +35,7 @@ from cardboost.selection.exact import CLOSED, exact_search
 from cardboost.selection.merge import merge_rows
 from cardboost.selection.polish import Incumbent, Polisher
 from cardboost.selection.select import SearchOptions
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 from cardboost.selection.tabu import tabu_search
 
 Array = NDArray[np.float64]
@@ -279,7 +279,7 @@ def selected_by_size(
     return {"points": [asdict(one) for one in points]}
 
 
-def _known(merged: CardinalityProblem, starts: Sequence[list[float]]) -> list[Incumbent]:
+def _known(merged: SelectionProblem, starts: Sequence[list[float]]) -> list[Incumbent]:
     """The empty choice and these weights, of the first columns or of all, without a price of terms."""
     n, master, found = merged.pool.n_columns, merged.master(), []
     for weights in (np.zeros(n), *(np.pad(np.array(w), (0, n - len(w))) for w in starts)):
@@ -319,9 +319,9 @@ def _rule(settings: Settings, price: float, box: float) -> PriceRule:
 
 def _cardinality(
     problem: Problem, settings: Settings, pool: StumpPool, price: float, box: float
-) -> CardinalityProblem:
+) -> SelectionProblem:
     prices = _rule(settings, price, box).prices(pool.n_columns, pool.n_free)
-    return CardinalityProblem(pool, problem.risk, prices, None)
+    return SelectionProblem(pool, problem.risk, prices, None)
 
 
 def _best(known: list[Incumbent], price: float) -> Incumbent:
@@ -330,7 +330,7 @@ def _best(known: list[Incumbent], price: float) -> Incumbent:
     return replace(at, objective=at.objective + price * len(at.support))
 
 
-def _choice(own: CardinalityProblem, start: Incumbent, settings: Settings) -> _Chosen:
+def _choice(own: SelectionProblem, start: Incumbent, settings: Settings) -> _Chosen:
     """A choice and its bound: a few nodes, and where they prove nothing local search, tabu search, more."""
     few = min(_FEW_NODES, _nodes(own, settings))
     quick = exact_search(own, start, max_nodes=few, most_leaves=1)
@@ -345,13 +345,13 @@ def _choice(own: CardinalityProblem, start: Incumbent, settings: Settings) -> _C
     return _proof(own, min(quick.incumbent, local, walk.incumbent, key=lambda at: at.objective), settings)
 
 
-def _nodes(own: CardinalityProblem, settings: Settings) -> int:
+def _nodes(own: SelectionProblem, settings: Settings) -> int:
     """How many nodes of exact search the budget allows."""
     rows, columns = own.pool.dense().shape
     return max(1, int(settings.work / (rows * columns + columns**3)))
 
 
-def _proof(own: CardinalityProblem, at: Incumbent, settings: Settings) -> _Chosen:
+def _proof(own: SelectionProblem, at: Incumbent, settings: Settings) -> _Chosen:
     """What exact search makes of a choice within its budget."""
     if own.pool.n_columns == 0:
         return _Chosen(at.weights, at.objective, at.objective, 0)

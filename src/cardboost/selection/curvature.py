@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cardboost.data.threads import blas_threads
 from cardboost.problem.bound import gain_terms
 from cardboost.selection.merge import equal_columns
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 
 Array = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class ColumnRoles(NamedTuple):
         return (self.role != ZERO) & (self.twin == np.arange(len(self.twin)))
 
 
-def column_roles(problem: CardinalityProblem) -> ColumnRoles:
+def column_roles(problem: SelectionProblem) -> ColumnRoles:
     A = problem.pool.dense()
     signs = np.sign(A[np.argmax(A != 0, axis=0), np.arange(A.shape[1])])
     twin = equal_columns(A * signs)
@@ -58,7 +58,7 @@ def column_roles(problem: CardinalityProblem) -> ColumnRoles:
 
 @blas_threads(1)  # for equal bits with any number of threads
 def margin_limits(
-    problem: CardinalityProblem, roles: ColumnRoles, centre: Array, objective: float
+    problem: SelectionProblem, roles: ColumnRoles, centre: Array, objective: float
 ) -> tuple[Array, Array] | None:
     """A floor and a cap for every row's margin, from the ellipsoid around ``centre``; None without one."""
     if not problem.curved:

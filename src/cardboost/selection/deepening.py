@@ -16,7 +16,7 @@ from cardboost.dictionary.stumps import StumpDictionary, StumpPool
 from cardboost.master.newton import Master
 from cardboost.problem.prices import PriceRule
 from cardboost.selection.polish import Incumbent, polish
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 
 _COLUMNS = 24  # about so many more in a round, over all features in use
 _ROUNDS = 2, 4  # where terms are limited or paid for, and where they are not
@@ -24,12 +24,12 @@ _WORTH = 1e-3  # share of the objective below which another round does not pay
 
 
 def deepen(
-    problem: CardinalityProblem,
+    problem: SelectionProblem,
     found: Incumbent,
     dictionary: StumpDictionary,
     rule: PriceRule,
     late: Callable[[], bool] = lambda: False,
-) -> tuple[CardinalityProblem, Incumbent]:
+) -> tuple[SelectionProblem, Incumbent]:
     """Add columns of the chosen features to the pool and choose again while that helps."""
     pool = problem.pool
     assert isinstance(pool, StumpPool)
@@ -54,7 +54,7 @@ def deepen(
 
 
 def _boost(
-    problem: CardinalityProblem,
+    problem: SelectionProblem,
     found: Incumbent,
     features: NDArray[np.int32],
     dictionary: StumpDictionary,

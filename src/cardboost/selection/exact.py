@@ -24,7 +24,7 @@ from cardboost.selection.curvature import ColumnRoles, column_roles, margin_limi
 from cardboost.selection.merge import merge_rows
 from cardboost.selection.polish import Incumbent, Polisher
 from cardboost.selection.refits import FREE, IN, OUT, kernel_columns
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 
 Array = NDArray[np.float64]
 #: told of nodes, open nodes, lower bound and objective of a search
@@ -64,7 +64,7 @@ class ExactResult:
     status: str  # "optimal", "node limit" or "time limit"
 
 
-def accepts(problem: CardinalityProblem) -> str | None:
+def accepts(problem: SelectionProblem) -> str | None:
     """Why exact search cannot take a problem, in a sentence, or None."""
     if problem.limits is not None:
         return "exact search does not take limits or costs of features; use selector='polish'."
@@ -84,7 +84,7 @@ def accepts(problem: CardinalityProblem) -> str | None:
 
 
 def exact_search(
-    problem: CardinalityProblem,
+    problem: SelectionProblem,
     incumbent: Incumbent,
     *,
     max_nodes: int | None = None,
@@ -135,7 +135,7 @@ def exact_search(
     )  # fmt: skip
 
 
-def first_seconds(problem: CardinalityProblem) -> float:
+def first_seconds(problem: SelectionProblem) -> float:
     """About how long the first nodes of a search take, at least: less time is not worth beginning with."""
     n = problem.pool.n_columns
     return 3 * _FEW_STEPS * (6e-11 * problem.pool.dense().size * n + 1.3e-9 * n**3)
@@ -181,7 +181,7 @@ class _Tree:
 class _Search:
     """The tree, the best choice so far and the nodes that are open."""
 
-    def __init__(self, merged: CardinalityProblem, incumbent: Incumbent, late: Callable[[], bool]) -> None:
+    def __init__(self, merged: SelectionProblem, incumbent: Incumbent, late: Callable[[], bool]) -> None:
         self.problem, self.incumbent, self.late = merged, incumbent, late
         self._pace = _FIRST_CHUNK  # nodes that take about as long as one may wait to look at the clock
         self.polisher = Polisher(merged, late)

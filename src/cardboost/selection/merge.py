@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.columns import ColumnStore, MatrixPool, column_lines
 from cardboost.problem.risk import EmpiricalRisk
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 
 #: distinct rows beyond which searches use a part of them
 SKETCH_ROWS = 16_384
 _LOOK = 64  # entries in which columns must agree to be compared in all
 
 
-def merge_rows(problem: CardinalityProblem) -> CardinalityProblem:
+def merge_rows(problem: SelectionProblem) -> SelectionProblem:
     """An equal problem over distinct rows and stored columns; weights over columns mean the same."""
     if problem.distinct:
         return problem
@@ -44,12 +44,12 @@ def merge_rows(problem: CardinalityProblem) -> CardinalityProblem:
     return _stored(problem, np.take(lines, first, axis=1), merged)
 
 
-def over_rows_of(merged: CardinalityProblem, problem: CardinalityProblem) -> CardinalityProblem:
+def over_rows_of(merged: SelectionProblem, problem: SelectionProblem) -> SelectionProblem:
     """``problem`` over the distinct rows of another one, which has the same columns, loss and weights."""
     return replace(problem, pool=merged.pool, risk=merged.risk, distinct=True)
 
 
-def sketch_rows(merged: CardinalityProblem, limit: int = SKETCH_ROWS) -> CardinalityProblem:
+def sketch_rows(merged: SelectionProblem, limit: int = SKETCH_ROWS) -> SelectionProblem:
     """A smaller problem on about ``limit`` distinct rows, picked by their content; for searching only."""
     lines, risk = column_lines(merged.pool.dense()), merged.risk
     one_in = lines.shape[1] // limit
@@ -68,7 +68,7 @@ def sketch_rows(merged: CardinalityProblem, limit: int = SKETCH_ROWS) -> Cardina
     return _stored(merged, np.take(lines, rows, axis=1), some)
 
 
-def sign_bytes(problem: CardinalityProblem) -> NDArray[np.uint8] | None:
+def sign_bytes(problem: SelectionProblem) -> NDArray[np.uint8] | None:
     """Columns of +-1 as bits, 1 for -1: a line of bytes, one per row, for eight columns; None for others."""
     lines = column_lines(problem.pool.dense())
     if lines.dtype != np.int8 or not lines.all():
@@ -87,7 +87,7 @@ def _pool(lines: NDArray[Any], threads: int) -> MatrixPool:
     return MatrixPool(store, np.arange(len(store), dtype=np.int32))
 
 
-def _stored(problem: CardinalityProblem, lines: NDArray[Any], risk: EmpiricalRisk) -> CardinalityProblem:
+def _stored(problem: SelectionProblem, lines: NDArray[Any], risk: EmpiricalRisk) -> SelectionProblem:
     """The problem on these columns, one after the other, which have y multiplied in."""
     pool = _pool(lines, risk.threads)
     return replace(problem, pool=pool, risk=replace(risk, sign=None), distinct=True)

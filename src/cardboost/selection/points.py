@@ -27,7 +27,7 @@ from cardboost.data.threads import blas_threads
 from cardboost.dictionary.columns import ColumnStore, MatrixPool
 from cardboost.selection.merge import merge_rows
 from cardboost.selection.polish import Polisher
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 
 Array = NDArray[np.float64]
 Points = NDArray[np.int64]
@@ -109,7 +109,7 @@ class _Moves:
         return then
 
 
-def refused(problem: CardinalityProblem) -> str | None:
+def refused(problem: SelectionProblem) -> str | None:
     """Why there are no whole points for a problem, in a sentence, or None."""
     if problem.risk.loss.name not in ("exponential", "logistic"):
         return f"whole points are for exponential and logistic loss, not {problem.risk.loss.name}."
@@ -121,7 +121,7 @@ def refused(problem: CardinalityProblem) -> str | None:
 
 @blas_threads(1)  # for equal bits with any number of threads
 def choose_points(
-    problem: CardinalityProblem,
+    problem: SelectionProblem,
     weights: Array,
     most: int,
     *,
@@ -155,7 +155,7 @@ def choose_points(
     return search.result(min(map(search.from_weights, origins), key=lambda at: at.objective))
 
 
-def _other_features(merged: CardinalityProblem, weights: Array, late: Callable[[], bool]) -> list[Array]:
+def _other_features(merged: SelectionProblem, weights: Array, late: Callable[[], bool]) -> list[Array]:
     """Continuous weights with one feature exchanged for another, the best few: moves change columns only."""
     groups, polisher = merged.groups, Polisher(merged, late)
     assert groups is not None
@@ -176,7 +176,7 @@ class _PointSearch:
     """Distinct rows of one problem, and the values of points on them."""
 
     def __init__(
-        self, merged: CardinalityProblem, most: int, scale: Scale | None, late: Callable[[], bool]
+        self, merged: SelectionProblem, most: int, scale: Scale | None, late: Callable[[], bool]
     ) -> None:
         self.most, self.scale, self.late = most, scale, late
         p, pool = merged.prices, merged.pool

@@ -27,7 +27,7 @@ from cardboost.master.newton import Master
 from cardboost.problem.risk import RiskPoint
 from cardboost.selection.merge import merge_rows, sketch_rows
 from cardboost.selection.refits import SignRefits
-from cardboost.selection.selection_problem import CardinalityProblem, Support
+from cardboost.selection.selection_problem import SelectionProblem, Support
 
 Array = NDArray[np.float64]
 
@@ -94,7 +94,7 @@ class _GramRows:
 class Polisher:
     """Refits supports of one problem and improves them. Counts refits in ``work``."""
 
-    def __init__(self, problem: CardinalityProblem, late: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, problem: SelectionProblem, late: Callable[[], bool] = lambda: False) -> None:
         """``problem``: over stored columns (merge_rows). ``late``: asked between refits whether to stop."""
         self.problem = problem
         self.late = late
@@ -542,7 +542,7 @@ class Polisher:
 
 
 def polish(
-    problem: CardinalityProblem,
+    problem: SelectionProblem,
     start: Array | None = None,
     late: Callable[[], bool] = lambda: False,
     again: bool = False,
@@ -592,7 +592,7 @@ class _Before:
         return _Before(best, None if self.convex is None else self.convex[columns])
 
 
-def _prefixes(problem: CardinalityProblem) -> list[NDArray[np.intp]]:
+def _prefixes(problem: SelectionProblem) -> list[NDArray[np.intp]]:
     """The first 10, 20, 40, ... of the charged columns, each with the others."""
     charged = problem.prices.charged
     rank = np.cumsum(charged) - 1
@@ -604,7 +604,7 @@ def _prefixes(problem: CardinalityProblem) -> list[NDArray[np.intp]]:
 
 
 def _search(
-    merged: CardinalityProblem,
+    merged: SelectionProblem,
     start: Array | None,
     late: Callable[[], bool],
     again: bool = False,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cardboost.selection.merge import merge_rows, sketch_rows
 from cardboost.selection.polish import Incumbent, Polisher, polish
-from cardboost.selection.selection_problem import CardinalityProblem, Support
+from cardboost.selection.selection_problem import SelectionProblem, Support
 
 Array = NDArray[np.float64]
 Bits = NDArray[np.int8]
@@ -119,7 +119,7 @@ class QuadraticModel:
     bend: Array
 
     @classmethod
-    def at(cls, problem: CardinalityProblem, weights: Array) -> QuadraticModel:
+    def at(cls, problem: SelectionProblem, weights: Array) -> QuadraticModel:
         """Second-order model of the loss at these weights, with the prices l1 and l2."""
         point = problem.risk.evaluate(problem.pool.margins(weights))
         gradient, gram = -problem.pool.edges(point), problem.pool.gram(point)
@@ -223,7 +223,7 @@ def in_bits(
     return Qubo(model(fixed), linear, quadratic, owners, steps, fixed, bits, priced)
 
 
-def accepts(problem: CardinalityProblem) -> str | None:
+def accepts(problem: SelectionProblem) -> str | None:
     """Why a problem cannot be taken, in one sentence, or None."""
     if problem.limits is not None:
         return "qubo chooses single columns and does not know limits on features or their costs."
@@ -231,7 +231,7 @@ def accepts(problem: CardinalityProblem) -> str | None:
 
 
 def anneal(
-    problem: CardinalityProblem,
+    problem: SelectionProblem,
     sampler: Any,
     start: Array | None = None,
     *,
@@ -275,7 +275,7 @@ def anneal(
 class _Search:
     """The rounds of one call of :func:`anneal`, and what they change as they go."""
 
-    problem: CardinalityProblem
+    problem: SelectionProblem
     source: _Source
     bits: int
     max_variables: int

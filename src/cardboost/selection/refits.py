@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.selection.merge import sign_bytes
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 
 Array = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ _MANY = 64  # columns, beyond which only those of the supports are handed to the
 _LARGE = 64.0  # a weight so large is not refitted here where there is no box
 
 
-def kernel_columns(merged: CardinalityProblem) -> dict[str, Any]:
+def kernel_columns(merged: SelectionProblem) -> dict[str, Any]:
     """A problem over stored columns: the first arguments of kernels/nodes.cpp."""
     packed, p, k = sign_bytes(merged), merged.prices, merged.max_terms
     dense = None if packed is not None else np.ascontiguousarray(merged.pool.dense().T, dtype=np.float64)
@@ -41,11 +41,11 @@ def kernel_columns(merged: CardinalityProblem) -> dict[str, Any]:
 class SignRefits:
     """Refits of one problem whose columns are signs. Its rows are distinct and sorted: in a fixed order."""
 
-    problem: CardinalityProblem
+    problem: SelectionProblem
     columns: dict[str, Any]
 
     @classmethod
-    def make(cls, merged: CardinalityProblem) -> SignRefits | None:
+    def make(cls, merged: SelectionProblem) -> SignRefits | None:
         """None where the kernel does not take the problem."""
         if merged.limits is not None or merged.risk.loss.name not in ("exponential", "logistic"):
             return None

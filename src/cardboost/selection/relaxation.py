@@ -21,7 +21,7 @@ from cardboost.problem.bound import Leaf, dual_bound
 from cardboost.problem.prices import PriceRule, Prices
 from cardboost.problem.risk import RiskPoint
 from cardboost.selection.merge import merge_rows, sketch_rows
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 
 Array = NDArray[np.float64]
 
@@ -79,7 +79,7 @@ class RelaxationSolver:
 
     def __init__(
         self,
-        problem: CardinalityProblem,
+        problem: SelectionProblem,
         start: Array | None = None,
         dictionary: Dictionary | None = None,
         rule: PriceRule | None = None,
@@ -301,7 +301,7 @@ def _pull(used: float, limit: int) -> float:
 
 
 def pool_relaxation(
-    problem: CardinalityProblem, start: Array | None = None, late: Callable[[], bool] = lambda: False
+    problem: SelectionProblem, start: Array | None = None, late: Callable[[], bool] = lambda: False
 ) -> Relaxation:
     """The root bound over the columns of the pool.
 
@@ -326,7 +326,7 @@ def pool_relaxation(
     return solver.result()
 
 
-def _wide_relaxation(merged: CardinalityProblem, start: Array, late: Callable[[], bool]) -> Relaxation:
+def _wide_relaxation(merged: SelectionProblem, start: Array, late: Callable[[], bool]) -> Relaxation:
     """The same for many columns: solved over those that the relaxation uses, which others join while their
     edge exceeds their price. The bound is always over all of them."""
     prices, k = merged.prices, merged.max_terms
@@ -357,7 +357,7 @@ def _wide_relaxation(merged: CardinalityProblem, start: Array, late: Callable[[]
 
 
 def dictionary_relaxation(
-    problem: CardinalityProblem,
+    problem: SelectionProblem,
     dictionary: Dictionary,
     rule: PriceRule,
     root: Relaxation,

@@ -21,7 +21,7 @@ from cardboost.selection.merge import merge_rows
 from cardboost.selection.polish import Incumbent, Polisher, polish
 from cardboost.selection.qubo import QuboResult, anneal, is_sampler
 from cardboost.selection.relaxation import Relaxation, pool_relaxation
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 from cardboost.selection.tabu import TabuResult, tabu_search
 
 Array = NDArray[np.float64]
@@ -75,7 +75,7 @@ class Selection:
     ``status``: "optimal", or why the search ended before that ("feasible" where there was none).
     """
 
-    problem: CardinalityProblem
+    problem: SelectionProblem
     incumbent: Incumbent
     root: Relaxation | None  # None where a few nodes after a quick choice were enough
     leaves: tuple[Leaf, ...]
@@ -90,7 +90,7 @@ class Selection:
 EMPTY_BOX = 1.0  # of weights, where the model has none to take it from
 
 
-def with_default_box(problem: CardinalityProblem, found: Incumbent) -> CardinalityProblem:
+def with_default_box(problem: SelectionProblem, found: Incumbent) -> SelectionProblem:
     """No charged weight above twice the largest that was found."""
     charged = problem.prices.charged
     largest = float(np.max(found.weights[charged], initial=0.0))
@@ -102,18 +102,18 @@ def _leaf_bytes(columns: int) -> int:
     return 250 + 18 * columns
 
 
-def most_leaves(problem: CardinalityProblem) -> int:
+def most_leaves(problem: SelectionProblem) -> int:
     """As many as a certificate has room for."""
     return max(1, MOST_BYTES // _leaf_bytes(problem.pool.n_columns))
 
 
-def time_for_nodes(problem: CardinalityProblem, budget: Budget, stage: Stage) -> bool:
+def time_for_nodes(problem: SelectionProblem, budget: Budget, stage: Stage) -> bool:
     """Whether a stage has the time for some nodes of exact search over the distinct rows of a problem."""
     return not budget.late(stage) and budget.left_in(stage) >= exact.first_seconds(problem)
 
 
 def _quick_search(
-    problem: CardinalityProblem, options: SearchOptions, budget: Budget, boxed: bool
+    problem: SelectionProblem, options: SearchOptions, budget: Budget, boxed: bool
 ) -> Selection | None:
     """What a few nodes of exact search make of the convex solution thinned out; None where it is refused.
 
@@ -143,7 +143,7 @@ def _quick_search(
 
 
 def select(
-    problem: CardinalityProblem,
+    problem: SelectionProblem,
     start: Incumbent | None,
     options: SearchOptions,
     budget: Budget | None = None,

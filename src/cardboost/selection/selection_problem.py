@@ -22,7 +22,7 @@ Support = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class CardinalityProblem:
+class SelectionProblem:
     """Columns, loss, prices and the limits on charged columns and on features.
 
     ``groups``: the feature of every column, -1 for those that are not charged; needed with ``limits``.
@@ -60,13 +60,13 @@ class CardinalityProblem:
             return False
         return self.limits is None or self.groups is None or self.limits.allow(self.groups[columns])
 
-    def with_box(self, max_weight: float) -> CardinalityProblem:
+    def with_box(self, max_weight: float) -> SelectionProblem:
         """The same with no charged weight above ``max_weight``."""
         p = self.prices
         box = np.where(p.charged, np.minimum(p.max_weight, max_weight), p.max_weight)
         return replace(self, prices=replace(p, max_weight=box))
 
-    def part(self, columns: NDArray[np.intp]) -> CardinalityProblem:
+    def part(self, columns: NDArray[np.intp]) -> SelectionProblem:
         """The same with these columns only."""
         groups = None if self.groups is None else self.groups[columns]
         return replace(

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from cardboost.selection.merge import merge_rows, sketch_rows
 from cardboost.selection.polish import Incumbent, Polisher
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 
 Array = NDArray[np.float64]
 
 
 def choose_sizes(
-    problem: CardinalityProblem,
+    problem: SelectionProblem,
     sizes: Sequence[int],
     start: Array | None = None,
     late: Callable[[], bool] = lambda: False,

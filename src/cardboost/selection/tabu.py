@@ -26,7 +26,7 @@ from cardboost.problem.losses import Exponential
 from cardboost.problem.prices import Prices
 from cardboost.selection.merge import merge_rows, sign_bytes, sketch_rows
 from cardboost.selection.polish import Incumbent, Polisher
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 
 Array = NDArray[np.float64]
 Levels = NDArray[np.int32]
@@ -90,7 +90,7 @@ class Grid:
 class _Task:
     """What every start of a wave is given; can be pickled. ``polished``: supports that polish left alone."""
 
-    problem: CardinalityProblem
+    problem: SelectionProblem
     grid: Grid
     moves: int
     polished: frozenset[tuple[int, ...]] = frozenset()
@@ -102,7 +102,7 @@ class _Found:
     moves: int
 
 
-def accepts(problem: CardinalityProblem) -> str | None:
+def accepts(problem: SelectionProblem) -> str | None:
     """Why tabu search cannot take a problem, in one sentence; None where it can."""
     if not isinstance(problem.risk.loss, Exponential):
         name = problem.risk.loss.name
@@ -131,7 +131,7 @@ def check_bits(bits: Any) -> None:
 
 
 def tabu_search(
-    problem: CardinalityProblem,
+    problem: SelectionProblem,
     start: Array | None = None,
     *,
     bits: int | Literal["auto"] = 6,
@@ -172,7 +172,7 @@ class _Multistart:
 
     def __init__(
         self,
-        problem: CardinalityProblem,
+        problem: SelectionProblem,
         start: Array | None,
         bits: int | Literal["auto"],
         late: Callable[[], bool],
@@ -309,7 +309,7 @@ def _run_start(task: _Task, support: list[int], seed: int, number: int, late: Ca
 
 
 def walk(
-    problem: CardinalityProblem,
+    problem: SelectionProblem,
     grid: Grid,
     weights: Array,
     moves: int,
@@ -349,7 +349,7 @@ def _tenure(columns: int, max_terms: int | None) -> NDArray[np.int64]:
 
 
 def _enough_bits(
-    problem: CardinalityProblem, empty: Incumbent, everything: Incumbent, ranges: tuple[float, float]
+    problem: SelectionProblem, empty: Incumbent, everything: Incumbent, ranges: tuple[float, float]
 ) -> int:
     """The fewest bits at which fixed-point weights come near the convex optimum, if columns cost nothing."""
     convex = replace(problem, prices=problem.prices.convex(), max_terms=None)

@@ -21,7 +21,7 @@ from cardboost.problem.risk import EmpiricalRisk
 from cardboost.selection.merge import equal_columns
 from cardboost.selection.qubo import QuboResult
 from cardboost.selection.select import SearchOptions, Selection, check_method, select
-from cardboost.selection.selection_problem import CardinalityProblem
+from cardboost.selection.selection_problem import SelectionProblem
 from cardboost.selection.tabu import TabuResult, check_bits
 from cardboost.solvers.matrix import MatrixProblem, check_matrix
 
@@ -125,7 +125,7 @@ def select_columns(
     exponent = exponent[distinct]
     pool = MatrixPool(store, distinct)
     # the checker's curvature is that of the columns as they are
-    task = CardinalityProblem(pool, risk, problem.prices(distinct), max_terms, curved=not exponent.any())
+    task = SelectionProblem(pool, risk, problem.prices(distinct), max_terms, curved=not exponent.any())
     options = SearchOptions(method, max_nodes, bits, random_state, n_jobs)
     found = select(task, None, options, budget, boxed=max_weight is not None)
     task = replace(task, prices=found.problem.prices)
@@ -149,7 +149,7 @@ def select_columns(
 
 
 def _matrix_certificate(
-    task: CardinalityProblem,
+    task: SelectionProblem,
     given: Prices,
     exponent: NDArray[np.intp],
     digest: str,
