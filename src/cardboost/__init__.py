@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CardBoostClassifier",
     "CardBoostRegressor",
+    "FitCallback",
     "NeuralBoostClassifier",
     "NeuralBoostRegressor",
     "ParetoFront",
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from cardboost.estimators.callbacks import FitCallback
     from cardboost.estimators.classifier import CardBoostClassifier
     from cardboost.estimators.neural_classifier import NeuralBoostClassifier
     from cardboost.estimators.neural_regressor import NeuralBoostRegressor
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 _HOME = {
     "CardBoostClassifier": "cardboost.estimators.classifier",
     "CardBoostRegressor": "cardboost.estimators.regressor",
+    "FitCallback": "cardboost.estimators.callbacks",
     "NeuralBoostClassifier": "cardboost.estimators.neural_classifier",
     "NeuralBoostRegressor": "cardboost.estimators.neural_regressor",
     "SoftMarginClassifier": "cardboost.estimators.soft_margin",

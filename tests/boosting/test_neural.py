@@ -55,7 +55,7 @@ def boosted(loss, refit_all, rounds=6, m=2, learning_rate=1.0):
 def test_the_loss_never_rises(loss, refit_all, learning_rate):
     _, y, s, path = boosted(loss, refit_all, learning_rate=learning_rate)
     first = loss.value(y, np.tile(path.start, (len(y), 1)), s)
-    losses = [first, *(own.loss for own in path.trace)]
+    losses = [first, *(own.objective for own in path.trace)]
     assert len(losses) == 7
     assert all(after <= before * (1 + 1e-12) for before, after in pairwise(losses))
     assert losses[-1] < 0.9 * losses[0]
@@ -71,7 +71,7 @@ def test_gammas_of_the_squared_loss_are_the_closed_form(m):
         wanted = float(s @ np.sum((y - F) * h, axis=1)) / float(s @ np.sum(h * h, axis=1))
         assert gamma == pytest.approx(wanted, rel=1e-12)
         F = F + gamma * h
-    assert SquaredOutputs().value(y, F, s) == pytest.approx(path.trace[-1].loss, rel=1e-12)
+    assert SquaredOutputs().value(y, F, s) == pytest.approx(path.trace[-1].objective, rel=1e-12)
 
 
 @by_name(LOSSES)
@@ -82,10 +82,10 @@ def test_all_weights_are_at_most_the_last_ones_with_the_same_nets(loss):
     for h in outputs:
         together.add(h)
     start = np.concatenate([path.start, path.gammas[-1]])
-    assert loss.value(y, together.scores(start), s) == pytest.approx(path.trace[-1].loss, rel=1e-12)
+    assert loss.value(y, together.scores(start), s) == pytest.approx(path.trace[-1].objective, rel=1e-12)
     found = together.solve(start)
     value = loss.value(y, together.scores(found), s)
-    assert value <= path.trace[-1].loss
+    assert value <= path.trace[-1].objective
     best = minimize(
         lambda w: loss.value(y, together.scores(w), s), found, method="Powell", options={"maxiter": 20_000}
     ).fun
@@ -150,7 +150,7 @@ def test_a_learner_that_fails_is_tried_again_with_another_seed(bad):
     assert len(set(learner.seeds)) == 3
     hopeless = boost_networks(Moody(bad, 99), loss, Rows(y, s), NeuralSettings(3))
     assert hopeless.learners == ()
-    assert hopeless.status == "no learner lowers the loss"
+    assert hopeless.trace.status == "stuck"
 
 
 def test_nothing_is_left_to_fit():
@@ -168,10 +168,11 @@ def test_held_out_rows_end_the_rounds_and_the_best_round_is_the_model():
     path = boost_networks(
         learner, loss, Rows(y[:60], np.full(60, 1 / 60)), NeuralSettings(40, patience=3), held
     )
-    assert path.status == "held-out loss"
+    assert path.trace.status == "validation"
     losses = [own.held_out for own in path.trace]
     assert len(losses) == path.best_round + 3
-    assert path.best_round == int(np.argmin([path.start_held_out, *losses]))
+    assert path.held_out[1:] == tuple(losses)
+    assert path.best_round == int(np.argmin(path.held_out))
     assert len(path.learners) == path.best_round
 
 
@@ -180,7 +181,7 @@ def test_a_callback_ends_the_rounds():
     Z, y, s = made(loss)
     learner = NetLearner(NetInputs.of(Z), NetSettings(hidden=2, max_iter=5))
     path = boost_networks(
-        learner, loss, Rows(y, s), NeuralSettings(9, callback=lambda record: record.round == 2)
+        learner, loss, Rows(y, s), NeuralSettings(9, callback=lambda record: record.n_columns == 2)
     )
     assert len(path.learners) == 2
-    assert path.status == "stopped by the callback"
+    assert path.trace.status == "stopped"

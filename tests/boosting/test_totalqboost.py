@@ -11,15 +11,14 @@ from sklearn.datasets import load_diabetes, load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from cardboost import CardBoostClassifier, CardBoostRegressor
-from cardboost.boosting import totalqboost
-from cardboost.boosting.column_generation import STATUS
-from cardboost.boosting.totalqboost import ReselectRule, reselect
+from cardboost import CardBoostClassifier, CardBoostRegressor, FitCallback
+from cardboost.boosting import reselecting
+from cardboost.boosting.loop import boost
+from cardboost.boosting.reselecting import Reselecting, ReselectRule
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.stumps import StumpDictionary
-from cardboost.problem.budget import Budget
 from cardboost.problem.losses import get_loss
 from cardboost.problem.prices import PriceRule
 from cardboost.problem.risk import EmpiricalRisk
@@ -108,10 +107,11 @@ def test_no_column_twice_and_every_refit_inside_the_box(intercept):
     dictionary, risk = everything(X, y, "exponential", intercept)
     pool, seen = dictionary.pool(), []
     rule = ReselectRule(PriceRule(1e-4, 0.0, 0.01, 0.3), None, 25, "edge", SearchOptions("tabu"))
-    weights, trace = reselect(
-        dictionary, pool, risk, rule, np.zeros(pool.n_columns),
-        callback=lambda record, own: seen.append(own.copy()),
-    )  # fmt: skip
+    weighting = Reselecting(pool, risk, rule, np.zeros(pool.n_columns))
+    trace = boost(
+        dictionary, weighting, rule.stop_rule(pool), [lambda record: seen.append(weighting.weights.copy())]
+    )
+    weights = weighting.weights
     columns = pool.dense().T
     assert len(np.unique(columns, axis=0)) == len(columns)
     assert len(seen) == len(trace)
@@ -144,10 +144,10 @@ def test_it_finds_what_one_selection_misses():
 
 def test_status(monkeypatch):
     X, y = table(6)
-    monkeypatch.setattr(totalqboost, "PATIENCE", 3)
+    monkeypatch.setattr(reselecting, "PATIENCE", 3)
     dear = model(l0=10.0, hot_start=2).fit(X, y)
     assert (dear.trace_.status, dear.n_iter_, dear.ensemble_.n_terms) == ("stagnant", 5, 0)
-    assert dear.trace_.message == STATUS["stagnant"]
+    assert dear.trace_.message == "many rounds in a row changed nothing"
     assert dear.certificate_.verify(X, y)
     assert model(hot_start=5, max_iter=6).fit(X, y).trace_.status == "column limit"
     late = model(time_limit=1e-9).fit(X, y)
@@ -158,11 +158,18 @@ def test_status(monkeypatch):
 def test_a_wish_to_stop_holds_in_the_hot_start_and_after_it():
     X, y = table(7)
     for columns, records in ((3, 4), (7, 9)):
-        fit = model()._fit(X, y, None, lambda record, at=columns: record.n_columns == at)
+        fit = model().fit(X, y, callback=lambda record, at=columns: record.n_columns == at)
         assert (fit.trace_.status, fit.n_iter_, len(fit.trace_)) == ("stopped", columns, records)
         assert fit.certificate_.verify(X, y)
-    at_once = Budget(stopped=lambda: True)
-    asked = model(hot_start=0)._fit(X, y, None, lambda record: record.n_columns > 0, at_once)
+
+    class AtOnce(FitCallback):
+        def after_round(self, record):
+            return record.n_columns > 0
+
+        def stopped(self):
+            return True
+
+    asked = model(hot_start=0).fit(X, y, callback=AtOnce())
     assert (asked.trace_.status, asked.n_iter_) == ("stopped", 1)
 
 
@@ -249,14 +256,14 @@ def test_other_weak_learners(hot_start):
 @pytest.mark.parametrize(("selector", "rounds"), [("auto", [0, 5]), ("polish", []), ("tabu", range(6))])
 def test_when_tabu_search_takes_part(monkeypatch, selector, rounds):
     """In every selection of the loop; with "auto" in the first, and before the loop gives up."""
-    columns, search = [], totalqboost.tabu.tabu_search
+    columns, search = [], reselecting.tabu.tabu_search
 
     def spy(problem, *given, **options):
         columns.append(problem.pool.n_columns)
         return search(problem, *given, **options)
 
-    monkeypatch.setattr(totalqboost.tabu, "tabu_search", spy)
-    monkeypatch.setattr(totalqboost, "PATIENCE", 5)
+    monkeypatch.setattr(reselecting.tabu, "tabu_search", spy)
+    monkeypatch.setattr(reselecting, "PATIENCE", 5)
     X, y = table(16, rows=60)
     fit = model(l0=10.0, hot_start=2, selector=selector, **PAPER).fit(X, y)
     assert (fit.trace_.status, fit.n_iter_) == ("stagnant", 7)
@@ -264,13 +271,13 @@ def test_when_tabu_search_takes_part(monkeypatch, selector, rounds):
 
 
 def test_exact_search_takes_part_in_every_round(monkeypatch):
-    columns, search = [], totalqboost.exact.exact_search
+    columns, search = [], reselecting.exact.exact_search
 
     def spy(problem, *given, **options):
         columns.append(problem.pool.n_columns)
         return search(problem, *given, **options)
 
-    monkeypatch.setattr(totalqboost.exact, "exact_search", spy)
+    monkeypatch.setattr(reselecting.exact, "exact_search", spy)
     X, y = table(16, rows=60)
     fit = model(hot_start=2, max_iter=6, selector="exact", **PAPER).fit(X, y)
     assert columns == [2, 3, 4, 5, 6, 6]  # the last one is the proof
@@ -346,7 +353,9 @@ def test_rounds_that_look_at_their_own_column(every, monkeypatch):
 
     monkeypatch.setattr(Polisher, "improve", watched)
     pool, seen = dictionary.pool(), []
-    reselect(dictionary, pool, risk, rule, np.zeros(0), callback=lambda record, w: seen.append((record, w)))
+    weighting = Reselecting(pool, risk, rule, np.zeros(0))
+    see = lambda record: seen.append((record, weighting.weights))  # noqa: E731
+    boost(dictionary, weighting, rule.stop_rule(pool), [see])
     assert {None if own is None else len(own) for own in allowed} == {None, 1}
     supports = [set(np.flatnonzero(w).tolist()) for _, w in seen]
     for k, (before, after) in enumerate(itertools.pairwise(supports), 1):

@@ -14,22 +14,18 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from cardboost import CardBoostClassifier
-from cardboost.boosting.learners import (
-    Candidates,
-    learner_faults,
-    train_learners,
-    verify_learners,
-)
-from cardboost.boosting.resolve import FittedLearners, ToFit, resolve_dictionary
-from cardboost.boosting.training import TrainingSettings
+from cardboost.boosting.learner_task import CertifiedLearners, LearnerTask
+from cardboost.boosting.task import TrainingSettings
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
+from cardboost.dictionary.resolve import FittedLearners, ToFit, resolve_dictionary
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.fitted_learner import FittedLearner
 from cardboost.problem.budget import Budget
 from cardboost.problem.losses import get_loss
 from cardboost.solvers import minimize_l1
+from cardboost.solvers.thinning import thin
 
 
 def settings(**options):
@@ -53,10 +49,19 @@ def fit(dictionary, X, y, sample_weight=None, class_weight=(1.0, 1.0), seed=0, *
     factor = None if class_weight == (1.0, 1.0) else np.where(y, class_weight[1], class_weight[0])
     chosen = settings(**options)
     matrix = bin_table(read_table(X), RowWeights.make(len(y), raw, factor), 255, chosen.threads)
-    return train_learners(
-        dictionary, X, np.where(y, 1, -1).astype(np.int8), chosen, n_features=3, matrix=matrix, seed=seed,
-        sample_weight=raw, class_weight=class_weight,
-    )  # fmt: skip
+    return thin(
+        learner_task(
+            dictionary, X, y, chosen, matrix=matrix, seed=seed, sample_weight=raw, class_weight=class_weight
+        ),
+        chosen,
+    )
+
+
+def learner_task(dictionary, X, y, chosen, **data):
+    sign = np.where(y, 1, -1).astype(np.int8)
+    return LearnerTask.make(
+        dictionary, X, sign, chosen.loss, chosen.fit_intercept, chosen.threads, n_features=3, **data
+    )
 
 
 def forest(X, y, n=30, **options):
@@ -134,7 +139,7 @@ def test_the_bound_is_below_every_choice(seed, kind):
         learners = list(GradientBoostingClassifier(n_estimators=7).fit(X[:30], y[:30]).estimators_[:, 0])
     k, l0 = (2, 0.0) if seed % 2 else (None, 0.02)
     result = fit(learners, X, y, max_terms=k, l0=l0, hot_start=3, max_weight=2.0)
-    A = result.candidates.matrix(X, y)
+    A = result.candidates(X, y, None)[0]
     assert A.shape[1] == result.certificate.content["bounds"][0]["columns"] > 5
     columns = result.certificate.content["columns"]
     price = {key: np.array(columns[key]) for key in ("l1", "l2", "max_weight")}
@@ -165,14 +170,15 @@ def test_false_claims_are_found():
     X, y = table(3)
     result = fit(forest(X[:75], y[:75]).estimators_, X, y)
     candidates, certificate, ensemble = result.candidates, result.certificate, result.ensemble
-    assert verify_learners(candidates, certificate, X, y, ensemble=ensemble)
-    assert not verify_learners(candidates, certificate, X, ~y)
-    assert not verify_learners(candidates, certificate, X[1:], y[1:])
-    assert not verify_learners(candidates, certificate, X, y, np.arange(1.0, 151.0))
-    swapped = Candidates(candidates.learners[::-1], True, candidates.classes, candidates.class_weight)
-    assert not verify_learners(swapped, certificate, X, y)
+    assert result.verify(X, y)
+    assert certificate.verify(X, y)
+    assert not result.verify(X, ~y)
+    assert not result.verify(X[1:], y[1:])
+    assert not result.verify(X, y, np.arange(1.0, 151.0))
+    swapped = CertifiedLearners(candidates.learners[::-1], True, candidates.classes, candidates.class_weight)
+    assert swapped.faults(certificate, ensemble, X, y)
     other = fit(forest(X[:75], y[:75]).estimators_, X, y, max_terms=2).ensemble
-    assert learner_faults(candidates, certificate, X, y, ensemble=other)[0].startswith("solution.weights: ")
+    assert candidates.faults(certificate, other, X, y)[0].startswith("solution.weights: ")
     with pytest.raises(ValueError, match="y must hold 150 labels"):
         result.faults(X, y[1:])
 
@@ -293,9 +299,9 @@ def test_frames():
 def test_fewer_rows_than_labels_are_refused():
     X, y = table(13)
     with pytest.raises(ValueError, match="X has 149 rows, but there are 150 labels"):
-        train_learners(GaussianNB(), X[1:], np.where(y, 1, -1).astype(np.int8), settings(), n_features=3)
+        learner_task(GaussianNB(), X[1:], y, settings())
     with pytest.raises(ValueError, match="'stumps' need a table"):
-        train_learners("stumps", X, np.where(y, 1, -1).astype(np.int8), settings(), n_features=3)
+        learner_task("stumps", X, y, settings())
 
 
 # ------------------------------------------------------------------------------------ the user's argument
@@ -362,7 +368,7 @@ def test_fitted_learners_stay_fitted_in_a_clone():
 def test_the_candidates_can_be_asked():
     X, y = table(18)
     result = fit(["stumps", DecisionTreeClassifier(max_depth=2)], X, y)
-    A = result.candidates.matrix(X, y)
+    A = result.candidates(X, y, None)[0]
     assert set(np.unique(A)) == {-1, 1}
     assert all(isinstance(own, FittedLearner) for own in result.candidates.learners)
     np.testing.assert_array_equal(A[:, 0], np.where(y, 1, -1))

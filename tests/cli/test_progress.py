@@ -5,9 +5,9 @@ import os
 import sys
 import time
 
-from cardboost.boosting.column_generation import TraceRecord
 from cardboost.cli import progress
 from cardboost.cli.progress import HEADER, Progress
+from cardboost.problem.trace import Record
 
 
 class Terminal(io.StringIO):
@@ -25,7 +25,7 @@ def screen(text):
 
 
 def record(columns, objective, bound=-float("inf")):
-    return TraceRecord(columns, columns, objective, bound, 0.1, 0.0)
+    return Record(columns, columns, objective, bound, 0.1, 0.0)
 
 
 def on_terminal(monkeypatch):

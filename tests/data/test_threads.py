@@ -14,7 +14,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from cardboost import _kernels
-from cardboost.boosting.column_generation import Pace, StopRule, generate
+from cardboost.boosting.loop import StopRule
+from cardboost.boosting.totally_corrective import Pace, generate
 from cardboost.data import threads
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
@@ -52,11 +53,11 @@ def fit(X, y, weights, loss, threads, criterion="gain"):
         risk = EmpiricalRisk(LOSSES[loss], row_weights, y, threads)
     rule = PriceRule(1e-4, 1e-3)
     master = Master(dictionary.pool(), risk, lambda pool: rule.prices(pool.n_columns, pool.n_free))
-    pool, solution, trace = generate(
+    solution, trace = generate(
         dictionary, master, StopRule(25), criterion=criterion, l1=rule.l1, l2=rule.l2,
         unseen=rule.prices(1, 0), pace=Pace(columns=lambda n: 1 + n // 8, newton_steps=2),
     )  # fmt: skip
-    stumps = pool.stumps
+    stumps = master.pool.stumps
     return (
         solution.weights.tobytes(),
         stumps.feature.tobytes()

@@ -376,7 +376,7 @@ def test_a_callback_sees_every_round_and_may_stop(cancer, capsys):
     X, y = cancer
     seen = []
     model = SoftMarginClassifier(n_jobs=1, verbose=1)
-    model._fit(X, y, None, callback=lambda record: seen.append(record) or len(seen) == 3)
+    model.fit(X, y, callback=lambda record: seen.append(record) or len(seen) == 3)
     assert len(seen) == 3
     assert model.trace_.status == "stopped"
     assert capsys.readouterr().out.count("[cardboost]") == 3

@@ -15,9 +15,9 @@ from sklearn.ensemble import AdaBoostClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from cardboost import StagewiseClassifier, StagewiseRegressor, load_model
-from cardboost.boosting.resolve import FittedLearners
+from cardboost import FitCallback, StagewiseClassifier, StagewiseRegressor, load_model
 from cardboost.cli.main import main
+from cardboost.dictionary.resolve import FittedLearners
 from cardboost.problem.losses import MARGIN_LOSSES, Loss
 
 STUMP = DecisionTreeClassifier(max_depth=1)
@@ -416,11 +416,13 @@ def test_several_classes(loss):
 
 def test_a_callback_ends_the_rounds(cancer):
     X, y = cancer
-    model = classifier()._fit(X, y, None, callback=lambda record: record.n_columns >= 5)
+    model = classifier().fit(X, y, callback=lambda record: record.n_columns >= 5)
     assert model.trace_.status == "stopped"
     assert model.n_iter_ == 5
     assert model.ensemble_ == classifier(max_iter=5).fit(X, y).ensemble_
-    assert regressor()._fit(X, y, None, stopped=lambda: True).n_iter_ == 1
+    at_once = FitCallback()
+    at_once.stopped = lambda: True
+    assert regressor().fit(X, y, callback=at_once).n_iter_ == 1
 
 
 def test_held_out_rows_end_the_rounds(cancer):

@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from cardboost import StagewiseClassifier, StagewiseRegressor
-from cardboost.boosting.resolve import FittedLearners
+from cardboost.dictionary.resolve import FittedLearners
 from cardboost.problem.losses import ABSOLUTE, SQUARED
 
 TREE = DecisionTreeRegressor(max_depth=2)

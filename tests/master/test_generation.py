@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import reference
-from cardboost.boosting.column_generation import ONE_AT_A_TIME, Pace, StopRule, generate
+from cardboost.boosting.loop import StopRule
+from cardboost.boosting.totally_corrective import ONE_AT_A_TIME, Pace, generate
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
@@ -76,7 +77,7 @@ def setting(seed, loss, intercept=True, weighting="none"):
 def run(dictionary, risk, rule, stop, **options):
     master = Master(dictionary.pool(), risk, lambda pool: rule.prices(pool.n_columns, pool.n_free))
     options = {"l1": rule.l1, "l2": rule.l2, "unseen": rule.prices(1, 0), **options}
-    return generate(dictionary, master, stop, **options)
+    return master.pool, *generate(dictionary, master, stop, **options)
 
 
 rules = st.sampled_from(
@@ -145,7 +146,7 @@ def test_reasons_for_stopping():
     rule = PriceRule(1e-4, 0.0)
     assert run(dictionary, risk, rule, StopRule(2))[2].status == "column limit"
     assert run(dictionary, risk, rule, StopRule(100, late=lambda: True))[2].status == "time limit"
-    assert run(dictionary, risk, rule, StopRule(100), callback=lambda record: True)[2].status == "stopped"
+    assert run(dictionary, risk, rule, StopRule(100), observers=(lambda record: True,))[2].status == "stopped"
     trace = run(dictionary, risk, PriceRule(10.0, 0.0), StopRule(100))[2]
     assert trace.status == "exhausted"
     assert trace.message
@@ -159,7 +160,7 @@ def test_the_column_limit_is_kept():
     assert pool.n_columns - pool.n_free == 5
     assert trace[-1].n_columns == 5
     seen = []
-    run(dictionary, risk, PriceRule(1e-6, 0.0), StopRule(4), callback=seen.append)
+    run(dictionary, risk, PriceRule(1e-6, 0.0), StopRule(4), observers=(seen.append,))
     assert [record.n_columns for record in seen] == [0, 1, 2, 3, 4]
     assert all(later.seconds >= earlier.seconds for earlier, later in pairwise(seen))
 
@@ -174,7 +175,7 @@ def test_rounds_that_end_at_a_tolerance():
             dictionary.pool(), risk, lambda pool, rule=rule: rule.prices(pool.n_columns, pool.n_free)
         )
         pace = Pace(newton_steps=50, step_tol=tol)
-        _, _, trace = generate(dictionary, master, StopRule(12), l1=1e-4, pace=pace)
+        _, trace = generate(dictionary, master, StopRule(12), l1=1e-4, pace=pace)
         found[tol] = [own.objective for own in trace], risk.passes[0]
     assert found[1e-10][0] == pytest.approx(found[None][0], rel=1e-9)
     assert found[1e-10][1] < found[None][1]

@@ -10,8 +10,9 @@ import pytest
 from sklearn.linear_model import ElasticNet, Lasso
 
 import reference
-from cardboost.boosting import scouting
-from cardboost.boosting.column_generation import ONE_AT_A_TIME, Pace, StopRule, generate
+from cardboost.boosting import scout
+from cardboost.boosting.loop import StopRule
+from cardboost.boosting.totally_corrective import ONE_AT_A_TIME, Pace, generate
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
@@ -57,7 +58,7 @@ class Setting:
     def generate(self, rule, max_columns=10_000, tol=1e-9, pace=ONE_AT_A_TIME, criterion="gain", scout=None):
         pool = self.dictionary.pool()
         master = Master(pool, self.risk, lambda own: rule.prices(own.n_columns, own.n_free))
-        return generate(
+        return pool, *generate(
             self.dictionary, master, StopRule(max_columns, tol), criterion=criterion, l1=rule.l1, l2=rule.l2,
             unseen=rule.prices(1, 0), pace=pace, scout=scout,
         )  # fmt: skip
@@ -131,7 +132,7 @@ def test_a_sketch_of_a_large_table_gives_the_same_optimum(l1):
 
 
 def test_scouts_see_targets(monkeypatch):
-    monkeypatch.setattr(scouting, "SCOUT_ROWS", 2048)
+    monkeypatch.setattr(scout, "SCOUT_ROWS", 2048)
     rng = np.random.default_rng(3)
     X = rng.normal(size=(20_000, 4)).round(1)
     y = X[:, 0] + (X[:, 1] > 1) * 3 + rng.normal(size=20_000)
@@ -140,10 +141,9 @@ def test_scouts_see_targets(monkeypatch):
 
     def run(order, threads):
         setting = Setting.make(X[order], y[order], threads=threads)
-        scout = scouting.Scout.make(setting.dictionary, setting.risk, rule, pace)
-        assert scout is not None
-        find = lambda own, w, k: scout.propose(own, w, k, "gain")  # noqa: E731
-        pool, solution, _ = setting.generate(rule, 16, pace=pace, scout=find)
+        small = scout.Scout.make(setting.dictionary, setting.risk, rule, pace, "gain")
+        assert small is not None
+        pool, solution, _ = setting.generate(rule, 16, pace=pace, scout=small.propose)
         return pool.n_columns, solution.objective, solution.lower_bound, solution.weights.tobytes()
 
     first = run(np.arange(20_000), 1)

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from cardboost.boosting.path import ModelFrame
-from cardboost.boosting.proof import DataFacts
-from cardboost.boosting.training import TrainingSettings, TrainingTask, train
+from cardboost.boosting.stump_task import DataFacts, StumpTask
+from cardboost.boosting.task import TrainingSettings
+from cardboost.boosting.training import train
 from cardboost.certificate import checker
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
@@ -484,7 +485,7 @@ def trained(X, y, **more):
     dictionary = StumpDictionary(matrix, sign, 1, True, weights, by_feature=limited)
     risk = EmpiricalRisk(settings.loss, weights, sign, 1)
     frame = ModelFrame("logistic", X.shape[1], None, (False, True), matrix.cuts, matrix.categories)
-    return train(TrainingTask(dictionary, risk, facts, frame), settings)
+    return train(StumpTask(dictionary, risk, facts, frame), settings)
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -14,13 +14,12 @@ import pytest
 from enumeration import Enumeration, all_stumps, tangled
 from threadpoolctl import threadpool_limits
 
-from cardboost import CardBoostClassifier
+from cardboost import CardBoostClassifier, FitCallback
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.columns import ColumnStore, MatrixPool
 from cardboost.dictionary.stumps import StumpDictionary
-from cardboost.problem.budget import Budget
 from cardboost.problem.losses import get_loss
 from cardboost.problem.prices import PriceRule, Prices
 from cardboost.problem.risk import EmpiricalRisk
@@ -468,7 +467,9 @@ def test_whenever_time_is_up_the_choice_keeps_to_its_limit(asked):
         return False
 
     generated = False
-    model._fit(X, y, None, after_round, Budget(stopped=stopped))
+    callback = FitCallback()
+    callback.after_round, callback.stopped = after_round, stopped
+    model.fit(X, y, callback=callback)
     assert model.ensemble_.n_terms <= 6
     assert model.certificate_.verify(X, y)
 

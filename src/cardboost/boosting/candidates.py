@@ -59,6 +59,12 @@ class Candidates:
     def certificate(self) -> Certificate:
         return Certificate(self.certified, self.positive)
 
+    @property
+    def null_model(self) -> tuple[float, float]:
+        """Intercept and objective of the empty model."""
+        null = self.certified["null"]
+        return null["intercept"], null["objective"]
+
     def in_points(
         self,
         most: int,

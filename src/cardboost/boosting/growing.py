@@ -1,146 +1,167 @@
-"""Columns for a training: the loop with its pace and stop rule, round by round, and TotalQBoost after it."""
+"""Columns for a training: totally corrective rounds, and TotalQBoost after them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.boosting.column_generation import Pace, StopRule, Trace, TraceRecord, generate
-from cardboost.boosting.held_out import EarlyStop
-from cardboost.boosting.scouting import Scout
-from cardboost.boosting.totalqboost import ReselectRule, reselect
+from cardboost.boosting.early_stopping import EarlyStopping
+from cardboost.boosting.loop import StopRule, boost
+from cardboost.boosting.reselecting import Reselecting, ReselectRule
+from cardboost.boosting.scout import Scout
+from cardboost.boosting.task import TrainingSettings, TrainingTask
+from cardboost.boosting.totally_corrective import Pace, TotallyCorrective
 from cardboost.dictionary.base import ColumnPool, Dictionary
-from cardboost.dictionary.stumps import StumpPool
 from cardboost.master.newton import Master
 from cardboost.problem.budget import Stage
 from cardboost.problem.prices import PriceRule
 from cardboost.problem.risk import EmpiricalRisk
-
-if TYPE_CHECKING:
-    from cardboost.boosting.training import TrainingSettings, TrainingTask
+from cardboost.problem.trace import Record, Status, Trace
 
 Array = NDArray[np.float64]
 
-#: beyond which an intercept means nothing; the free columns need a box for the bound to be finite
-INTERCEPT_BOX = {"logistic": 30.0, "exponential": 15.0, "squared_hinge": 15.0, "smooth_hinge": 15.0}
 
-
-def pace_for(settings: TrainingSettings) -> Pace:
+def pace_for(settings: TrainingSettings, dictionary: Dictionary) -> Pace:
     """One column a round for the edge criterion (the papers' loop) and before a selection, which needs a good
-    pool; otherwise more as the pool grows."""
+    pool; otherwise more as the pool grows. Learners that are fitted in the loop propose one column each: a
+    fit is too dear to be thrown away."""
     if settings.criterion == "edge":
-        return Pace(newton_steps=50)
-    if settings.selects:
-        return Pace(newton_steps=2)
-    return Pace(
-        columns=lambda n: max(1, min(8, n // 4)),
-        newton_steps=1,
-        full_search_every=2,
-        bound_growth=1.2,
-        final_tol=0.1 * settings.tol if 0 < settings.tol < 1e-4 else 1e-5,
-        certified=settings.tol > 0,
-    )
+        pace = Pace(newton_steps=50)
+    elif settings.selects:
+        pace = Pace(newton_steps=2)
+    else:
+        pace = Pace(
+            columns=lambda n: max(1, min(8, n // 4)),
+            newton_steps=1,
+            full_search_every=2,
+            bound_growth=1.2,
+            final_tol=0.1 * settings.tol if 0 < settings.tol < 1e-4 else 1e-5,
+            certified=settings.tol > 0,
+        )
+    if dictionary.exact:
+        return pace
+    steps = max(2, pace.newton_steps)
+    return replace(pace, columns=lambda n: dictionary.batch, full_search_every=1, newton_steps=steps)
 
 
-def price_rule(settings: TrainingSettings) -> PriceRule:
-    """Prices while columns are generated: what a term costs outright is left to the selection."""
-    box = np.inf if settings.max_weight is None else settings.max_weight
-    free = settings.intercept_box
-    return PriceRule(
-        settings.l1, settings.l2, 0.0, box, INTERCEPT_BOX[settings.loss.name] if free is None else free
-    )
-
-
-def stop_rule(settings: TrainingSettings, known: int = 0) -> StopRule:
-    """When to stop generating, with ``known`` columns to begin with."""
+def stop_rule(settings: TrainingSettings, n_earlier: int = 0) -> StopRule:
+    """When to stop generating, with ``n_earlier`` columns to begin with."""
     limit = min(settings.hot_start, settings.max_iter) if settings.selects else settings.max_iter
     if settings.max_terms is not None and not settings.reselects:
         limit = min(settings.max_iter, max(limit, settings.max_terms))
-    columns, weights = Stage.COLUMNS, Stage.WEIGHTS
+    stage = Stage.COLUMNS
     if settings.selects:
-        columns = Stage.HOT_START if settings.reselects else Stage.CANDIDATES
-        weights = Stage.CANDIDATE_WEIGHTS
-    return StopRule(
-        max(0, limit - known), 0.0 if settings.selects else settings.tol,
-        lambda: settings.budget.up(columns), lambda: settings.budget.up(weights),
-    )  # fmt: skip
+        stage = Stage.HOT_START if settings.reselects else Stage.CANDIDATES
+    tol = 0.0 if settings.selects else settings.tol
+    return StopRule(max(0, limit - n_earlier), tol, lambda: settings.budget.up(stage))
 
 
 @dataclass(frozen=True, eq=False)
 class Grown:
-    """Columns that were generated for a task, with their convex weights: what a choice begins from."""
+    """Columns that were generated for a task, with their convex weights: what a choice begins from.
 
-    pool: StumpPool
+    Parameters
+    ----------
+    pool, weights
+        The columns, and the weights of all of them.
+    constant : array
+        Weights of the intercept's columns in the empty model.
+    master : Master
+        The convex problem over the pool.
+    trace : Trace
+        One record per round.
+    stages : tuple of array
+        The weights after every round.
+    held_out : tuple of float
+        The loss on held-out rows after every round, if there are any.
+    stopped : bool
+        Whether the caller has ended the run.
+    """
+
+    pool: ColumnPool
     weights: Array
-    constant: Array  # those of the intercept's columns in the empty model
+    constant: Array
     master: Master
     trace: Trace
-    stages: tuple[Array, ...]  # the weights after every round
-    losses: tuple[float, ...]  # on held-out rows after every round
-    asked: bool  # whether the caller has ended it
+    stages: tuple[Array, ...] = ()
+    held_out: tuple[float, ...] = ()
+    stopped: bool = False
 
     def copy(self) -> Grown:
         """The same with a pool of its own, for what adds columns to it."""
         return replace(self, pool=self.pool.subset(np.arange(self.pool.n_columns)))
 
 
-class _Rounds:
-    """Keeps the weights of all rounds and tells the caller of each; held-out rows may end them."""
+class _Watch:
+    """Sees every round: keeps its weights, asks the held-out rows, tells the caller."""
 
-    def __init__(self, task: TrainingTask, settings: TrainingSettings, pool: StumpPool) -> None:
+    def __init__(self, task: TrainingTask, settings: TrainingSettings, pool: ColumnPool) -> None:
         self.task, self.settings, self.pool = task, settings, pool
-        self.early = None if task.held_out is None else EarlyStop(task.held_out)
+        self.early = None if task.held_out is None else EarlyStopping()
         self.stages: list[Array] = []
-        self.asked = False
+        self.stopped = False
 
-    def after(self, record: TraceRecord, weights: Array) -> bool:
+    def see(self, record: Record, weights: Array) -> Status | bool:
+        """One more round with these weights; the reason to stop, if there is one."""
+        pool, held_out, callback = self.pool, self.task.held_out, self.settings.callback
         self.stages.append(weights.copy())
-        late = self.early is not None and self.early.see(self.pool, weights)
-        if self.settings.callback is not None:
-            pool = self.pool
-            model = lambda: self.task.frame.ensemble(pool.stumps, weights, pool.n_free)  # noqa: E731
-            self.asked = bool(self.settings.callback(record, model))
-        return self.asked or late
+        reason: Status | bool = False
+        if self.early is not None and held_out is not None:
+            loss = held_out.loss(pool, weights)
+            if self.early.see(loss, pool.n_columns - pool.n_free):
+                reason = Status.VALIDATION
+        if callback is not None:
+            self.stopped = bool(callback(record, lambda: self.task.ensemble(pool, weights)))
+        return self.stopped or reason
+
+    @property
+    def held_out_losses(self) -> tuple[float, ...]:
+        return () if self.early is None else tuple(self.early.losses)
+
+    def kept_stages(self) -> list[Array]:
+        """The weights of all rounds, up to that of the lowest loss on held-out rows."""
+        return self.stages if self.early is None else self.stages[: self.early.best_round + 1]
+
+
+def _master(pool: ColumnPool, risk: EmpiricalRisk, rule: PriceRule, weights: Array) -> Master:
+    return Master(pool, risk, lambda pool: rule.prices(pool.n_columns, pool.n_free), weights)
 
 
 def grow(task: TrainingTask, settings: TrainingSettings) -> Grown:
     """Generate columns; with ``reselect`` those of the hot start."""
-    dictionary, risk, rule = task.dictionary, task.risk, price_rule(settings)
+    dictionary, risk, rule = task.dictionary, task.risk, settings.price_rule
     pool = dictionary.pool()
-    constant = constant_weights(pool, risk, rule)
-    start = constant if task.known is None else np.minimum(task.known.restart(pool), rule.max_weight)
-    known = pool.n_columns - pool.n_free
-    master = Master(pool, risk, lambda own: rule.prices(own.n_columns, own.n_free), start)
-    pace = pace_for(settings)
-    rounds = _Rounds(task, settings, pool)
-    fine = settings.criterion == "edge" or rounds.early is not None
-    scout = None if fine else Scout.make(dictionary, risk, rule, pace)
-    find = None
+    constant = task.constant_weights(pool, rule)
+    start = constant
+    if task.earlier is not None:
+        start = np.minimum(task.earlier.restart(pool), rule.max_weight)
+    n_earlier = pool.n_columns - pool.n_free
+    master = _master(pool, risk, rule, start)
+    stop = stop_rule(settings, n_earlier)
+    if stop.max_columns == 0 and settings.reselects:
+        return Grown(pool, start, constant, master, Trace((), Status.COLUMN_LIMIT))
+    watch, pace = _Watch(task, settings, pool), pace_for(settings, dictionary)
+    scout = None
+    if settings.criterion == "gain" and watch.early is None:
+        scout = Scout.make(dictionary, risk, rule, pace, settings.criterion)
     if scout is not None:
         pace = replace(pace, columns=lambda n: 20 + 2 * n, newton_steps=1)
-        find = lambda own, w, k: scout.propose(own, w, k, settings.criterion)  # noqa: E731
-    found, trace, stop = start, Trace((), "column limit"), stop_rule(settings, known)
-    stages = rounds.stages
-    losses: tuple[float, ...] = ()
-    if stop.max_columns > 0 or not settings.reselects:
-        _, solution, trace = generate(
-            dictionary, master, stop,
-            criterion=settings.criterion, l1=settings.l1, l2=settings.l2, unseen=rule.prices(1, 0),
-            pace=pace, callback=lambda record: rounds.after(record, master.weights),
-            started=settings.budget.started, scout=find, known=known,
-        )  # fmt: skip
-        found = solution.weights
-        if rounds.early is not None:
-            losses = tuple(rounds.early.losses)
-            stages = stages[: rounds.early.best + 1]
-            pool = pool.subset(np.arange(len(stages[-1])))
-            master = Master(pool, risk, lambda own: rule.prices(own.n_columns, own.n_free), stages[-1])
-            found = master.solve(pace.final_tol, 200, pace.certified, stop.settled).weights
-    return Grown(pool, found, constant, master, trace, tuple(stages), losses, rounds.asked)
+    weighting = TotallyCorrective(
+        master, stop, criterion=settings.criterion, l1=settings.l1, l2=settings.l2,
+        unseen=rule.prices(1, 0) if dictionary.exact else None, pace=pace,
+        scout=None if scout is None else scout.propose, n_earlier=n_earlier, started=settings.budget.started,
+    )  # fmt: skip
+    trace = boost(dictionary, weighting, stop, [lambda record: watch.see(record, master.weights)])
+    last_stage = Stage.CANDIDATE_WEIGHTS if settings.selects else Stage.WEIGHTS
+    weights = weighting.finish(lambda: settings.budget.up(last_stage)).weights
+    stages = watch.kept_stages()
+    if watch.early is not None:
+        pool = pool.subset(np.arange(len(stages[-1])))
+        weighting.master = master = _master(pool, risk, rule, stages[-1])
+        weights = weighting.finish(lambda: settings.budget.up(last_stage)).weights
+    return Grown(pool, weights, constant, master, trace, tuple(stages), watch.held_out_losses, watch.stopped)
 
 
 def regrow(task: TrainingTask, settings: TrainingSettings, grown: Grown) -> Grown:
@@ -148,60 +169,33 @@ def regrow(task: TrainingTask, settings: TrainingSettings, grown: Grown) -> Grow
 
     The pool grows in place.
     """
-    pool, rounds = grown.pool, _Rounds(task, settings, grown.pool)
-    found, trace = go_on(
-        task.dictionary, pool, task.risk, price_rule(settings), settings, grown.weights, grown.trace,
-        rounds.after,
-    )  # fmt: skip
-    stages, losses = rounds.stages, grown.losses
-    if rounds.early is not None:
-        losses = (*losses, *rounds.early.losses)
-        stages = stages[: rounds.early.best + 1]
-        found = stages[-1]
-        pool = pool.subset(np.arange(len(found)))
-    return replace(
-        grown, pool=pool, weights=found, trace=trace, stages=(*grown.stages, *stages), losses=losses
-    )
-
-
-def go_on(
-    dictionary: Dictionary,
-    pool: ColumnPool,
-    risk: EmpiricalRisk,
-    rule: PriceRule,
-    settings: TrainingSettings,
-    start: Array,
-    before: Trace,
-    callback: Callable[[TraceRecord, Array], object],
-    per_round: int = 1,
-) -> tuple[Array, Trace]:
-    """Choose from the columns of a hot start, then again after every further column."""
-    limits = ReselectRule(
-        replace(rule, l0=settings.l0),
+    pool, watch, budget = grown.pool, _Watch(task, settings, grown.pool), settings.budget
+    rule = ReselectRule(
+        replace(settings.price_rule, l0=settings.l0),
         settings.max_terms,
         settings.max_iter,
         settings.criterion,
         settings.search,
-        per_round,
-        settings.budget.end_of(Stage.RESELECTION),
-        lambda: settings.budget.up(Stage.RESELECTION),
+        task.dictionary.batch,
+        budget.end_of(Stage.RESELECTION),
+        lambda: budget.up(Stage.RESELECTION),
     )
     # what bounds the convex problem bounds one in which terms cost more, or are fewer
-    known = before[-1].lower_bound if len(before) else -np.inf
-    weights, trace = reselect(
-        dictionary, pool, risk, limits, start,
-        lower_bound=known, callback=callback, started=settings.budget.started,
-    )  # fmt: skip
-    return weights, Trace((*before.records, *trace.records), trace.status)
-
-
-def constant_weights(pool: ColumnPool, risk: EmpiricalRisk, rule: PriceRule) -> Array:
-    """Weights of the intercept's two columns in the empty model."""
-    if pool.n_free and risk.target is not None:  # 0, but for the rounding of the mean that was subtracted
-        best = risk.weights.mean(risk.target)
-    elif pool.n_free and risk.sign is not None:
-        fewer = 1 if risk.weights.share(risk.sign > 0) < 0.5 else -1  # whose small share keeps its digits
-        best = fewer * risk.loss.best_constant(risk.weights.share(risk.sign == fewer))
-    else:
-        return np.zeros(pool.n_columns)
-    return np.minimum(np.array([max(best, 0.0), max(-best, 0.0)]), rule.intercept_box)
+    lower_bound = grown.trace[-1].lower_bound if len(grown.trace) else -np.inf
+    stop = rule.stop_rule(pool)
+    weighting = Reselecting(
+        pool, task.risk, rule, grown.weights, lower_bound=lower_bound, started=budget.started
+    )
+    trace = boost(task.dictionary, weighting, stop, [lambda record: watch.see(record, weighting.weights)])
+    weights, stages = weighting.weights, watch.kept_stages()
+    if watch.early is not None:
+        weights = stages[-1]
+        pool = pool.subset(np.arange(len(weights)))
+    return replace(
+        grown,
+        pool=pool,
+        weights=weights,
+        trace=Trace((*grown.trace.records, *trace.records), trace.status),
+        stages=(*grown.stages, *stages),
+        held_out=(*grown.held_out, *watch.held_out_losses),
+    )

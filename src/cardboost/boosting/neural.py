@@ -10,7 +10,7 @@ Held-out rows, where there are any, say when to stop; the model is that of their
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -18,8 +18,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.boosting.early_stopping import EarlyStopping
 from cardboost.boosting.gammas import AllGammas, line_search
+from cardboost.boosting.loop import Observer, StopRule, Weighting, boost
+from cardboost.problem.budget import clock
 from cardboost.problem.losses.vector import VectorLoss
+from cardboost.problem.trace import Record, Status, Trace
 
 Array = NDArray[np.float64]
 
@@ -41,18 +45,6 @@ class WeakLearner(Protocol):
         """(rows, m), of the rows it was fitted to or of those held out."""
 
 
-@dataclass(frozen=True)
-class NeuralRecord:
-    """One round: training loss, held-out loss, weight of the new learner, seconds since the start."""
-
-    round: int
-    loss: float
-    held_out: float | None
-    gamma: float
-    seconds: float
-    restarts: int = 0
-
-
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Targets and weights of rows; the weights add up to 1."""
@@ -70,21 +62,24 @@ class NeuralSettings:
     refit_all: bool = True
     patience: int = 10
     seed: int = 0
-    callback: Callable[[NeuralRecord], object] | None = None
+    callback: Callable[[Record], object] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class NeuralPath:
-    """Learners in the order in which they came, and for every round the constants and the gammas."""
+    """Learners in the order in which they came, and for every round the constants and the gammas.
+
+    ``held_out``: the losses on held-out rows, the first without any learner; empty where there are no such
+    rows.
+    """
 
     learners: tuple[Any, ...]
     constants: tuple[Array, ...]
     gammas: tuple[Array, ...]
-    trace: tuple[NeuralRecord, ...]
-    status: str
+    trace: Trace
     start: Array
     best_round: int
-    start_held_out: float = np.inf  # the held-out loss without any learner
+    held_out: tuple[float, ...] = ()
 
     def weights(self, rounds: int) -> tuple[Array, Array]:
         """Constants and gammas after so many rounds."""
@@ -93,77 +88,137 @@ class NeuralPath:
         return self.constants[rounds - 1], self.gammas[rounds - 1]
 
 
-def boost_networks(
-    learner: WeakLearner, loss: VectorLoss, rows: Rows, settings: NeuralSettings, held: Rows | None = None
-) -> NeuralPath:
-    began = time.perf_counter()
-    y, s = rows.y, rows.s
-    start = loss.start(y, s)
-    F, constant, gammas = np.tile(start, (len(y), 1)), start, np.empty(0)
-    together = AllGammas(loss, y, s, settings.n_estimators) if settings.refit_all else None
-    learners: list[Any] = []
-    constants: list[Array] = []
-    course: list[Array] = []
-    trace: list[NeuralRecord] = []
-    held_outputs: list[Array] = []
-    held_score = None if held is None else np.tile(start, (len(held.y), 1))
-    best, best_round, status = np.inf, 0, "all rounds"
-    if held is not None and held_score is not None:
-        best = loss.value(held.y, held_score, held.s)
-    first = best
-    seeds = np.random.SeedSequence(settings.seed)
-    value = loss.value(y, F, s)
-    for k in range(settings.n_estimators):
-        found = _next_learner(learner, loss, rows, F, seeds.spawn(_TRIES))
-        if found is None:
-            status = "no learner lowers the loss"
-            break
-        own, h, gamma, restarts = found
-        learners.append(own)
-        gammas = np.append(gammas, settings.learning_rate * gamma)
-        if together is None:
-            F = F + gammas[-1] * h
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A fitted learner with its outputs, its gamma, and how many were fitted in vain before it."""
+
+    learner: Any
+    outputs: Array
+    gamma: float
+    restarts: int
+
+    def __len__(self) -> int:
+        return 1
+
+
+class Gammas(Weighting):
+    """The weights of networks: the last one's by a line search, or those of all together.
+
+    Parameters
+    ----------
+    loss : VectorLoss
+        Of one output or many.
+    rows : Rows
+        To train on.
+    settings : NeuralSettings
+        Learning rate, whether all gammas are solved for, and the seed.
+    held_out : Rows or None
+        Rows whose loss is recorded.
+    """
+
+    def __init__(self, loss: VectorLoss, rows: Rows, settings: NeuralSettings, held_out: Rows | None) -> None:
+        self.loss, self.rows, self.settings, self.held_out = loss, rows, settings, held_out
+        self.start = loss.start(rows.y, rows.s)
+        self.learners: list[Any] = []
+        self.constants: list[Array] = []
+        self.gammas: list[Array] = []
+        self._scores = np.tile(self.start, (len(rows.y), 1))
+        self._constant, self._weights = self.start, np.empty(0)
+        self._all: AllGammas | None = None
+        if settings.refit_all:
+            self._all = AllGammas(loss, rows.y, rows.s, settings.n_estimators)
+        self._held_out_outputs: list[Array] = []
+        self._seeds = np.random.SeedSequence(settings.seed)
+        self._started = clock()
+
+    def search(self, dictionary: WeakLearner, n_columns: int) -> Proposal | Status:
+        self._dictionary = dictionary
+        if n_columns <= 0:
+            return Status.ITERATION_LIMIT
+        seeds = self._seeds.spawn(_TRIES)
+        return _next_learner(dictionary, self.loss, self.rows, self._scores, seeds) or Status.STUCK
+
+    def update(self, proposals: Proposal) -> Record:
+        loss, y, s, rate = self.loss, self.rows.y, self.rows.s, self.settings.learning_rate
+        self.learners.append(proposals.learner)
+        self._weights = np.append(self._weights, rate * proposals.gamma)
+        if self._all is None:
+            self._scores = self._scores + self._weights[-1] * proposals.outputs
         else:
-            together.add(h)
-            before = np.concatenate([constant, gammas])
+            self._all.add(proposals.outputs)
+            before = np.concatenate([self._constant, self._weights])
             full = before.copy()
-            full[-1] = gamma
-            weights = before + settings.learning_rate * (together.solve(full, _STEPS) - before)
-            after = together.scores(weights)
-            if loss.value(y, after, s) > loss.value(y, together.scores(before), s):
-                weights, after = before, together.scores(before)
-            constant, gammas, F = weights[: y.shape[1]], weights[y.shape[1] :], after
-        constants.append(constant)
-        course.append(gammas)
-        value = loss.value(y, F, s)
-        held_out = None
-        if held is not None:
-            held_outputs.append(learner.outputs(own, held=True))
-            held_out = loss.value(
-                held.y, constant + np.tensordot(gammas, np.array(held_outputs), axes=1), held.s
-            )
-            if held_out < best:
-                best, best_round = held_out, k + 1
-        record = NeuralRecord(
-            k + 1, value, held_out, float(gammas[-1]), time.perf_counter() - began, restarts
+            full[-1] = proposals.gamma
+            weights = before + rate * (self._all.solve(full, _STEPS) - before)
+            scores = self._all.scores(weights)
+            if loss.value(y, scores, s) > loss.value(y, self._all.scores(before), s):
+                weights, scores = before, self._all.scores(before)
+            n_outputs = y.shape[1]
+            self._constant, self._weights = weights[:n_outputs], weights[n_outputs:]
+            self._scores = scores
+        self.constants.append(self._constant)
+        self.gammas.append(self._weights)
+        n_learners = len(self.learners)
+        return Record(
+            n_columns=n_learners,
+            n_terms=n_learners,
+            objective=loss.value(y, self._scores, s),
+            lower_bound=0.0,
+            edge=math.nan,
+            seconds=clock() - self._started,
+            weight=float(self._weights[-1]),
+            held_out=self._held_out_loss(),
+            restarts=proposals.restarts,
         )
-        trace.append(record)
-        if settings.callback is not None and settings.callback(record):
-            status = "stopped by the callback"
-            break
-        if held is not None and k + 1 - best_round >= settings.patience:
-            status = "held-out loss"
-            break
-    rounds = len(learners) if held is None else best_round
+
+    def start_held_out_loss(self) -> float:
+        """The loss on held-out rows without any learner."""
+        assert self.held_out is not None
+        scores = np.tile(self.start, (len(self.held_out.y), 1))
+        return self.loss.value(self.held_out.y, scores, self.held_out.s)
+
+    def _held_out_loss(self) -> float:
+        if self.held_out is None:
+            return math.nan
+        self._held_out_outputs.append(self._dictionary.outputs(self.learners[-1], held=True))
+        scores = self._constant + np.tensordot(self._weights, np.array(self._held_out_outputs), axes=1)
+        return self.loss.value(self.held_out.y, scores, self.held_out.s)
+
+
+def boost_networks(
+    learner: WeakLearner,
+    loss: VectorLoss,
+    rows: Rows,
+    settings: NeuralSettings,
+    held_out: Rows | None = None,
+) -> NeuralPath:
+    """Boost networks or other regressors; held-out rows, where there are any, say when to stop."""
+    weighting = Gammas(loss, rows, settings, held_out)
+    observers: list[Observer] = [] if settings.callback is None else [settings.callback]
+    early = EarlyStopping(settings.patience, 0.0)
+    if held_out is not None:
+        early.see(weighting.start_held_out_loss(), 0)
+        observers.append(
+            lambda record: Status.VALIDATION if early.see(record.held_out, record.n_columns) else None
+        )
+    stop = StopRule(settings.n_estimators, at_limit=Status.ITERATION_LIMIT)
+    trace = boost(learner, weighting, stop, observers)
+    rounds = len(weighting.learners) if held_out is None else early.best_round
     return NeuralPath(
-        tuple(learners[:rounds]), tuple(constants), tuple(course), tuple(trace), status, start, rounds, first
+        tuple(weighting.learners[:rounds]),
+        tuple(weighting.constants),
+        tuple(weighting.gammas),
+        trace,
+        weighting.start,
+        rounds,
+        tuple(early.losses),
     )
 
 
 def _next_learner(
     learner: WeakLearner, loss: VectorLoss, rows: Rows, F: Array, seeds: Sequence[np.random.SeedSequence]
-) -> tuple[Any, Array, float, int] | None:
-    """A learner with its outputs, its gamma, and how many were fitted in vain; None if none helps."""
+) -> Proposal | None:
+    """A learner that lowers the loss; None if none does."""
     target, weight = loss.targets(rows.y, F)
     weight = weight * rows.s[:, None]
     if not np.any(weight * target):
@@ -171,8 +226,8 @@ def _next_learner(
     before = loss.value(rows.y, F, rows.s)
     for restarts, seed in enumerate(seeds):
         try:
-            own = learner.fit(target, weight, int(seed.generate_state(1)[0]))
-            h = learner.outputs(own)
+            fitted = learner.fit(target, weight, int(seed.generate_state(1)[0]))
+            h = learner.outputs(fitted)
         except ArithmeticError:
             continue
         if not np.isfinite(h).all() or _size(h, weight) < _LEAST_SIZE * _size(target, weight):
@@ -182,7 +237,7 @@ def _next_learner(
             continue
         gain = before - loss.value(rows.y, F + gamma * h, rows.s)
         if gain > 0.0 and gain >= _LEAST_GAIN * before:
-            return own, h, gamma, restarts
+            return Proposal(fitted, h, gamma, restarts)
     return None
 
 

@@ -52,10 +52,10 @@ def choose_by_folds(
     parts = list(_folds(rows, codes, seed))
     best: Choice | None = None
     for decay in _decays(l2, several):
-        curve = _mean_curve([_curve(fit(kept, aside, decay)) for kept, aside in parts])
+        curve = _mean_curve([fit(kept, aside, decay).held_out for kept, aside in parts])
         rounds = int(np.argmin(curve))
         if best is None or curve[rounds] < min(best.curve):
-            best = Choice(max(1, rounds), decay, tuple(float(own) for own in curve))
+            best = Choice(max(1, rounds), decay, tuple(float(loss) for loss in curve))
     assert best is not None
     return best
 
@@ -65,17 +65,12 @@ def choose_by_rows(fit: Callable[[float], NeuralPath], l2: float, several: bool)
     best: Choice | None = None
     for decay in _decays(l2, several):
         path = fit(decay)
-        curve = _curve(path)
+        curve = path.held_out
         if best is not None and min(curve) >= min(best.curve):
             break
         best = Choice(path.best_round, decay, curve, path)
     assert best is not None
     return best
-
-
-def _curve(path: NeuralPath) -> tuple[float, ...]:
-    held = tuple(own.held_out for own in path.trace if own.held_out is not None)
-    return (path.start_held_out, *held)
 
 
 def _mean_curve(curves: list[tuple[float, ...]]) -> NDArray[np.float64]:

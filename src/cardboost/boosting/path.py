@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cardboost.certificate.writer import intercept_of
 from cardboost.data.categories import Categories, Label, Other
+from cardboost.dictionary.base import ColumnPool
 from cardboost.dictionary.stumps import CONSTANT, StumpDictionary, StumpPool, Stumps
 from cardboost.model.ensemble import Ensemble, Term
 
@@ -86,12 +87,13 @@ class BoostingPath:
         for weights in self.stages:
             yield self.frame.ensemble(self.stumps[: len(weights)], weights, self.n_free)
 
-    def restart(self, pool: StumpPool) -> Array:
+    def restart(self, pool: ColumnPool) -> Array:
         """Put the columns of the last stage into an empty pool over other rows; returns their weights there.
 
         A cut that the new table does not have goes to its nearest one, and a set of labels to the one that
         differs from it in the fewest; what no longer exists is left out.
         """
+        assert isinstance(pool, StumpPool)
         weights = self.stages[-1]
         dictionary = pool.dictionary
         kept: dict[tuple[int, int, int, bool], float] = {}

@@ -11,14 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cardboost.boosting.growing import Grown, grow, price_rule, regrow
-from cardboost.boosting.training import (
-    TrainingResult,
-    TrainingSettings,
-    TrainingTask,
-    finish,
-    selection_problem,
-)
+from cardboost.boosting.growing import Grown, grow, regrow
+from cardboost.boosting.task import TrainingSettings, TrainingTask
+from cardboost.boosting.training import TrainingResult, finish, selection_problem
+from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.model.ensemble import Ensemble
 from cardboost.problem.budget import Stage
 from cardboost.selection.deepening import deepen
@@ -51,7 +47,7 @@ class SizedTraining:
     def _ensemble(self, own: SizedChoice) -> Ensemble:
         pool = own.grown.pool
         pool.place_missing(np.ones(pool.n_columns))  # as with a proof, where all columns are written down
-        return self.task.frame.ensemble(pool.stumps, own.found.weights, pool.n_free)
+        return self.task.ensemble(pool, own.found.weights)
 
     def prove(
         self, k: int, settings: TrainingSettings, before: TrainingResult | None = None
@@ -77,10 +73,10 @@ def train_sizes(task: TrainingTask, settings: TrainingSettings, sizes: Sequence[
     """Generate columns for the largest size, and choose among them for every size (ascending)."""
     settings = replace(settings, max_terms=sizes[-1])
     grown = grow(task, settings)
-    if settings.reselects and not grown.asked:
+    if settings.reselects and not grown.stopped:
         choices = [_reselected(task, settings, size, grown.copy()) for size in sizes]
         return SizedTraining(task, settings, tuple(choices))
-    rule = replace(price_rule(settings), l0=settings.l0)
+    rule = replace(settings.price_rule, l0=settings.l0)
     problem = selection_problem(grown.pool, task.risk, rule, settings)
     stage = Stage.SIZES if settings.limits is None else Stage.FEATURE_SEARCH
     found = choose_sizes(problem, sizes, grown.weights, settings.budget.end_of(stage))
@@ -90,6 +86,7 @@ def train_sizes(task: TrainingTask, settings: TrainingSettings, sizes: Sequence[
         )
     choices = []
     late = settings.budget.end_of(Stage.SIZES)
+    assert isinstance(task.dictionary, StumpDictionary)
     for size, at in zip(sizes, found, strict=True):  # few features: every size has more columns of its own
         own = grown.copy()
         own_problem = replace(problem, pool=own.pool, max_terms=size)
@@ -104,7 +101,7 @@ def _reselected(task: TrainingTask, settings: TrainingSettings, size: int, grown
     """TotalQBoost for one size, from the hot start that all share."""
     settings = replace(settings, max_terms=size)
     grown = regrow(task, settings, grown)
-    rule = replace(price_rule(settings), l0=settings.l0)
+    rule = replace(settings.price_rule, l0=settings.l0)
     problem = merge_rows(selection_problem(grown.pool, task.risk, rule, settings))
     weights = grown.weights
     value = problem.risk.evaluate(problem.pool.margins(weights)).value

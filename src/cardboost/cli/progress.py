@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cardboost.boosting.column_generation import TraceRecord
+    from cardboost.problem.trace import Record
 
 _PLAIN_SECONDS = 2.0
 _LIVE_SECONDS = 0.1
@@ -75,7 +75,7 @@ class Progress:
         """A stage that has nothing to report yet."""
         self._show(Line(stage))
 
-    def update(self, record: TraceRecord) -> None:
+    def update(self, record: Record) -> None:
         """A round in which candidates were found."""
         if math.isnan(self._null):
             self._null = record.objective
@@ -85,7 +85,7 @@ class Progress:
         if self.selects and record.n_columns >= self.total:
             self.choose(record)
 
-    def choose(self, record: TraceRecord) -> None:
+    def choose(self, record: Record) -> None:
         """Candidates are found; what bounds all weights of theirs bounds any choice too."""
         self._show(Line("choosing terms", bound=record.lower_bound))
 

@@ -21,10 +21,10 @@ from cardboost.model.printable import printable_json
 from cardboost.problem.budget import Budget, Stage
 
 if TYPE_CHECKING:
-    from cardboost.boosting.column_generation import Trace
     from cardboost.certificate.certificate import Certificate
     from cardboost.model.ensemble import Ensemble
     from cardboost.model.scorecard import Scorecard
+    from cardboost.problem.trace import Trace
 
 MODEL, CARD, LOG = "model.json", "card.txt", "log.jsonl"
 HEADER, VECTORS = "card.h", "test_vectors.h"
@@ -214,21 +214,27 @@ def fit_rows(
 
     ``points``: options of ``scorecard``, if the model is to be one. ``budget``: what is left of the time.
     """
-    from cardboost.estimators.classifier import CardBoostClassifier
+    from cardboost import CardBoostClassifier, FitCallback
 
     estimator = CardBoostClassifier(**options)
     selects = estimator.max_terms is not None or estimator.l0 > 0
     progress = Progress(_columns_at_most(estimator), quiet, selects)
 
-    def proving(nodes: int, open_nodes: int, bound: float, objective: float) -> None:
-        progress.prove(nodes, bound, objective)
+    class Following(FitCallback):
+        """Shows how far the fit is, and ends it when somebody asks to."""
 
-    def after_round(record: Any) -> bool:
-        progress.update(record)
-        enough = interrupt is not None and interrupt.asked and record.n_columns > 0
-        if enough and selects:
-            progress.choose(record)
-        return enough
+        def after_round(self, record: Any) -> bool:
+            progress.update(record)
+            enough = self.stopped() and record.n_columns > 0
+            if enough and selects:
+                progress.choose(record)
+            return enough
+
+        def proving(self, nodes: int, open_nodes: int, lower_bound: float, objective: float) -> None:
+            progress.prove(nodes, lower_bound, objective)
+
+        def stopped(self) -> bool:
+            return interrupt is not None and interrupt.asked
 
     budget = Budget.of(estimator.time_limit) if budget is None else budget
     began = budget.elapsed
@@ -236,9 +242,10 @@ def fit_rows(
         progress.begin("binning")
         # labels go in as 0 and 1, so that either class can be the positive one
         labels = rows.positive.astype(np.int64)
-        asked = (lambda: interrupt.asked) if interrupt is not None else (lambda: False)
-        time_to_fit = replace(budget if points is None else budget.within(Stage.FIT), stopped=asked)
-        estimator._fit(rows.table, labels, rows.weight, after_round, time_to_fit, proving)
+        following = Following()
+        time_to_fit = budget if points is None else budget.within(Stage.FIT)
+        following.budget = replace(time_to_fit, stopped=following.stopped)
+        estimator.fit(rows.table, labels, rows.weight, callback=following)
         ensemble, certificate = estimator.ensemble_, estimator.certificate_
         scorecard = None
         if points is not None:

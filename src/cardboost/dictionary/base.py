@@ -74,6 +74,13 @@ class ColumnPool(ABC):
     def subset(self, columns: NDArray[np.intp]) -> ColumnPool:
         """A pool of some of the columns."""
 
+    def netted(self, weights: Array) -> Array:
+        """Weights with the same scores, without opposite columns that cancel; no price is higher."""
+        return weights
+
+    def place_missing(self, weights: Array) -> None:  # noqa: B027 - only stumps have sides for them
+        """Decide on which side of the columns in use values are that were never missing in training."""
+
     #: whether :meth:`gram` is an estimate unless asked otherwise
     sketches: bool = False
 
@@ -85,6 +92,9 @@ class Dictionary(ABC):
     """All weak learners of one kind. ``exact`` says whether the bound covers every one of them."""
 
     exact: bool
+
+    #: columns to add in one round where each is weighed by itself: one for every learner that is fitted
+    batch: int = 1
 
     @abstractmethod
     def pool(self) -> ColumnPool:

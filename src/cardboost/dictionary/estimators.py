@@ -252,6 +252,7 @@ class UnionDictionary(LearnerDictionary):
         super().__init__(rows)
         self.parts = tuple(parts)
         self.exact = all(part.exact for part in self.parts)
+        self.batch = 1 if self.exact else len(self.parts)
 
     def best_columns(
         self,

@@ -253,6 +253,22 @@ class StumpDictionary(Dictionary):
             other._arrange(orders)
         return other
 
+    def sketch_rows(self, weights: RowWeights, n_rows: int) -> RowSketch | None:
+        """About so many rows for a dictionary of fewer rows; None where there are too few distinct ones.
+
+        They are not those of the sketch for Hessians, which may be taken of them in turn.
+        """
+        return RowSketch.make(self.matrix, weights, self.threads, n_rows, bit=40)
+
+    def on_sketch(
+        self, sketch: RowSketch, sign: NDArray[np.int8] | None, weights: RowWeights
+    ) -> StumpDictionary:
+        """The same stumps over the rows of a sketch."""
+        return StumpDictionary(
+            self.matrix.take(sketch.rows, sketch.bins), sign, self.threads, self.intercept, weights,
+            self.monotonic, self.by_feature, self.orders,
+        )  # fmt: skip
+
     def pool(self) -> StumpPool:
         return StumpPool(self)
 
@@ -478,6 +494,22 @@ class StumpPool(ColumnPool):
         side[which] = 2 * own.left_sums(hist, slot) > hist[0].sum()
         self.stumps = replace(stumps, missing_left=side)
         self.signs = self.stumps.signs()
+
+    def netted(self, weights: Array) -> Array:
+        net, stumps = weights.copy(), self.stumps
+        used: dict[tuple[int, bool, int, bool, int], int] = {}
+        for j in np.flatnonzero(weights).tolist():
+            feature, cut = int(stumps.feature[j]), int(stumps.cut[j])
+            question = feature, bool(stumps.one_of[j]), cut, bool(stumps.missing_left[j])
+            polarity = int(stumps.polarity[j])
+            opposite = used.get((*question, -polarity))
+            if opposite is None:
+                used[(*question, polarity)] = j
+            else:
+                shared = min(net[j], net[opposite])
+                net[j] -= shared
+                net[opposite] -= shared
+        return net
 
     def subset(self, columns: NDArray[np.intp]) -> StumpPool:
         """A pool of these columns only (they must include the intercept's)."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from cardboost.boosting.column_generation import TraceRecord
-from cardboost.boosting.held_out import HeldOut
+from cardboost.boosting.early_stopping import HeldOutBins
 from cardboost.boosting.path import ModelFrame
 from cardboost.data.arguments import flag
 from cardboost.data.binning import BinnedMatrix, apply_cuts, bin_table
@@ -23,18 +23,76 @@ from cardboost.data.threads import usable_threads
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stumps import StumpDictionary
-from cardboost.estimators.callbacks import CallbackSupportMixin, Rounds
+from cardboost.estimators.callbacks import CallbackSupportMixin
 from cardboost.estimators.features import monotonic_directions
-from cardboost.model.ensemble import Ensemble
 from cardboost.model.io import save
 from cardboost.model.learners import LearnerEnsemble
+from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.problem.risk import EmpiricalRisk
 
 Array = NDArray[np.float64]
-Progress = Callable[[TraceRecord], object]
-AfterRound = Callable[[TraceRecord, Callable[[], Any]], bool]
-
 _CANDIDATES = "_candidates"  # what a fit has chosen from, over its rows
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedFit:
+    """What a fit has read and checked, before anything is trained.
+
+    Parameters
+    ----------
+    n_features, feature_names, categorical
+        Of X; ``categorical``: positions of the features that hold labels.
+    tasks : iterator of (str, TrainingTask)
+        What to train, with what to call each on the screen; made when they are due.
+    n_tasks : int
+        One, or one for every class.
+    classes : array or None
+        None for a number.
+    settings : TrainingSettings or None
+        Of an estimator that selects terms.
+    table : Table or None
+        X as columns; None where only the learners read it.
+    """
+
+    n_features: int
+    feature_names: tuple[str, ...] | None
+    categorical: tuple[int, ...]
+    tasks: Iterator[tuple[str, Any]]
+    n_tasks: int = 1
+    classes: NDArray[Any] | None = None
+    settings: Any = None
+    table: Table | None = None
+
+    @classmethod
+    def of_table(
+        cls,
+        table: Table,
+        tasks: Iterator[tuple[str, Any]],
+        n_tasks: int = 1,
+        classes: NDArray[Any] | None = None,
+    ) -> PreparedFit:
+        """For stumps of a table."""
+        categorical = tuple(table.categorical)
+        return cls(table.n_features, table.names, categorical, tasks, n_tasks, classes, None, table)
+
+    def attributes(self) -> dict[str, Any]:
+        """The fitted attributes that are known before the training."""
+        known: dict[str, Any] = {"n_features_in_": self.n_features, "_categorical": self.categorical}
+        if self.feature_names is not None:
+            known["feature_names_in_"] = np.array(self.feature_names, dtype=object)
+        return known if self.classes is None else known | {"classes_": self.classes}
+
+    def reconstruction(self) -> Callable[[Any], dict[str, Any]] | None:
+        """What a scoring callback needs to predict in the middle of a fit; None for several tasks."""
+        if self.n_tasks > 1:
+            return None
+        known = self.attributes()
+        return lambda ensemble: {"ensemble_": ensemble, **known}
+
+
+def plain(label: Any) -> Any:
+    """A label as JSON knows it."""
+    return label.item() if hasattr(label, "item") else label
 
 
 class BoostedCards(CallbackSupportMixin, BaseEstimator):
@@ -86,36 +144,31 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         return unmasked(X) if isinstance(self.ensemble_, LearnerEnsemble) else self._table(X)
 
-    def _remember_features(self, table: Table) -> None:
-        self._categorical = tuple(table.categorical)
-        self._remember_names(table.n_features, table.names)
+    def _reset(self) -> None:
+        """Forget an earlier fit, so that nothing of it survives the next one."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
 
-    def _remember_names(self, n_features: int, names: tuple[str, ...] | None) -> None:
-        self.n_features_in_ = n_features
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+    def _remember(self, prepared: PreparedFit, results: Sequence[Any]) -> None:
+        """The fitted attributes, of one result or of one for every class."""
+        self._reset()
+        for name, value in prepared.attributes().items():
+            setattr(self, name, value)
+        classes, several = prepared.classes, len(results) > 1
+        self._paths = tuple(result.path for result in results if result.path is not None)
+        self.trace_: Any = [result.trace for result in results] if several else results[0].trace
+        self.ensemble_: Any = results[0].ensemble
+        if several:
+            assert classes is not None
+            labels = tuple(plain(label) for label in classes)
+            self.ensemble_ = MulticlassEnsemble(labels, tuple(result.ensemble for result in results))
+        certificates = [getattr(result, "certificate", None) for result in results]
+        if certificates[0] is not None:
+            self.certificate_: Any = certificates if several else certificates[0]
+        if results[0].held_out is not None:
+            self.validation_losses_ = [result.held_out for result in results]
 
     # ------------------------------------------------------------------------------------ training
-
-    def _after_round(
-        self,
-        rounds: Rounds,
-        callback: Progress | None,
-        fitted: Callable[[Ensemble], dict[str, Any]] | None,
-        label: str = "",
-    ) -> AfterRound:
-        """Tells everybody of a round: the user, scikit-learn's callbacks, the screen."""
-
-        def after(record: TraceRecord, model: Callable[[], Ensemble]) -> bool:
-            if self.verbose:
-                print(_line(record, label))
-            asked = callback is not None and bool(callback(record))
-            state = None if fitted is None else lambda: fitted(model())
-            return rounds.after(state) or asked
-
-        return after
 
     def _dictionary(
         self,
@@ -137,6 +190,10 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
             orders=label_orders(matrix, weights, values, threads),
         )  # fmt: skip
 
+    def _limits_features(self, table: Table) -> bool:
+        """Whether features are limited or cost something, so that equal columns of two of them differ."""
+        return False
+
     def _frame(
         self, loss: str, table: Table, matrix: BinnedMatrix, classes: tuple[Any, Any] | None, **units: float
     ) -> ModelFrame:
@@ -144,9 +201,9 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
             loss, table.n_features, table.names, classes, matrix.cuts, matrix.categories, **units
         )
 
-    def _held_out(self, table: Table, matrix: BinnedMatrix, risk: EmpiricalRisk) -> HeldOut:
+    def _held_out(self, table: Table, matrix: BinnedMatrix, risk: EmpiricalRisk) -> HeldOutBins:
         """Held-out rows under the cuts and categories of the training rows."""
-        return HeldOut(apply_cuts(table, matrix.cuts, risk.threads, matrix.categories), risk)
+        return HeldOutBins(apply_cuts(table, matrix.cuts, risk.threads, matrix.categories), risk)
 
     # ------------------------------------------------------------------------------------ what is fitted
 
@@ -206,10 +263,3 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
             return render_card(self.ensemble_)
         lines = [part.lines() for part in own] if isinstance(own, list) else own.lines()
         return render_card(self.ensemble_, certificate_lines=lines)
-
-
-def _line(record: TraceRecord, label: str) -> str:
-    return (
-        f"[cardboost] {label}{record.seconds:7.2f} s  {record.n_columns:4d} columns  "
-        f"{record.n_terms:4d} terms  objective {record.objective:.6f}  bound {record.lower_bound:.6f}"
-    )

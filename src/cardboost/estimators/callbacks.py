@@ -1,9 +1,12 @@
-"""scikit-learn's own callbacks (progress bars, scoring monitors), where the installed version has them."""
+"""Who is told of a fit while it runs: the screen, a callback of the user's, and scikit-learn's callbacks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+
+from cardboost.problem.budget import Budget, clock
+from cardboost.problem.trace import Record
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -16,28 +19,144 @@ except ImportError:  # pragma: no cover - older scikit-learn
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Rounds", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "FitCallback", "Reporter", "proving_line", "with_callbacks"]
+
+_PROVING_SECONDS = 1.0  # between two lines about an exact search on the screen
 
 
-class Rounds:
-    """Tells scikit-learn's callbacks of the fit and of every round in it; they may ask to stop."""
+class FitCallback:
+    """Follows a fit, and may end it. Derive from it and pass an instance to ``fit(X, y, callback=...)``.
 
-    def __init__(self, estimator: Any, X: Any, y: Any) -> None:
+    Attributes
+    ----------
+    budget : Budget or None
+        The time for the fit. None: that of the estimator's ``time_limit``, from the start of the fit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from cardboost import CardBoostClassifier, FitCallback
+    >>> class FirstColumns(FitCallback):
+    ...     def after_round(self, record):
+    ...         return record.n_columns >= 5
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = CardBoostClassifier(max_terms=3).fit(X, y, callback=FirstColumns())
+    >>> model.trace_.status.message
+    'the callback asked to stop'
+    """
+
+    budget: Budget | None = None
+
+    def after_round(self, record: Record) -> bool | None:
+        """A round is over. Return True to generate no further columns; the best model so far is kept."""
+        return None
+
+    def proving(self, nodes: int, open_nodes: int, lower_bound: float, objective: float) -> None:
+        """How far the exact search is."""
+
+    def stopped(self) -> bool:
+        """Whether to end as soon as possible; asked often, also while a proof is searched for."""
+        return False
+
+
+class _Plain(FitCallback):
+    """A function of the record as a callback."""
+
+    def __init__(self, function: Callable[[Record], object]) -> None:
+        self._function = function
+
+    def after_round(self, record: Record) -> bool:
+        return bool(self._function(record))
+
+
+class Reporter:
+    """Tells everybody of the rounds of one fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``verbose``.
+    X, y
+        The data of the fit, for scikit-learn's callbacks.
+    callback : FitCallback, callable or None
+        What the user passed to ``fit``; a function is told of every record.
+    """
+
+    def __init__(self, estimator: Any, X: Any, y: Any, callback: Any = None) -> None:
+        if callback is not None and not isinstance(callback, FitCallback):
+            if not callable(callback):
+                raise TypeError(f"callback must be a FitCallback or a function; got {callback!r}.")
+            callback = _Plain(callback)
         self.estimator, self.X, self.y = estimator, X, y
-        self.context: Any = None
-        if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
-            self.context = estimator._init_callback_context(max_subtasks=None)
-            self.context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
+        self.callback: FitCallback = FitCallback() if callback is None else callback
+        self._context: Any = None
 
-    def after(self, fitted: Callable[[], dict[str, Any]] | None) -> bool:
-        """One round is over. ``fitted``: the attributes that make the present state a fitted estimator."""
-        if self.context is None:
+    def budget(self, time_limit: float | None) -> Budget:
+        """The time for the fit: that of the callback, or ``time_limit`` seconds from now on."""
+        if self.callback.budget is not None:
+            return self.callback.budget
+        return Budget.of(time_limit, self.callback.stopped)
+
+    def begin(self) -> None:
+        """The input is checked, and the fit begins."""
+        estimator = self.estimator
+        if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
+            self._context = estimator._init_callback_context(max_subtasks=None)
+            self._context.call_on_fit_task_begin(estimator=estimator, X=self.X, y=self.y)
+
+    def after_round(
+        self, fitted: Callable[[Any], dict[str, Any]] | None = None, label: str = ""
+    ) -> Callable[[Record, Callable[[], Any]], bool]:
+        """What training tells after every round; it answers whether to stop.
+
+        ``fitted``: the attributes that make a model of a round a fitted estimator; ``label``: the class.
+        """
+
+        def after(record: Record, model: Callable[[], Any]) -> bool:
+            if self.estimator.verbose:
+                print(_line(record, label))
+            stop = bool(self.callback.after_round(record))
+            state = None if fitted is None else lambda: fitted(model())
+            return self._after_task(state) or stop
+
+        return after
+
+    def _after_task(self, fitted: Callable[[], dict[str, Any]] | None) -> bool:
+        """Tell scikit-learn's callbacks of a round."""
+        if self._context is None:
             return False
         facts = {"X": self.X, "y": self.y, "reconstruction_attributes": fitted}
-        task = self.context.subcontext(task_name="round")
+        task = self._context.subcontext(task_name="round")
         task.call_on_fit_task_begin(estimator=self.estimator, **facts)
         return bool(task.call_on_fit_task_end(estimator=self.estimator, **facts))
 
+    def proving(self, label: str = "") -> Callable[[int, int, float, float], None]:
+        """What an exact search tells now and then."""
+        due = clock() + _PROVING_SECONDS
+
+        def searching(nodes: int, open_nodes: int, bound: float, objective: float) -> None:
+            nonlocal due
+            if self.estimator.verbose and clock() >= due:
+                due = clock() + _PROVING_SECONDS
+                print(f"[cardboost] {label}{proving_line(nodes, bound, objective)}")
+            self.callback.proving(nodes, open_nodes, bound, objective)
+
+        return searching
+
     def end(self) -> None:
-        if self.context is not None:
-            self.context.call_on_fit_task_end(estimator=self.estimator, X=self.X, y=self.y)
+        """The estimator is fitted."""
+        if self._context is not None:
+            self._context.call_on_fit_task_end(estimator=self.estimator, X=self.X, y=self.y)
+
+
+def proving_line(nodes: int, bound: float, objective: float) -> str:
+    """How far an exact search is."""
+    gap = 100.0 * max(0.0, objective - bound) / max(abs(objective), 1e-300)
+    return f"proving: {nodes:,} nodes, gap {gap:.1f} %"
+
+
+def _line(record: Record, label: str) -> str:
+    return (
+        f"[cardboost] {label}{record.seconds:7.2f} s  {record.n_columns:4d} columns  "
+        f"{record.n_terms:4d} terms  objective {record.objective:.6f}  bound {record.lower_bound:.6f}"
+    )

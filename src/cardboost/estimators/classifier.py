@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from cardboost.boosting.learners import train_learners
-from cardboost.boosting.resolve import resolve_dictionary
-from cardboost.boosting.training import TrainingResult, train
-from cardboost.data.arguments import flag
-from cardboost.estimators.base import Progress
-from cardboost.estimators.callbacks import Rounds, with_callbacks
-from cardboost.estimators.classes import ClassifierCards
+from cardboost.estimators.base import PreparedFit
+from cardboost.estimators.classification import ClassifierCards
 from cardboost.estimators.scorecards import choose_scorecard
-from cardboost.estimators.selecting import PreparedFit, SelectingCards
+from cardboost.estimators.selecting import SelectingCards
 from cardboost.estimators.validation import class_codes, class_factors, sample_weights
 from cardboost.model.scorecard import Scorecard
 from cardboost.problem.budget import Budget
 from cardboost.problem.losses import get_loss
-from cardboost.selection.exact import Progress as Proving
-
-Array = NDArray[np.float64]
-
-#: parameters that speak of features or rounds of stumps; None leaves them out
-_STUMPS_ONLY = ("monotonic_cst", "max_features", "feature_costs", "validation_fraction")
 
 
 class CardBoostClassifier(ClassifierCards, SelectingCards):
@@ -161,51 +148,18 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CardBoostClassifier:
-        """Train on a table of numbers and categories, with missing values, and two classes or more."""
-        return self._fit(X, y, sample_weight)
-
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        callback: Progress | None = None,
-        budget: Budget | None = None,
-        proving: Proving | None = None,
-    ) -> CardBoostClassifier:
-        """``callback`` sees every round and ends generation by returning true; ``budget``: for all of it, by
-        default that of ``time_limit``; ``proving`` is told how far the exact search is."""
-        budget = self._budget() if budget is None else budget
-        if resolve_dictionary(self.dictionary) != ("stumps",):
-            return self._fit_learners(X, y, sample_weight, budget, callback, proving)
-        given = self._prepare(X, y, sample_weight, budget)
-        rounds = Rounds(self, X, y)
-        self._accept(given, self._train(given, rounds, callback, proving))
-        rounds.end()
-        return self
+    _STUMP_PARAMETERS: ClassVar = {
+        "monotonic_cst": None,
+        "max_features": None,
+        "feature_costs": None,
+        "validation_fraction": None,
+        "warm_start": False,
+    }
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
-        """Read and check everything; one task for two classes, else one against the rest for every class."""
-        table = self._read_for_fit(X)
-        settings = self._settings(get_loss(self.loss), table, budget)
-        classes, rows = self._class_rows(table, y, sample_weight)
-        rows, held = rows.split(self.validation_fraction, self.random_state)
-        earlier = self._earlier()
-        self._check_classes(earlier, classes)
-        limited = settings.limits is not None
-        tasks = self._tasks(rows, classes, settings.loss, settings.threads, earlier, held, limited)
-        return PreparedFit(table, settings, tasks, 1 if len(classes) == 2 else len(classes), classes)
-
-    def _accept(self, given: PreparedFit, results: Sequence[TrainingResult]) -> None:
-        """The fitted attributes."""
-        assert given.classes is not None
-        self._remember(given.table, given.classes, results)
-        parts = tuple(result.candidates for result in results if result.candidates is not None)
-        self._candidates = parts or None
-        if results[0].held_out is not None:
-            self.validation_losses_ = [result.held_out for result in results]
+        settings = self._settings(get_loss(self.loss), budget)
+        prepared, _ = self._class_tasks(X, y, sample_weight, settings.loss, self._earlier())
+        return self._with_settings(prepared, settings)
 
     def _certified_rows(
         self, y: Any, sample_weight: Any, n_rows: int
@@ -276,41 +230,3 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
             time_limit,
             max_bytes,
         )
-
-    def _fit_learners(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        budget: Budget,
-        callback: Progress | None,
-        proving: Proving | None,
-    ) -> CardBoostClassifier:
-        """The same with weak learners that are not, or not only, stumps."""
-        for name in _STUMPS_ONLY:
-            if getattr(self, name) is not None:
-                raise ValueError(f"{name} is for stumps only; with other learners leave it at None.")
-        if flag("warm_start", self.warm_start):
-            raise ValueError("warm_start is for stumps only; with other learners leave it at False.")
-        given = self._learner_rows(X, y, sample_weight)
-        settings = self._settings(get_loss(self.loss), given.table, budget)
-        rounds = Rounds(self, X, y)
-        reporting = self._reporting(settings, rounds, callback, None, proving)
-        result = train_learners(self.dictionary, given.X, given.sign, reporting, **given.data)
-        self._remember_learners(given, result)
-        self._candidates = None
-        rounds.end()
-        return self
-
-    def _train(
-        self, given: PreparedFit, rounds: Rounds, callback: Progress | None, proving: Proving | None
-    ) -> list[TrainingResult]:
-        """One ensemble for two classes, else one against the rest for every class, over the same stumps."""
-        binary, many, settings = given.n_tasks == 1, given.n_tasks, given.settings
-        assert given.classes is not None
-        results = []
-        for k, (label, task) in enumerate(given.tasks):
-            own = settings if binary else replace(settings, budget=settings.budget.part(k, many))
-            fitted = self._reconstruction(given.table, given.classes) if binary else None
-            results.append(train(task, self._reporting(own, rounds, callback, fitted, proving, label)))
-        return results

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cardboost.boosting.neural import (
     NeuralPath,
-    NeuralRecord,
     NeuralSettings,
     Rows,
     WeakLearner,
@@ -33,9 +32,8 @@ from cardboost.estimators.validation import split_rows
 from cardboost.model.fitted_learner import ACTIVATIONS
 from cardboost.model.io import save
 from cardboost.model.nets import LearnerSum, Net, NetEnsemble
-from cardboost.problem.losses.vector import (
-    VectorLoss,
-)
+from cardboost.problem.losses.vector import VectorLoss
+from cardboost.problem.trace import Record
 
 Array = NDArray[np.float64]
 
@@ -216,7 +214,7 @@ class NeuralBoost(BaseEstimator):
         constant, gammas = path.weights(path.best_round)
         learners = path.learners
         self.trace_ = path.trace
-        self.loss_curve_ = [own.loss for own in path.trace]
+        self.loss_curve_ = [record.objective for record in path.trace]
         self.validation_curve_ = choice.curve
         self.l2_ = choice.l2
         self._path = path
@@ -361,7 +359,8 @@ def mean_and_deviation(values: Array, s: Array, name: str) -> tuple[Array, Array
     return mean, deviation
 
 
-def _print_round(record: NeuralRecord) -> None:
-    held = "" if record.held_out is None else f", held out {record.held_out:.6g}"
-    again = f" ({record.restarts} restarts)" if record.restarts else ""
-    print(f"[cardboost] net {record.round}: loss {record.loss:.6g}{held}, {record.seconds:.1f} s{again}")
+def _print_round(record: Record) -> None:
+    held_out = "" if np.isnan(record.held_out) else f", held out {record.held_out:.6g}"
+    restarts = f" ({record.restarts} restarts)" if record.restarts else ""
+    start = f"[cardboost] net {record.n_columns}: loss {record.objective:.6g}{held_out}"
+    print(f"{start}, {record.seconds:.1f} s{restarts}")

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.boosting.training import TrainingResult, TrainingSettings, train
+from cardboost.boosting.task import TrainingSettings
 from cardboost.data.threads import usable_threads
-from cardboost.estimators.base import Progress
-from cardboost.estimators.callbacks import Rounds, with_callbacks
-from cardboost.estimators.numbers import RegressorCards
-from cardboost.estimators.selecting import PreparedFit, SelectingCards
+from cardboost.estimators.base import PreparedFit
+from cardboost.estimators.regression import RegressorCards
+from cardboost.estimators.selecting import SelectingCards
 from cardboost.estimators.validation import real_targets, sample_weights
 from cardboost.problem.budget import Budget
 from cardboost.problem.losses import SQUARED
 from cardboost.problem.risk import EmpiricalRisk
-from cardboost.selection.exact import Progress as Proving
 
 Array = NDArray[np.float64]
 
@@ -138,54 +136,15 @@ class CardBoostRegressor(SelectingCards, RegressorCards):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CardBoostRegressor:
-        """Train on a table of numbers and categories, with missing values, and a number per row."""
-        return self._fit(X, y, sample_weight)
-
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        callback: Progress | None = None,
-        budget: Budget | None = None,
-        proving: Proving | None = None,
-    ) -> CardBoostRegressor:
-        """``callback`` sees every round and ends generation by returning true; ``budget``: for all of it, by
-        default that of ``time_limit``; ``proving`` is told how far the exact search is."""
-        given = self._prepare(X, y, sample_weight, self._budget() if budget is None else budget)
-        rounds, fitted = Rounds(self, X, y), self._reconstruction(given.table)
-        ((_, task),) = given.tasks
-        settings = self._reporting(given.settings, rounds, callback, fitted, proving)
-        self._accept(given, [train(task, settings)])
-        rounds.end()
-        return self
-
     def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
-        """Read and check everything; one task."""
         if self.loss != "squared":
             raise ValueError(f"loss must be 'squared'; got {self.loss!r}.")
         if self.dictionary != "stumps":
             raise ValueError(f"dictionary={self.dictionary!r}: only 'stumps' is available for regression.")
-        table = self._read_for_fit(X)
-        settings = self._settings(SQUARED, table, budget)
-        rows, earlier = self._number_rows(table, y, sample_weight), self._earlier()
-        task = self._task(rows, SQUARED, None if earlier is None else earlier[0], settings.limits is not None)
-        return PreparedFit(table, _boxed(settings, task.risk), iter([("", task)]), 1)
-
-    def _accept(self, given: PreparedFit, results: Sequence[TrainingResult]) -> None:
-        """The fitted attributes."""
-        (result,) = results
-        self._remember_features(given.table)
-        self._paths = (result.path,)
-        self.ensemble_ = result.ensemble
-        self.certificate_ = result.certificate
-        self.trace_ = result.trace
-        self.n_iter_ = result.trace[-1].n_columns
-        self._candidates = None if result.candidates is None else (result.candidates,)
-        if result.held_out is not None:
-            self.validation_losses_ = [result.held_out]
+        settings, earlier = self._settings(SQUARED, budget), self._earlier()
+        before = None if earlier is None else earlier[0]
+        prepared, task = self._number_task(X, y, sample_weight, SQUARED, before)
+        return self._with_settings(prepared, _boxed(settings, task.risk))
 
     def _certified_rows(
         self, y: Any, sample_weight: Any, n_rows: int

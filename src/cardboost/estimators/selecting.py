@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,43 +15,27 @@ from sklearn.utils.validation import check_is_fitted
 
 from cardboost.boosting.candidates import Candidates, restored_candidates
 from cardboost.boosting.path import BoostingPath
-from cardboost.boosting.training import TrainingSettings, TrainingTask
+from cardboost.boosting.task import TrainingSettings
+from cardboost.boosting.training import TrainingResult, train
 from cardboost.certificate.checker.format import MOST_TERMS
 from cardboost.data.arguments import flag, number, whole
 from cardboost.data.exact import unmasked
 from cardboost.data.table import Table
 from cardboost.data.threads import usable_threads
-from cardboost.estimators.base import BoostedCards, Progress
-from cardboost.estimators.callbacks import Rounds
+from cardboost.estimators.base import BoostedCards, PreparedFit
+from cardboost.estimators.callbacks import FitCallback, Reporter, with_callbacks
 from cardboost.estimators.features import feature_prices
 from cardboost.estimators.validation import search_seed, split_rows
-from cardboost.model.ensemble import Ensemble
 from cardboost.model.learners import LearnerEnsemble
-from cardboost.problem.budget import Budget, Stage, clock
+from cardboost.problem.budget import Budget, Stage
 from cardboost.problem.losses import Loss
-from cardboost.selection.exact import Progress as Proving
 from cardboost.selection.select import SearchOptions, check_method
 from cardboost.selection.tabu import check_bits
-
-_SECONDS = 1.0  # between two lines about an exact search
-
-
-@dataclass(frozen=True, eq=False)
-class PreparedFit:
-    """What a fit has read and checked, before anything is trained. ``tasks`` are made when they are due."""
-
-    table: Table
-    settings: TrainingSettings
-    tasks: Iterator[tuple[str, TrainingTask]]  # with what to call each on the screen
-    n_tasks: int
-    classes: NDArray[Any] | None = None  # None for a number
 
 
 class SelectingCards(BoostedCards):
     """Base of the estimators with ``max_terms``. Not for use by itself."""
 
-    ensemble_: Any
-    certificate_: Any
     _candidates: tuple[Candidates, ...] | None
 
     def __sklearn_clone__(self) -> Any:
@@ -66,12 +51,8 @@ class SelectingCards(BoostedCards):
                 setattr(other, name, list(value) if isinstance(value, list) else clone(value, safe=False))
         return other
 
-    def _budget(self) -> Budget:
-        """For a whole fit, from now on."""
-        limit = self.time_limit
-        return Budget.of(None if limit is None else number("time_limit", limit, 0.0, strict=True))
-
-    def _settings(self, loss: Loss, table: Table, budget: Budget) -> TrainingSettings:
+    def _settings(self, loss: Loss, budget: Budget) -> TrainingSettings:
+        """The parameters, checked; what speaks of single features follows."""
         check_method("selector", self.selector)
         if self.criterion not in ("gain", "edge"):
             raise ValueError(f"criterion must be 'gain' or 'edge'; got {self.criterion!r}.")
@@ -109,43 +90,75 @@ class SelectingCards(BoostedCards):
             threads=usable_threads(self.n_jobs),
             budget=budget,
             max_features=optional("max_features", whole, 1),
-            feature_costs=feature_prices(self.feature_costs, table),
             reselect=again,
             search=SearchOptions(
                 self.selector, nodes, self.bits, search_seed(self.random_state), auto_work=None
             ),
         )
 
-    def _reporting(
-        self,
-        settings: TrainingSettings,
-        rounds: Rounds,
-        callback: Progress | None,
-        fitted: Callable[[Ensemble], dict[str, Any]] | None,
-        proving: Proving | None = None,
-        label: str = "",
-    ) -> TrainingSettings:
-        """The settings with everybody told of every round.
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, callback: Any = None) -> Any:
+        """Train on a table of numbers and categories, with missing values.
 
-        ``proving`` and the screen are told of the exact search too.
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+        y : array-like of shape (n_samples,)
+            Class labels, or numbers for a regressor.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the rows. A weight of 2 is the row twice.
+        callback : FitCallback, callable or None
+            Follows the fit and may end it: see :class:`cardboost.FitCallback`. A function is called with the
+            record of every round, and ends the generation of columns by returning True.
+
+        Returns
+        -------
+        self
         """
-        after = self._after_round(rounds, callback, fitted, label)
-        search = replace(settings.search, progress=self._proving(proving, label))
-        return replace(settings, callback=after, search=search)
+        reporter = Reporter(self, X, y, callback)
+        prepared = self._prepare(X, y, sample_weight, reporter.budget(self._time_limit()))
+        reporter.begin()
+        self._accept(prepared, self._train(prepared, reporter))
+        reporter.end()
+        return self
 
-    def _proving(self, proving: Proving | None, label: str = "") -> Proving:
-        """Tells the screen, now and then, and the caller how far an exact search is."""
-        due = clock() + _SECONDS
+    def _time_limit(self) -> float | None:
+        limit = self.time_limit
+        return None if limit is None else number("time_limit", limit, 0.0, strict=True)
 
-        def searching(nodes: int, open_nodes: int, bound: float, objective: float) -> None:
-            nonlocal due
-            if self.verbose and clock() >= due:
-                due = clock() + _SECONDS
-                print(f"[cardboost] {label}{proving_line(nodes, bound, objective)}")
-            if proving is not None:
-                proving(nodes, open_nodes, bound, objective)
+    def _train(self, prepared: PreparedFit, reporter: Reporter) -> list[TrainingResult]:
+        """One ensemble, or one for every class over the same stumps."""
+        settings, n_tasks, results = prepared.settings, prepared.n_tasks, []
+        for k, (label, task) in enumerate(prepared.tasks):
+            results.append(
+                train(
+                    task,
+                    replace(
+                        settings,
+                        budget=settings.budget if n_tasks == 1 else settings.budget.part(k, n_tasks),
+                        callback=reporter.after_round(prepared.reconstruction(), label),
+                        search=replace(settings.search, progress=reporter.proving(label)),
+                    ),
+                )
+            )
+        return results
 
-        return searching
+    def _accept(self, prepared: PreparedFit, results: Sequence[TrainingResult]) -> None:
+        """The fitted attributes."""
+        self._remember(prepared, results)
+        self.n_iter_ = max(result.trace[-1].n_columns for result in results)
+        parts = tuple(result.candidates for result in results if result.candidates is not None)
+        self._candidates = parts or None
+
+    def _with_settings(self, prepared: PreparedFit, settings: TrainingSettings) -> PreparedFit:
+        """With the settings of the training, the costs of features among them."""
+        costs = None if prepared.table is None else feature_prices(self.feature_costs, prepared.table)
+        return replace(prepared, settings=replace(settings, feature_costs=costs))
+
+    def _limits_features(self, table: Table) -> bool:
+        costs = feature_prices(self.feature_costs, table)
+        return self.max_features is not None or costs is not None
 
     # ------------------------------------------------------------------------------------ proving
 
@@ -157,6 +170,7 @@ class SelectingCards(BoostedCards):
         *,
         time_limit: float | None = None,
         max_nodes: int | None = None,
+        callback: FitCallback | None = None,
     ) -> Any:
         """Go on with the proof of the fit: exact search among the candidate terms, from where it ended.
 
@@ -173,6 +187,8 @@ class SelectingCards(BoostedCards):
             the certificate are not cut short: where they take all the time, nothing changes.
         max_nodes : int or None
             Nodes of the search at most. None: the estimator's ``max_nodes``.
+        callback : FitCallback or None
+            Told how far the search is; it may end it.
 
         Returns
         -------
@@ -187,23 +203,11 @@ class SelectingCards(BoostedCards):
         >>> model.prove(max_nodes=2000).certificate_.status
         'optimal among candidates'
         """
-        return self._prove(X, y, sample_weight, time_limit, max_nodes)
-
-    def _prove(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        time_limit: float | None,
-        max_nodes: int | None,
-        proving: Proving | None = None,
-        stopped: Callable[[], bool] = lambda: False,
-    ) -> Any:
-        """``proving`` is told how far the search is; ``stopped`` ends it."""
         check_is_fitted(self)
         limit = None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
         nodes = whole("max_nodes", self.max_nodes if max_nodes is None else max_nodes, 1)
-        budget = Budget.of(limit, stopped)
+        reporter = Reporter(self, X, y, callback)
+        budget = Budget.of(limit, reporter.callback.stopped)
         if X is None:
             parts = getattr(self, "_candidates", None)
             if parts is None:
@@ -215,7 +219,7 @@ class SelectingCards(BoostedCards):
             parts = self._restored(X, y, sample_weight, budget.end_of(Stage.SEARCH))
             if parts is None:
                 return self
-        progress = self._proving(proving)
+        progress = reporter.proving()
         self._candidates = tuple(
             part.proved(budget.part(k, len(parts)), nodes, progress) for k, part in enumerate(parts)
         )
@@ -262,11 +266,15 @@ class SelectingCards(BoostedCards):
             parts.append(part)
         return tuple(parts)
 
+    @abstractmethod
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
+        """Read and check everything."""
+
+    @abstractmethod
     def _certified_rows(
         self, y: Any, sample_weight: Any, n_rows: int
     ) -> tuple[list[NDArray[Any]], NDArray[Any] | None, NDArray[np.intp] | None]:
         """What certificates call y, one for each; the weights of the rows; and the classes of the rows."""
-        raise NotImplementedError
 
     def _earlier(self) -> tuple[BoostingPath, ...] | None:
         """Where a warm start goes on from."""
@@ -280,9 +288,3 @@ class SelectingCards(BoostedCards):
                 "when warm_start=True."
             )
         return paths
-
-
-def proving_line(nodes: int, bound: float, objective: float) -> str:
-    """How far an exact search is."""
-    gap = 100.0 * max(0.0, objective - bound) / max(abs(objective), 1e-300)
-    return f"proving: {nodes:,} nodes, gap {gap:.1f} %"

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from cardboost.boosting.resolve import resolve_dictionary
-from cardboost.boosting.soft_margin import SoftMarginSettings, train_soft_margin
-from cardboost.boosting.soft_margin_learners import train_soft_learners
-from cardboost.boosting.training import TrainingResult
+from cardboost.boosting.on_simplex import SoftMarginSettings, train_soft_margin
 from cardboost.data.arguments import flag, number, whole
-from cardboost.data.threads import usable_threads
-from cardboost.estimators.base import Progress
-from cardboost.estimators.callbacks import Rounds, with_callbacks
-from cardboost.estimators.classes import ClassifierCards, ClassRows
+from cardboost.estimators.base import PreparedFit
+from cardboost.estimators.callbacks import Reporter, with_callbacks
+from cardboost.estimators.classification import ClassifierCards, ClassRows
 from cardboost.estimators.temperatures import TemperatureSearch, check_temperatures
-from cardboost.problem.budget import Budget, Stage
+from cardboost.problem.budget import Stage
 from cardboost.problem.losses import get_loss
-
-Array = NDArray[np.float64]
 
 _METHODS = ("newton", "mprp")
 _CHOSEN = 0.002  # slack where the temperature is chosen
 _COLDEST = 1e-5  # margins of 1e5 leave four digits of the objective to be checked
-_LEARNERS = 100  # rounds in which learners are fitted, unless the user says how many
+_MAX_LEARNERS = 100  # rounds in which learners are fitted, unless the user says how many
 _LOSS = get_loss("exponential")  # the soft margin is the logarithm of its mean: margins mean the same
 
 
@@ -151,78 +141,56 @@ class SoftMarginClassifier(ClassifierCards):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _STUMP_PARAMETERS: ClassVar = {
+        "method": "newton",
+        "slack": "auto",
+        "monotonic_cst": None,
+        "warm_start": False,
+    }
+
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SoftMarginClassifier:
-        """Train on a table of numbers and categories, with missing values, and two classes or more."""
-        return self._fit(X, y, sample_weight)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, callback: Any = None) -> SoftMarginClassifier:
+        """Train on a table of numbers and categories, with missing values, and two classes or more.
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        callback: Progress | None = None,
-        stopped: Callable[[], bool] = lambda: False,
-    ) -> SoftMarginClassifier:
-        """``callback`` sees every round and ends the fit by returning true; so does ``stopped``."""
-        settings = self._settings(stopped)
-        if resolve_dictionary(self.dictionary) != ("stumps",):
-            return self._fit_learners(X, y, sample_weight, settings, callback)
-        table = self._read_for_fit(X)
-        classes, rows = self._class_rows(table, y, sample_weight)
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the rows. A weight of 2 is the row twice.
+        callback : FitCallback, callable or None
+            Follows the fit and may end it: see :class:`cardboost.FitCallback`.
+
+        Returns
+        -------
+        self
+        """
+        reporter = Reporter(self, X, y, callback)
+        settings = self._settings(reporter)
         earlier = getattr(self, "_paths", None) if flag("warm_start", self.warm_start) else None
-        self._check_classes(earlier or None, classes)
-        temperature, results = self._temperature(rows, classes, settings)
+        prepared, rows = self._class_tasks(X, y, sample_weight, _LOSS, earlier or None)
+        temperature, cv_results = self._temperature(prepared, rows, settings)
         settings = replace(settings, radius=1.0 / temperature)
-        rounds = Rounds(self, X, y)
-        found = self._train(rows, classes, settings, earlier or None, rounds, callback)
-        self._remember(table, classes, found)
-        self.n_iter_ = max(len(result.trace) for result in found)
+        if self.max_iter is None and prepared.table is None:
+            settings = replace(settings, max_iter=_MAX_LEARNERS)
+        reporter.begin()
+        results = []
+        for k, (label, task) in enumerate(prepared.tasks):
+            budget = settings.budget
+            budget = budget if prepared.n_tasks == 1 else budget.part(k, prepared.n_tasks)
+            after = reporter.after_round(prepared.reconstruction(), label)
+            results.append(train_soft_margin(task, replace(settings, budget=budget, callback=after)))
+        self._remember(prepared, results)
+        self.n_iter_ = max(len(result.trace) for result in results)
         self.temperature_ = temperature
-        if results is not None:
-            self.cv_results_ = results
-        elif hasattr(self, "cv_results_"):
-            del self.cv_results_
-        rounds.end()
+        if cv_results is not None:
+            self.cv_results_ = cv_results
+        reporter.end()
         return self
 
-    def _fit_learners(
-        self, X: Any, y: Any, sample_weight: Any, settings: SoftMarginSettings, callback: Progress | None
-    ) -> SoftMarginClassifier:
-        """The same with weak learners that are not, or not only, stumps."""
-        for name, off, changed in (
-            ("method", "newton", self.method != "newton"),
-            ("slack", "auto", self.slack != "auto"),
-            ("monotonic_cst", None, self.monotonic_cst is not None),
-            ("warm_start", False, flag("warm_start", self.warm_start)),
-        ):
-            if changed:
-                raise ValueError(f"{name} is for stumps only; with other learners leave it at {off!r}.")
-        if self.temperature == "cv":
-            raise ValueError(
-                "temperature='cv' is for stumps only; with other learners search by "
-                "sklearn.model_selection.GridSearchCV."
-            )
-        given = self._learner_rows(X, y, sample_weight)
-        rounds = Rounds(self, X, y)
-        most = _LEARNERS if self.max_iter is None else settings.max_iter
-        own = replace(
-            settings,
-            radius=1.0 / float(self.temperature),
-            max_iter=most,
-            callback=self._after_round(rounds, callback, None),
-        )
-        result = train_soft_learners(
-            self.dictionary, given.X, given.sign, own,
-            flag("fit_intercept", self.fit_intercept), usable_threads(self.n_jobs), **given.data,
-        )  # fmt: skip
-        self._remember_learners(given, result)
-        self.n_iter_ = len(result.trace)
-        self.temperature_ = float(self.temperature)
-        rounds.end()
-        return self
-
-    def _settings(self, stopped: Callable[[], bool]) -> SoftMarginSettings:
+    def _settings(self, reporter: Reporter) -> SoftMarginSettings:
         """All arguments checked; the radius follows later."""
         if self.method not in _METHODS:
             raise ValueError(f"method must be 'newton' or 'mprp'; got {self.method!r}.")
@@ -244,40 +212,24 @@ class SoftMarginClassifier(ClassifierCards):
             tol=number("tol", self.tol, 0.0),
             slack=float(slack),
             max_iter=most if self.max_iter is None else whole("max_iter", self.max_iter, 1),
-            budget=Budget.of(limit, stopped),
+            budget=reporter.budget(limit),
         )
 
     def _temperature(
-        self, rows: ClassRows, classes: NDArray[Any], settings: SoftMarginSettings
+        self, prepared: PreparedFit, rows: ClassRows, settings: SoftMarginSettings
     ) -> tuple[float, dict[str, Any] | None]:
         """The temperature, and how it was chosen if it was."""
         if self.temperature != "cv":
             return float(self.temperature), None
-        search = TemperatureSearch(
-            check_temperatures(self.temperatures),
-            self.cv,
-            self.random_state,
-            settings.budget.end_of(Stage.TEMPERATURES),
+        classes = prepared.classes
+        if prepared.table is None or classes is None:
+            raise ValueError(
+                "temperature='cv' is for stumps only; with other learners search by "
+                "sklearn.model_selection.GridSearchCV."
+            )
+        late = settings.budget.end_of(Stage.TEMPERATURES)
+        temperatures = check_temperatures(self.temperatures)
+        search = TemperatureSearch(temperatures, self.cv, self.random_state, late)
+        return search.run(
+            rows, lambda kept, held_out: self._stump_tasks(kept, classes, _LOSS, None, held_out)
         )
-        threads = usable_threads(self.n_jobs)
-        return search.run(rows, lambda kept, held: self._tasks(kept, classes, _LOSS, threads, held=held))
-
-    def _train(
-        self,
-        rows: ClassRows,
-        classes: NDArray[Any],
-        settings: SoftMarginSettings,
-        earlier: Any,
-        rounds: Rounds,
-        callback: Progress | None,
-    ) -> list[TrainingResult]:
-        binary, results = len(classes) == 2, []
-        fitted = self._reconstruction(rows.table, classes) if binary else None
-        tasks = self._tasks(rows, classes, _LOSS, usable_threads(self.n_jobs), earlier)
-        for k, (label, task) in enumerate(tasks):
-            own = settings
-            if not binary:
-                own = replace(settings, budget=settings.budget.part(k, len(classes)))
-            after = self._after_round(rounds, callback, fitted, label)
-            results.append(train_soft_margin(task, replace(own, callback=after)))
-        return results

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,20 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
-from cardboost.boosting.resolve import resolve_dictionary
-from cardboost.boosting.stagewise import StageResult, StageSettings, train_stagewise
-from cardboost.boosting.stagewise_learners import HeldRows, train_stagewise_learners
+from cardboost.boosting.stagewise import StageSettings, StepSearch, refuse_empty, train_stagewise
+from cardboost.boosting.stagewise_learners import ClassifierSteps
+from cardboost.boosting.stagewise_stumps import ClassificationSteps
+from cardboost.boosting.stump_task import StumpTask
 from cardboost.data.arguments import flag, number, whole
-from cardboost.data.binning import apply_cuts
-from cardboost.data.table import Table
 from cardboost.data.threads import usable_threads
-from cardboost.estimators.base import Progress
-from cardboost.estimators.callbacks import Rounds, with_callbacks
-from cardboost.estimators.classes import ClassifierCards, ClassRows, has_probabilities, plain
-from cardboost.model.learners import LearnerEnsemble
+from cardboost.estimators.callbacks import Reporter, with_callbacks
+from cardboost.estimators.classification import ClassifierCards, has_probabilities
 from cardboost.model.multiclass import MulticlassEnsemble
+from cardboost.problem.budget import clock
 from cardboost.problem.losses import Loss, stagewise_loss
-from cardboost.problem.risk import risk_of
 
 Array = NDArray[np.float64]
 
@@ -123,100 +119,47 @@ class StagewiseClassifier(ClassifierCards):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> StagewiseClassifier:
-        """Train on a table of numbers and categories, with missing values, and two classes or more."""
-        return self._fit(X, y, sample_weight)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, callback: Any = None) -> StagewiseClassifier:
+        """Train on a table of numbers and categories, with missing values, and two classes or more.
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        callback: Progress | None = None,
-        stopped: Callable[[], bool] = lambda: False,
-    ) -> StagewiseClassifier:
-        """``callback`` sees every round and ends the fit by returning true; so does ``stopped``."""
-        loss = self._loss = stagewise_loss(self.loss, of_residual=False)
-        settings = stage_settings(self, time.perf_counter(), stopped)
-        settings = replace(settings, tol=number("tol", self.tol, 0.0))
-        start = flag("fit_intercept", self.fit_intercept)
-        if resolve_dictionary(self.dictionary) != ("stumps",):
-            return self._fit_learners(X, y, sample_weight, loss, settings, start, callback)
-        table = self._read_for_fit(X)
-        classes, rows = self._class_rows(table, y, sample_weight)
-        rows, held = rows.split(self.validation_fraction, self.random_state)
-        rounds = Rounds(self, X, y)
-        results = self._train(rows, held, classes, loss, settings, start, rounds, callback)
-        self._remember_stages(table, classes, results)
-        if held is not None:
-            self.validation_losses_ = [result.held_out for result in results]
-        rounds.end()
-        return self
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the rows. A weight of 2 is the row twice.
+        callback : FitCallback, callable or None
+            Follows the fit and may end it: see :class:`cardboost.FitCallback`.
 
-    def _train(
-        self,
-        rows: ClassRows,
-        held: ClassRows | None,
-        classes: NDArray[Any],
-        loss: Loss,
-        settings: StageSettings,
-        start: bool,
-        rounds: Rounds,
-        callback: Progress | None,
-    ) -> list[StageResult]:
-        fitted = self._reconstruction(rows.table, classes) if len(classes) == 2 else None
+        Returns
+        -------
+        self
+        """
+        reporter = Reporter(self, X, y, callback)
+        loss = stagewise_loss(self.loss, of_residual=False)
+        settings = stage_settings(self, reporter, number("tol", self.tol, 0.0))
+        fit_intercept = flag("fit_intercept", self.fit_intercept)
+        prepared, _ = self._class_tasks(X, y, sample_weight, loss)
+        reporter.begin()
         results = []
-        for label, task in self._tasks(rows, classes, loss, usable_threads(self.n_jobs), held=held):
-            after = self._after_round(rounds, callback, fitted, label)
-            results.append(train_stagewise(task, replace(settings, callback=after), start))
-        return results
-
-    def _fit_learners(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        loss: Loss,
-        settings: StageSettings,
-        start: bool,
-        callback: Progress | None,
-    ) -> StagewiseClassifier:
-        """The same with weak learners that are not, or not only, stumps."""
-        if self.monotonic_cst is not None:
-            raise ValueError("monotonic_cst is for stumps only; with other learners leave it at None.")
-        given = self._learner_rows(X, y, sample_weight, self.validation_fraction)
-        held, threads = None, usable_threads(self.n_jobs)
-        if given.held is not None:
-            other, rows = given.held
-            held = HeldRows(other, risk_of(loss, rows.weights(True), rows.sign(1), threads))
-        rounds = Rounds(self, X, y)
-        own = replace(settings, callback=self._after_round(rounds, callback, None))
-        result = train_stagewise_learners(
-            self.dictionary, given.X, given.sign, loss, own, start, threads, held, **given.data
-        )
-        self.classes_ = given.classes
-        self._remember_names(given.data["n_features"], given.data["feature_names"])
-        self._learners = result
-        if result.held_out is not None:
-            self.validation_losses_ = [result.held_out]
-        self.ensemble_: Any = result.ensemble
-        self.trace_: Any = result.trace
-        self.n_iter_ = len(result.weights)
-        rounds.end()
+        for label, task in prepared.tasks:
+            after = replace(settings, callback=reporter.after_round(prepared.reconstruction(), label))
+            if isinstance(task, StumpTask):
+                steps: StepSearch = ClassificationSteps(task, after, fit_intercept)
+            else:
+                steps = ClassifierSteps(task, after, fit_intercept)
+            results.append(train_stagewise(steps, after))
+            refuse_empty(results[-1])
+        self._remember(prepared, results)
+        self._loss = loss
+        self.n_iter_ = max(len(result.path) for result in results)
+        reporter.end()
         return self
 
-    def _remember_stages(self, table: Table, classes: NDArray[Any], results: Sequence[StageResult]) -> None:
-        """The fitted attributes: one result for two classes, else one for every class."""
-        self.classes_ = classes
-        self._remember_features(table)
-        self._stage_paths = tuple(result.path for result in results)
-        self.n_iter_ = max(len(path) for path in self._stage_paths)
-        if len(classes) == 2:
-            self.ensemble_, self.trace_ = results[0].ensemble, results[0].trace
-        else:
-            labels = tuple(plain(label) for label in classes)
-            self.ensemble_ = MulticlassEnsemble(labels, tuple(result.ensemble for result in results))
-            self.trace_ = [result.trace for result in results]
+    def _learner_intercept(self) -> bool:
+        return False  # rounds begin with the constant instead
 
     # ------------------------------------------------------------------------------------ prediction
 
@@ -242,16 +185,12 @@ class StagewiseClassifier(ClassifierCards):
             yield self._chances(score)
 
     def _staged_scores(self, rows: Any) -> Iterator[Array]:
-        if isinstance(self.ensemble_, LearnerEnsemble):
-            yield from self._learners.scores(rows)
-            return
-        paths = [
-            path.scores(binned(rows, path.frame, usable_threads(self.n_jobs))) for path in self._stage_paths
-        ]
+        threads = usable_threads(self.n_jobs)
+        paths = [path.scores(rows, threads) for path in self._paths]
         if len(paths) == 1:
             yield from paths[0]
             return
-        latest = [np.full(rows.n_rows, path.start) for path in self._stage_paths]
+        latest = [np.full(rows.n_rows, path.course.start) for path in self._paths]
         for _ in range(self.n_iter_):
             latest = [next(path, score) for path, score in zip(paths, latest, strict=True)]
             yield np.column_stack(latest)
@@ -263,16 +202,12 @@ class StagewiseClassifier(ClassifierCards):
         return MulticlassEnsemble.normalised(self._loss.probability(score))
 
 
-def stage_settings(model: Any, started: float, stopped: Callable[[], bool]) -> StageSettings:
-    """The arguments that both estimators have, checked."""
+def stage_settings(model: Any, reporter: Reporter, tol: float = 0.0) -> StageSettings:
+    """The parameters that both estimators have, checked."""
     return StageSettings(
         whole("max_iter", model.max_iter, 1),
         number("learning_rate", model.learning_rate, 0.0, strict=True),
-        started,
-        stopped=stopped,
+        clock(),
+        tol,
+        stopped=reporter.callback.stopped,
     )
-
-
-def binned(table: Table, frame: Any, threads: int) -> NDArray[np.uint8]:
-    """A table under the cuts and categories of a model."""
-    return apply_cuts(table, frame.cuts, threads, frame.categories)

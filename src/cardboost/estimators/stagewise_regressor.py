@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,23 +11,22 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
-from cardboost.boosting.resolve import Part, ToFit, resolve_dictionary
-from cardboost.boosting.stagewise import StageSettings
-from cardboost.boosting.stagewise_learners import HeldRows
-from cardboost.boosting.stagewise_levels import train_levels
-from cardboost.boosting.stagewise_regressors import RegressorTask, train_regressors
+from cardboost.boosting.early_stopping import HeldOutRows
+from cardboost.boosting.stagewise import StepSearch, train_stagewise
+from cardboost.boosting.stagewise_learners import RegressorSteps, RegressorTask
+from cardboost.boosting.stagewise_stumps import RegressionSteps
 from cardboost.data.exact import unmasked
 from cardboost.data.threads import usable_threads
 from cardboost.data.weights import RowWeights
-from cardboost.estimators.base import Progress
-from cardboost.estimators.callbacks import Rounds, with_callbacks
-from cardboost.estimators.classes import shape_of
-from cardboost.estimators.numbers import RegressorCards
-from cardboost.estimators.stagewise import binned, stage_settings
+from cardboost.dictionary.resolve import Part, ToFit, resolve_dictionary
+from cardboost.estimators.base import PreparedFit
+from cardboost.estimators.callbacks import Reporter, with_callbacks
+from cardboost.estimators.classification import shape_of
+from cardboost.estimators.regression import RegressorCards
+from cardboost.estimators.stagewise import stage_settings
 from cardboost.estimators.validation import real_targets, sample_weights, split_rows
 from cardboost.model.ensemble import Ensemble, model_loss
 from cardboost.model.fitted_learner import count_rows, name_of, take_rows
-from cardboost.model.learners import LearnerEnsemble
 from cardboost.problem.losses import Loss, stagewise_loss
 from cardboost.problem.risk import risk_of
 
@@ -106,72 +104,48 @@ class StagewiseRegressor(RegressorCards):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> StagewiseRegressor:
-        """Train on a table of numbers and categories, with missing values, and a number per row."""
-        return self._fit(X, y, sample_weight)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, callback: Any = None) -> StagewiseRegressor:
+        """Train on a table of numbers and categories, with missing values, and a number per row.
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        callback: Progress | None = None,
-        stopped: Callable[[], bool] = lambda: False,
-    ) -> StagewiseRegressor:
-        """``callback`` sees every round and ends the fit by returning true; so does ``stopped``."""
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+        y : array-like of shape (n_samples,)
+            Numbers.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the rows. A weight of 2 is the row twice.
+        callback : FitCallback, callable or None
+            Follows the fit and may end it: see :class:`cardboost.FitCallback`.
+
+        Returns
+        -------
+        self
+        """
+        reporter = Reporter(self, X, y, callback)
         loss = stagewise_loss(self.loss, of_residual=True)
-        settings = stage_settings(self, time.perf_counter(), stopped)
+        settings = stage_settings(self, reporter)
         parts = resolve_dictionary(self.dictionary, regression=True)
-        if parts != ("stumps",):
-            return self._fit_learners(X, y, sample_weight, loss, settings, parts, callback)
-        table = self._read_for_fit(X)
-        rows = self._number_rows(table, y, sample_weight)
-        rounds = Rounds(self, X, y)
-        fitted = self._reconstruction(rows.table)
-        result = train_levels(
-            self._task(rows, loss), replace(settings, callback=self._after_round(rounds, callback, fitted))
-        )
-        self._remember_features(table)
-        self._stage_paths = (result.path,)
-        self.ensemble_: Any = result.ensemble
-        self.trace_ = result.trace
+        if parts == ("stumps",):
+            prepared, stumps = self._number_task(X, y, sample_weight, loss)
+            steps: StepSearch = RegressionSteps(stumps, settings)
+        else:
+            prepared, task = self._learner_task(X, y, sample_weight, loss, parts)
+            steps = RegressorSteps(task, settings)
+        reporter.begin()
+        after = reporter.after_round(prepared.reconstruction())
+        result = train_stagewise(steps, replace(settings, callback=after))
+        self._remember(prepared, [result])
         self.n_iter_ = len(result.path)
-        if result.held_out is not None:
-            self.validation_losses_ = [result.held_out]
-        rounds.end()
-        return self
-
-    def _fit_learners(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        loss: Loss,
-        settings: StageSettings,
-        parts: tuple[Part, ...],
-        callback: Progress | None,
-    ) -> StagewiseRegressor:
-        """The same with regressors of any kind."""
-        if self.monotonic_cst is not None:
-            raise ValueError("monotonic_cst is for stumps only; with other learners leave it at None.")
-        rounds = Rounds(self, X, y)
-        task = self._learner_task(X, y, sample_weight, loss, parts)
-        own = replace(settings, callback=self._after_round(rounds, callback, None))
-        result = train_regressors(task, own)
-        self._remember_names(task.empty.n_features, task.empty.feature_names)
-        self._learners = result
-        self.ensemble_ = result.ensemble
-        self.trace_ = result.trace
-        self.n_iter_ = len(result.weights)
-        if result.held_out is not None:
-            self.validation_losses_ = [result.held_out]
-        rounds.end()
+        reporter.end()
         return self
 
     def _learner_task(
         self, X: Any, y: Any, sample_weight: Any, loss: Loss, parts: tuple[Part, ...]
-    ) -> RegressorTask:
-        """The rows with a weight to train on, as they were given, and those held out."""
+    ) -> tuple[PreparedFit, RegressorTask]:
+        """The rows with a weight to train on, as the user passed them, and those held out."""
+        if self.monotonic_cst is not None:
+            raise ValueError("monotonic_cst is for stumps only; with other learners leave it at None.")
         X = unmasked(X)
         target = real_targets(y, count_rows(X))
         raw = sample_weights(sample_weight, len(target))
@@ -185,29 +159,27 @@ class StagewiseRegressor(RegressorCards):
         threads = usable_threads(self.n_jobs)
 
         def part(rows: NDArray[np.intp]) -> tuple[Any, Array, Array | None, RowWeights]:
-            own = None if raw is None else raw[rows]
-            return take_rows(X, rows), target[rows], own, RowWeights.make(len(rows), own)
+            weight = None if raw is None else raw[rows]
+            return take_rows(X, rows), target[rows], weight, RowWeights.make(len(rows), weight)
 
         rows, values, weight, weights = part(kept)
         mean, scale = self._units(loss, weights, values)
-        held = None
+        held_out = None
         if aside is not None:
-            other, wanted, _, own = part(aside)
-            held = HeldRows(other, risk_of(loss, own, None, threads, (wanted - mean) / scale))
+            other, numbers, _, other_weights = part(aside)
+            other_risk = risk_of(loss, other_weights, None, threads, (numbers - mean) / scale)
+            held_out = HeldOutRows(other, other_risk)
         risk = risk_of(loss, weights, None, threads, (values - mean) / scale)
         empty = Ensemble(model_loss(loss), 0.0, (), names, n_features, None)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return RegressorTask(parts, rows, risk, weight, empty, mean, scale, seed, held)
+        task = RegressorTask(parts, rows, risk, weight, empty, mean, scale, seed, held_out)
+        return PreparedFit(n_features, names, (), iter([("", task)])), task
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """Predictions after every round."""
         rows, threads = self._rows(X), usable_threads(self.n_jobs)
-        if isinstance(self.ensemble_, LearnerEnsemble):
-            scores = self._learners.scores(rows)
-        else:
-            (path,) = self._stage_paths
-            scores = path.scores(binned(rows, path.frame, threads))
-        for k, score in enumerate(scores, 1):
+        (path,) = self._paths
+        for k, score in enumerate(path.scores(rows, threads), 1):
             yield self.ensemble_.decision_function(rows, threads) if k == self.n_iter_ else score
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.boosting.soft_margin import soft_margin_path
-from cardboost.boosting.training import TrainingTask
+from cardboost.boosting.on_simplex import soft_margin_path
+from cardboost.boosting.stump_task import StumpTask
 from cardboost.data.arguments import number, whole
-from cardboost.estimators.classes import ClassRows
+from cardboost.estimators.classification import ClassRows
 from cardboost.estimators.validation import search_seed
 
 Array = NDArray[np.float64]
@@ -53,7 +53,7 @@ class TemperatureSearch:
     def run(
         self,
         rows: ClassRows,
-        tasks: Callable[[ClassRows, ClassRows], Iterator[tuple[str, TrainingTask]]],
+        tasks: Callable[[ClassRows, ClassRows], Iterator[tuple[str, StumpTask]]],
     ) -> tuple[float, dict[str, Any]]:
         """The temperature of the least held-out log loss, and what is known of all.
 
@@ -111,7 +111,7 @@ class TemperatureSearch:
 class _Fold:
     """One fold on its way along the temperatures."""
 
-    def __init__(self, held: ClassRows, tasks: list[TrainingTask], search: TemperatureSearch) -> None:
+    def __init__(self, held: ClassRows, tasks: list[StumpTask], search: TemperatureSearch) -> None:
         radii = [1.0 / own for own in search.temperatures]
         self.codes, self.tasks = held.codes, tasks
         self.paths = [soft_margin_path(task, radii, _TOL, search.late) for task in tasks]

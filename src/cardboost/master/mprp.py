@@ -17,8 +17,8 @@ The method of the paper on soft-margin boosting by nonlinear conjugate gradients
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,12 +27,14 @@ from numpy.typing import NDArray
 from cardboost.master.simplex import (
     FunctionOracle,
     MatrixOracle,
-    SimplexRecord,
     SimplexSolution,
     Watcher,
+    simplex_record,
     soft_point,
 )
+from cardboost.problem.budget import clock
 from cardboost.problem.risk import RiskPoint
+from cardboost.problem.trace import Record, Status
 
 Array = NDArray[np.float64]
 
@@ -137,12 +139,13 @@ def mprp_on_simplex(
 
     ``epsilon``: also stop where the paper does, at (-g)^f . d <= epsilon.
     """
-    began = time.perf_counter()
+    began = clock()
     value, point = function.at(w)
     g = function.gradient(point)
     before: tuple[Array, Array, Array, float] | None = None  # w, g, d and |(-g)^f|^2 of the last step
-    records: list[SimplexRecord] = []
-    steps, unseen, least, status = 0, 0, math.inf, ""
+    records: list[Record] = []
+    steps, unseen, least = 0, 0, math.inf
+    status: Status | None = None
     while True:
         down = feasible_direction(w, -g)
         size = float(down @ down)
@@ -152,29 +155,26 @@ def mprp_on_simplex(
             d = down - (own @ change) / before[3] * last + (own @ last) / before[3] * change
         slope = float(down @ d)
         gap = max(0.0, float(g @ w) - radius * float(g.min()))
-        records.append(
-            SimplexRecord(
-                value, gap, int(np.count_nonzero(w)), time.perf_counter() - began, slope, float(g.min())
-            )
-        )
+        record = simplex_record(value, gap, int(np.count_nonzero(w)), float(g.min()), clock() - began)
+        records.append(replace(record, criterion=slope))
         if callback is not None and callback(records[-1], np.flatnonzero(w).astype(np.int32), w[w != 0]):
-            status = "stopped"
+            status = Status.STOPPED
         elif gap <= tol:
-            status = "optimal"
+            status = Status.OPTIMAL
         elif epsilon is not None and slope <= epsilon:
-            status = "criterion"
+            status = Status.CRITERION
         elif steps >= max_iter:
-            status = "iteration limit"
+            status = Status.ITERATION_LIMIT
         elif late():
-            status = "time limit"
+            status = Status.TIME_LIMIT
         elif unseen >= _PATIENCE or not slope > 0.0:
-            status = "precision"
-        if status:
+            status = Status.PRECISION
+        if status is not None:
             break
         found = _line_search(function, radius, w, value, point, d, slope, rho, delta)
         if found is None:
             if d is down:
-                status = "precision"
+                status = Status.PRECISION
                 break
             before = None  # once more, along (-g)^f
             records.pop()

@@ -13,7 +13,6 @@ the Gram matrix of the exponential loss, divided by its value.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -24,7 +23,9 @@ from numpy.typing import NDArray
 from cardboost import _kernels
 from cardboost.dictionary.base import ColumnPool, Dictionary
 from cardboost.dictionary.columns import least
+from cardboost.problem.budget import clock
 from cardboost.problem.risk import EmpiricalRisk, RiskPoint
+from cardboost.problem.trace import Record, Status
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int32]
@@ -45,21 +46,8 @@ _SHORT = 0.01  # a step that is shortened to that is too long
 _ROUNDING = 4e-15  # share of the objective below which a drop cannot be seen
 
 
-@dataclass(frozen=True)
-class SimplexRecord:
-    """A look at all columns. ``criterion``: the paper's (-g)^f.d, for the method that has it. ``slope``: the
-    least slope of all columns."""
-
-    objective: float
-    gap: float
-    support: int
-    seconds: float
-    criterion: float = math.nan
-    slope: float = math.nan
-
-
 #: sees every record with the columns in use and their weights; ends the search by returning true
-Watcher = Callable[[SimplexRecord, Columns, Array], object]
+Watcher = Callable[[Record, Columns, Array], object]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +59,8 @@ class SimplexSolution:
     objective: float
     gap: float
     steps: int
-    status: str
-    history: tuple[SimplexRecord, ...]
+    status: Status
+    history: tuple[Record, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +72,9 @@ class Look:
     new: Columns
     slopes: Array
     least: float
+
+    def __len__(self) -> int:
+        return len(self.new)
 
 
 class Oracle(Protocol):
@@ -302,6 +293,115 @@ def _look(
 # ------------------------------------------------------------------------------------------------ Newton
 
 
+class SimplexNewton:
+    """Columns in use with their weights on the simplex: a look at all columns, then Newton steps, and so on.
+
+    Parameters
+    ----------
+    oracle : Oracle
+        The convex function.
+    radius : float
+        Sum of the weights.
+    start : tuple
+        Columns and their weights.
+    tol : float
+        Gap at which the weights are optimal.
+    max_steps : int
+        Newton steps at most.
+    late : callable
+        Whether time is up.
+    """
+
+    def __init__(
+        self,
+        oracle: Oracle,
+        radius: float,
+        start: tuple[Columns, Array],
+        *,
+        tol: float,
+        max_steps: int,
+        late: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.oracle, self.radius, self.tol, self.max_steps, self.late = oracle, radius, tol, max_steps, late
+        self.columns, self.weights = start
+        self.value, self._point = oracle.at(*start)
+        self.steps, self.gap, self.least_slope = 0, math.inf, math.inf
+        self._seen: Look | None = None
+        self._stalled_looks = 0  # in a row, without progress
+        self._least_gap, self._last_value = math.inf, math.inf
+        self._nearest = self.columns, self.weights, self.value  # at the least gap
+        self._most_new = _NEW  # columns that come into use after the next look, at most
+        self._gap_to_halve, self._slow_looks = math.inf, 0
+
+    def look(self) -> Look:
+        """Look at all columns: the gap, and the columns that are to come into use."""
+        seen = self._seen = self.oracle.look(self._point, self.columns, self._most_new)
+        slopes, value = seen.own, self.value
+        mean = float(slopes @ self.weights) / self.radius
+        self.least_slope = min(seen.least, float(slopes.min()))
+        gap = self.gap = max(0.0, self.radius * (mean - self.least_slope))
+        # near the optimum the objective no longer shows what is gained; the gap still does
+        moved = gap < 0.5 * self._least_gap or self._last_value - value > _ROUNDING * abs(value)
+        self._stalled_looks = 0 if moved else self._stalled_looks + 1
+        self._last_value = value
+        if gap < self._least_gap:
+            self._least_gap, self._nearest = gap, (self.columns, self.weights, value)
+        if gap <= 0.5 * self._gap_to_halve:
+            self._gap_to_halve, self._slow_looks = gap, 0
+        else:
+            self._slow_looks += 1
+        return seen
+
+    def reason(self) -> Status | None:
+        """Why no step is to follow the last look, if so."""
+        if self.gap <= self.tol:
+            return Status.OPTIMAL
+        if self.steps >= self.max_steps:
+            return Status.ITERATION_LIMIT
+        if self._stalled_looks >= _STUCK:
+            # the last looks differ by rounding only
+            self.gap, (self.columns, self.weights, self.value) = self._least_gap, self._nearest
+            return Status.PRECISION
+        return Status.TIME_LIMIT if self.late() else None
+
+    def step(self) -> None:
+        """Bring the columns of the last look into use, and take Newton steps on all columns in use."""
+        seen, gap = self._seen, self.gap
+        assert seen is not None
+        exact = not self.oracle.estimates or self._stalled_looks > 0 or self._slow_looks >= _SLOW
+        used = self.weights > 0
+        mean = float(seen.own @ self.weights) / self.radius
+        n_new = int(np.searchsorted(seen.slopes, mean))
+        self.columns = np.concatenate([self.columns[used], seen.new[:n_new]])
+        self.weights = np.concatenate([self.weights[used], np.zeros(n_new)])
+        slopes = np.concatenate([seen.own[used], seen.slopes[:n_new]])
+        goal = max(_CLOSER * gap, 0.2 * self.tol)
+        for inner in range(min(_INNER if exact else 1, self.max_steps - self.steps)):
+            if inner:
+                slopes = self.oracle.slopes(self._point, self.columns)
+            taken, self.weights, self.value, self._point = _step(
+                self.oracle, self.radius, self.columns, self.weights, slopes, self.value, self._point, goal,
+                exact,
+            )  # fmt: skip
+            self.steps += taken
+            if not taken or self.late():
+                break
+        n_served = int(np.count_nonzero(self.weights[len(self.weights) - n_new :]))
+        self._most_new = min(max(_NEW, _SERVED * n_served), _MOST)
+
+    def solution(self, status: Status, history: tuple[Record, ...] = ()) -> SimplexSolution:
+        """The columns in use and their weights."""
+        used = self.weights > 0
+        return SimplexSolution(
+            self.columns[used], self.weights[used], self.value, self.gap, self.steps, status, history
+        )
+
+
+def simplex_record(value: float, gap: float, support: int, slope: float, seconds: float) -> Record:
+    """The record of a point on the simplex; ``slope``: the least one of all columns."""
+    return Record(support, support, value, value - gap, -slope, seconds, gap=gap)
+
+
 def newton_on_simplex(
     oracle: Oracle,
     radius: float,
@@ -313,87 +413,59 @@ def newton_on_simplex(
     late: Callable[[], bool] = lambda: False,
 ) -> SimplexSolution:
     """From ``start``, columns with their weights, to a gap of at most ``tol``."""
-    began = time.perf_counter()
-    columns, weights = start
-    value, point = oracle.at(columns, weights)
-    records: list[SimplexRecord] = []
-    steps, stuck, gap, status = 0, 0, math.inf, ""
-    best, before = math.inf, math.inf  # the least gap of all looks, and the objective at the last one
-    nearest, most = (columns, weights, value), _NEW
-    halved, slow = math.inf, 0  # the gap that is to be halved, and the looks since it was
-    while not status:
-        seen = oracle.look(point, columns, most)
-        slopes = seen.own
-        mean, least = float(slopes @ weights) / radius, min(seen.least, float(slopes.min()))
-        gap = max(0.0, radius * (mean - least))
-        # near the optimum the objective no longer shows what is gained; the gap still does
-        moved = gap < 0.5 * best or before - value > _ROUNDING * abs(value)
-        stuck, before = 0 if moved else stuck + 1, value
-        if gap < best:
-            best, nearest = gap, (columns, weights, value)
-        halved, slow = (gap, 0) if gap <= 0.5 * halved else (halved, slow + 1)
-        exact = not oracle.estimates or stuck > 0 or slow >= _SLOW
-        support = int(np.count_nonzero(weights))
-        records.append(SimplexRecord(value, gap, support, time.perf_counter() - began, slope=least))
-        if callback is not None and callback(records[-1], columns, weights):
-            status = "stopped"
-        elif gap <= tol:
-            status = "optimal"
-        elif steps >= max_iter:
-            status = "iteration limit"
-        elif stuck >= _STUCK:
-            status = "precision"
-        elif late():
-            status = "time limit"
-        if status:
-            break
-        used = weights > 0
-        more = int(np.searchsorted(seen.slopes, mean))
-        columns = np.concatenate([columns[used], seen.new[:more]])
-        weights = np.concatenate([weights[used], np.zeros(more)])
-        slopes = np.concatenate([slopes[used], seen.slopes[:more]])
-        goal = max(_CLOSER * gap, 0.2 * tol)
-        for inner in range(min(_INNER if exact else 1, max_iter - steps)):
-            if inner:
-                slopes = oracle.slopes(point, columns)
-            taken, weights, value, point = _step(
-                oracle, radius, columns, weights, slopes, value, point, goal, exact
-            )
-            steps += taken
-            if not taken or late():
-                break
-        served = int(np.count_nonzero(weights[len(weights) - more :]))
-        most = min(max(_NEW, _SERVED * served), _MOST)
-    if status == "precision":  # the last looks differ by rounding only
-        gap, (columns, weights, value) = best, nearest
-    used = weights > 0
-    return SimplexSolution(columns[used], weights[used], value, gap, steps, status, tuple(records))
+    started = clock()
+    newton = SimplexNewton(oracle, radius, start, tol=tol, max_steps=max_iter, late=late)
+    records: list[Record] = []
+    status: Status | None = None
+    while status is None:
+        newton.look()
+        support = int(np.count_nonzero(newton.weights))
+        seconds = clock() - started
+        records.append(simplex_record(newton.value, newton.gap, support, newton.least_slope, seconds))
+        if callback is not None and callback(records[-1], newton.columns, newton.weights):
+            status = Status.STOPPED
+        else:
+            status = newton.reason()
+        if status is None:
+            newton.step()
+    return newton.solution(status, tuple(records))
 
 
-def newton_by_radius(
-    oracle: Oracle, radius: float, start: tuple[Columns, Array], *, tol: float, max_iter: int, **options: Any
-) -> SimplexSolution:
-    """The same, through smaller radii first if this one is large.
+def start_by_radius(
+    oracle: Oracle,
+    radius: float,
+    start: tuple[Columns, Array],
+    *,
+    max_iter: int,
+    late: Callable[[], bool] = lambda: False,
+) -> tuple[tuple[Columns, Array], int]:
+    """Columns and weights to begin with at this radius, through smaller radii first if it is large.
 
     Weights of a large sum put nearly all of p on a few rows, where the quadratic model is good for short
-    steps only; the solution of a smaller radius, scaled up, is close.
+    steps only; the solution of a smaller radius, scaled up, is close. Also returns the steps taken.
     """
     columns, weights = start
     radii = [radius]
     while radii[-1] > _DIRECT:
         radii.append(radii[-1] / _FACTOR)
-    steps, late = 0, options.get("late", lambda: False)
-    for own in radii[:0:-1]:
-        weights = weights * (own / weights.sum())
-        found = newton_on_simplex(
-            oracle, own, (columns, weights), tol=_ON_THE_WAY, max_iter=max(0, max_iter - steps), late=late
+    steps = 0
+    for smaller in radii[:0:-1]:
+        weights = weights * (smaller / weights.sum())
+        solution = newton_on_simplex(
+            oracle, smaller, (columns, weights), tol=_ON_THE_WAY, max_iter=max(0, max_iter - steps), late=late
         )
-        columns, weights, steps = found.columns, found.weights, steps + found.steps
-    weights = weights * (radius / weights.sum())
-    found = newton_on_simplex(
-        oracle, radius, (columns, weights), tol=tol, max_iter=max(0, max_iter - steps), **options
-    )
-    return replace(found, steps=steps + found.steps)
+        columns, weights, steps = solution.columns, solution.weights, steps + solution.steps
+    return (columns, weights * (radius / weights.sum())), steps
+
+
+def newton_by_radius(
+    oracle: Oracle, radius: float, start: tuple[Columns, Array], *, tol: float, max_iter: int, **options: Any
+) -> SimplexSolution:
+    """:func:`newton_on_simplex`, through smaller radii first if this one is large."""
+    late = options.get("late", lambda: False)
+    start, steps = start_by_radius(oracle, radius, start, max_iter=max_iter, late=late)
+    solution = newton_on_simplex(oracle, radius, start, tol=tol, max_iter=max(0, max_iter - steps), **options)
+    return replace(solution, steps=steps + solution.steps)
 
 
 def _step(

@@ -247,3 +247,10 @@ def proof_status(gaps: Mapping[str, float], candidates: bool, size: float) -> st
     if "dictionary" in closed or ("pool" in closed and not candidates):
         return "optimal"
     return "optimal among candidates" if "pool" in closed else "feasible"
+
+
+def soft_bound(value: float, mean_margin: float, edge: float, radius: float) -> float:
+    """What no weights of sum ``radius`` at most are below: -sum p log(p / s) - radius * (largest edge), from
+    the value and the mean margin (by p) at the weights that p belongs to."""
+    most = radius * max(0.0, edge)
+    return value + mean_margin - most - ROUNDING * (1.0 + abs(value) + abs(mean_margin) + most)

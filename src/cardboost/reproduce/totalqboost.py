@@ -23,12 +23,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.boosting.column_generation import Pace, StopRule, TraceRecord, generate
-from cardboost.boosting.totalqboost import ReselectRule, reselect
+from cardboost.boosting.loop import StopRule
+from cardboost.boosting.reselecting import ReselectRule, reselect
+from cardboost.boosting.totally_corrective import Pace, generate
 from cardboost.data.threads import blas_threads
 from cardboost.dictionary.stumps import StumpPool
 from cardboost.master.newton import Master
 from cardboost.problem.prices import PriceRule
+from cardboost.problem.trace import Record
 from cardboost.reproduce.totalqboost_prices import spread_prices
 from cardboost.reproduce.totalqboost_problem import Problem, plain_columns
 from cardboost.selection.exact import CLOSED, exact_search
@@ -195,12 +197,12 @@ def _generated(problem: Problem, settings: Settings, nu: float) -> tuple[StumpPo
     stages: dict[int, Array] = {}
     slack = settings.epsilon / problem.rows
 
-    def after(record: TraceRecord) -> bool:
+    def after(record: Record) -> bool:
         stages[record.n_columns] = master.weights.copy()
         return record.edge <= nu + slack
 
-    _, solution, _ = generate(
-        problem.dictionary, master, StopRule(settings.columns), l1=nu, pace=_SOLVE, callback=after
+    solution, _ = generate(
+        problem.dictionary, master, StopRule(settings.columns), observers=(after,), l1=nu, pace=_SOLVE
     )
     stages[len(solution.weights)] = solution.weights
     return pool, [stages[k] for k in sorted(stages)]
@@ -305,7 +307,7 @@ def reselected(
             _rule(settings, price, first["box"]), None, settings.columns, "edge",
             SearchOptions("auto", bits=settings.bits), all_moves_every=_ALL_MOVES,
         )  # fmt: skip
-        weights, _ = reselect(problem.dictionary, pool, problem.risk, rule, start)
+        weights = reselect(problem.dictionary, pool, problem.risk, rule, start)
         own = merge_rows(_cardinality(problem, settings, pool, price, first["box"]))
         point = own.risk.evaluate(own.pool.margins(weights))
         at = Incumbent(np.flatnonzero(weights), weights, own.objective(point.value, weights))

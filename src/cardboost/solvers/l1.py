@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cardboost.boosting.column_generation import TraceRecord
 from cardboost.data.arguments import number, whole
 from cardboost.data.threads import usable_threads
 from cardboost.dictionary.columns import ColumnStore, MatrixPool, column_lines
@@ -20,6 +19,7 @@ from cardboost.problem.bound import dual_bound
 from cardboost.problem.losses import get_loss
 from cardboost.problem.prices import Prices
 from cardboost.problem.risk import EmpiricalRisk, RiskPoint
+from cardboost.problem.trace import Record, Status
 from cardboost.solvers.matrix import MatrixProblem, check_matrix
 
 Array = NDArray[np.float64]
@@ -39,9 +39,9 @@ class SolverResult:
     gap: float
     lower_bound: float
     nit: int
-    history: tuple[TraceRecord, ...]
+    history: tuple[Record, ...]
     dual: Array
-    status: str
+    status: Status
     message: str
     success: bool
 
@@ -56,7 +56,7 @@ def minimize_l1(
     tol: float = 1e-8,
     sample_weight: ArrayLike | None = None,
     max_iter: int = 10_000,
-    callback: Callable[[TraceRecord], object] | None = None,
+    callback: Callable[[Record], object] | None = None,
     n_jobs: int | None = 1,
 ) -> SolverResult:
     """Minimise ``mean loss(A w) + l1 . w + l2/2 . w^2`` over ``0 <= w <= max_weight``.
@@ -82,12 +82,7 @@ def minimize_l1(
     x, point, status = solve(problem, risk, progress)
     fun = point.value + problem.prices(np.arange(len(x), dtype=np.int32)).cost(x)
     bound = progress.bound
-    message = {
-        "optimal": f"the relative duality gap is at most {tol:g}",
-        "iteration limit": "max_iter was reached",
-        "stopped": "the callback asked to stop",
-        "precision": "no step lowers the objective any more; the gap is that of double precision",
-    }[status]
+    optimal = status is Status.OPTIMAL
     return SolverResult(
         x=x,
         fun=fun,
@@ -97,18 +92,18 @@ def minimize_l1(
         history=tuple(progress.records),
         dual=point.v * problem.weights.normalised,
         status=status,
-        message=message,
-        success=status == "optimal",
+        message=f"the relative duality gap is at most {tol:g}" if optimal else status.message,
+        success=optimal,
     )
 
 
 class _Progress:
     """Bound, history and the reasons to stop that both ways of solving share."""
 
-    def __init__(self, tol: float, max_iter: int, callback: Callable[[TraceRecord], object] | None) -> None:
+    def __init__(self, tol: float, max_iter: int, callback: Callable[[Record], object] | None) -> None:
         self.tol, self.max_iter, self.callback = tol, max_iter, callback
         self.started = time.perf_counter()
-        self.records: list[TraceRecord] = []
+        self.records: list[Record] = []
         self.bound, self.steps = 0.0, 0
 
     @property
@@ -126,20 +121,20 @@ class _Progress:
         self.bound = max(self.bound, dual_bound(point, edges, prices)[0])
 
     def record(self, columns: int, terms: int, objective: float, largest: float, seconds: float) -> None:
-        self.records.append(TraceRecord(columns, terms, objective, self.bound, largest, seconds))
+        self.records.append(Record(columns, terms, objective, self.bound, largest, seconds))
 
-    def stop(self) -> str | None:
+    def stop(self) -> Status | None:
         """Why to stop at the last point, or None."""
         if self.callback is not None and self.callback(self.records[-1]):
-            return "stopped"
+            return Status.STOPPED
         if self.proven:
-            return "optimal"
-        return "iteration limit" if self.steps >= self.max_iter else None
+            return Status.OPTIMAL
+        return Status.ITERATION_LIMIT if self.steps >= self.max_iter else None
 
 
 def _working_set(
     problem: MatrixProblem, risk: EmpiricalRisk, progress: _Progress
-) -> tuple[Array, RiskPoint, str]:
+) -> tuple[Array, RiskPoint, Status]:
     """Alternate between one look at all columns and Newton steps on those in use."""
     store = ColumnStore(column_lines(problem.A), risk.threads)
     everything = np.arange(len(store), dtype=np.int32)
@@ -171,12 +166,12 @@ def _working_set(
         better = master.objective < objective or progress.bound > bound
         stuck, bound = 0 if better else stuck + 1, progress.bound
         if stuck >= 5:
-            return x, point, "precision"
+            return x, point, Status.PRECISION
 
 
 def _all_columns(
     problem: MatrixProblem, risk: EmpiricalRisk, progress: _Progress
-) -> tuple[Array, RiskPoint, str]:
+) -> tuple[Array, RiskPoint, Status]:
     """Quasi-Newton steps on all columns; for l2 > 0, where the optimum may use very many of them."""
     n = problem.A.shape[1]
     prices = problem.prices(np.arange(n, dtype=np.int32))
@@ -198,7 +193,7 @@ def _all_columns(
             progress.record(n, int(terms), objective, largest, before + seconds)
         if end == "precision":
             progress.look(point, steps.edges, prices)
-            return steps.x, point, "optimal" if progress.proven else end
+            return steps.x, point, Status.OPTIMAL if progress.proven else Status.PRECISION
         status = progress.stop()
         if status is not None:
             return steps.x, point, status

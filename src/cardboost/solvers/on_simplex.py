@@ -20,7 +20,6 @@ from cardboost.master.mprp import FunctionAlong, MatrixAlong, mprp_on_simplex
 from cardboost.master.simplex import (
     FunctionOracle,
     MatrixOracle,
-    SimplexRecord,
     SimplexSolution,
     Store,
     newton_by_radius,
@@ -28,6 +27,7 @@ from cardboost.master.simplex import (
 )
 from cardboost.problem.losses import get_loss
 from cardboost.problem.risk import EmpiricalRisk
+from cardboost.problem.trace import Record
 from cardboost.solvers.matrix import check_matrix
 from cardboost.solvers.stump_columns import StumpColumns
 
@@ -45,7 +45,7 @@ class SimplexResult:
     gap: float
     lower_bound: float
     nit: int
-    history: tuple[SimplexRecord, ...]
+    history: tuple[Record, ...]
     status: str
     message: str
     success: bool
@@ -63,7 +63,7 @@ def minimize_on_simplex(
     rho: float = 0.5,
     delta: float = 1e-4,
     epsilon: float | None = None,
-    callback: Callable[[SimplexRecord], object] | None = None,
+    callback: Callable[[Record], object] | None = None,
     n_jobs: int | None = 1,
 ) -> SimplexResult:
     """Minimise ``log(sum_i exp(-(A w)_i))`` over ``w >= 0`` with ``sum w = radius``.
@@ -187,7 +187,7 @@ def _result(
         "iteration limit": "max_iter was reached; x is the best point so far",
         "stopped": "the callback asked to stop",
         "precision": "no step lowers the value any more; the gap is that of double precision",
-    }[found.status]
+    }[found.status.value]
     fun = found.objective + offset
     history = tuple(_shifted(record, offset) for record in found.history)
     return SimplexResult(
@@ -196,6 +196,6 @@ def _result(
     )  # fmt: skip
 
 
-def _shifted(record: SimplexRecord, offset: float) -> SimplexRecord:
+def _shifted(record: Record, offset: float) -> Record:
     """With the logarithm of the sum, where the solver has that of the weighted mean."""
-    return replace(record, objective=record.objective + offset)
+    return replace(record, objective=record.objective + offset, lower_bound=record.lower_bound + offset)

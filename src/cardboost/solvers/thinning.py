@@ -3,19 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cardboost.boosting.learners import LearnerResult, train_learners
-from cardboost.boosting.resolve import FittedLearners
-from cardboost.boosting.training import TrainingSettings
+from cardboost.boosting.learner_task import CertifiedLearners, LearnerTask
+from cardboost.boosting.task import TrainingSettings
+from cardboost.boosting.training import train
+from cardboost.certificate.certificate import Certificate
 from cardboost.data.arguments import flag, number, whole
 from cardboost.data.exact import refuse_mask, unmasked
 from cardboost.data.threads import usable_threads
+from cardboost.dictionary.resolve import FittedLearners
 from cardboost.model.fitted_learner import count_rows, take_rows
+from cardboost.model.learners import LearnerEnsemble
+from cardboost.problem.bound import guarantee
 from cardboost.problem.losses import get_loss
+from cardboost.problem.trace import Trace
+
+
+@dataclass(frozen=True, eq=False)
+class ThinnedLearners:
+    """Few of many learners, with a proof.
+
+    Attributes
+    ----------
+    ensemble : LearnerEnsemble
+        The learners that are kept, with their weights.
+    certificate : Certificate
+        Of the matrix of the learners' outputs.
+    trace : Trace
+        One record per round of generation.
+    candidates : CertifiedLearners
+        The learners that the certificate is about.
+    null_objective : float
+        The objective of the intercept alone.
+    """
+
+    ensemble: LearnerEnsemble
+    certificate: Certificate
+    trace: Trace
+    candidates: CertifiedLearners
+    null_objective: float
+
+    @property
+    def guarantee(self) -> float:
+        """At least this share of the improvement over the intercept alone that the learners allow.
+
+        The certificate of a matrix measures from the model without any column; this is never more.
+        """
+        return guarantee(self.null_objective, self.certificate.objective, self.certificate.lower_bound)
+
+    def faults(self, X: Any, y: Any, sample_weight: Any = None) -> list[str]:
+        """Every claim of the certificate that these rows contradict, in sentences."""
+        return self.candidates.faults(self.certificate, self.ensemble, X, y, sample_weight)
+
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> bool:
+        """Whether every claim holds, and the model is the one that the certificate means."""
+        return not self.faults(X, y, sample_weight)
 
 
 def thin_learners(
@@ -33,7 +80,7 @@ def thin_learners(
     fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = 1,
-) -> LearnerResult:
+) -> ThinnedLearners:
     """Keep at most ``max_terms`` of many fitted learners, with new weights and a certificate.
 
     ``learners`` are fitted classifiers of two classes, or anything with a ``predict`` that returns a number
@@ -87,12 +134,25 @@ def thin_learners(
         fit_intercept=flag("fit_intercept", fit_intercept),
         threads=usable_threads(n_jobs),
     )
-    return train_learners(
+    task = LearnerTask.make(
         every,
         X,
         np.where(labels == classes[1], 1, -1).astype(np.int8),
-        settings,
+        settings.loss,
+        settings.fit_intercept,
+        settings.threads,
         n_features=int(X.shape[1]) if len(getattr(X, "shape", ())) == 2 else 1,
         sample_weight=weight,
         classes=(classes[0].item(), classes[1].item()),
     )
+    return thin(task, settings)
+
+
+def thin(task: LearnerTask, settings: TrainingSettings) -> ThinnedLearners:
+    """Train on the learners of a task, and keep what is needed to verify the result."""
+    result, empty = train(task, settings), task.dictionary.pool()
+    constant = empty.margins(task.constant_weights(empty, settings.price_rule))
+    certified = result.certificate.view
+    assert isinstance(certified, CertifiedLearners)
+    null_objective = task.risk.evaluate(constant).value
+    return ThinnedLearners(result.ensemble, result.certificate, result.trace, certified, null_objective)

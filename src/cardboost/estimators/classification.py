@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,21 +13,22 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from cardboost.boosting.learners import LearnerResult
+from cardboost.boosting.early_stopping import HeldOutRows
+from cardboost.boosting.learner_task import LearnerTask
 from cardboost.boosting.path import BoostingPath
-from cardboost.boosting.proof import DataFacts
-from cardboost.boosting.resolve import resolve_dictionary
-from cardboost.boosting.training import TrainingResult, TrainingTask
+from cardboost.boosting.stump_task import DataFacts, StumpTask
+from cardboost.data.arguments import flag
 from cardboost.data.binning import bin_table
 from cardboost.data.exact import unmasked
 from cardboost.data.table import Table
 from cardboost.data.threads import usable_threads
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.label_orders import label_orders
+from cardboost.dictionary.resolve import resolve_dictionary
 from cardboost.dictionary.stumps import StumpDictionary
-from cardboost.estimators.base import BoostedCards
+from cardboost.estimators.base import BoostedCards, PreparedFit, plain
 from cardboost.estimators.validation import class_codes, class_factors, sample_weights, split_rows
-from cardboost.model.ensemble import Ensemble, model_loss
+from cardboost.model.ensemble import model_loss
 from cardboost.model.fitted_learner import count_rows
 from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.problem.losses import MARGIN_LOSSES, Loss
@@ -46,6 +47,9 @@ def has_probabilities(estimator: Any) -> bool:
 
 class ClassifierCards(ClassifierMixin, BoostedCards):
     """Base of the classifiers. Not for use by itself."""
+
+    #: parameters that only stumps know, with the value that says nothing
+    _STUMP_PARAMETERS: ClassVar[Mapping[str, Any]] = {"monotonic_cst": None}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -70,19 +74,35 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
         if earlier is not None and list(classes) != before:
             raise ValueError(f"warm_start: the classes are {list(classes)}, but the model knows {before}.")
 
-    def _tasks(
+    def _class_tasks(
+        self, X: Any, y: Any, sample_weight: Any, loss: Loss, earlier: Any = None
+    ) -> tuple[PreparedFit, ClassRows]:
+        """Read and check the rows: one task for two classes, else one against the rest for every class.
+
+        Other learners than stumps read the rows as they are, and take two classes.
+        """
+        if resolve_dictionary(self.dictionary) != ("stumps",):
+            return self._learner_task(X, y, sample_weight, loss)
+        table = self._read_for_fit(X)
+        by_feature = self._limits_features(table)
+        classes, rows = self._class_rows(table, y, sample_weight)
+        rows, held_out = rows.split(getattr(self, "validation_fraction", None), self.random_state)
+        self._check_classes(earlier, classes)
+        tasks = self._stump_tasks(rows, classes, loss, earlier, held_out, by_feature)
+        n_tasks = 1 if len(classes) == 2 else len(classes)
+        return PreparedFit.of_table(table, tasks, n_tasks, classes), rows
+
+    def _stump_tasks(
         self,
         rows: ClassRows,
         classes: NDArray[Any],
         loss: Loss,
-        threads: int,
         earlier: tuple[BoostingPath, ...] | None = None,
-        held: ClassRows | None = None,
+        held_out: ClassRows | None = None,
         by_feature: bool = False,
-    ) -> Iterator[tuple[str, TrainingTask]]:
-        """One task for two classes, else one against the rest for every class, over the same stumps; and what
-        to call each on the screen."""
-        binary = len(classes) == 2
+    ) -> Iterator[tuple[str, StumpTask]]:
+        """One task for two classes, else one against the rest for every class, over the same stumps."""
+        binary, threads = len(classes) == 2, usable_threads(self.n_jobs)
         weights = rows.weights(binary)
         dictionary: StumpDictionary | None = None
         for k, target in enumerate([1] if binary else range(len(classes))):
@@ -94,52 +114,26 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
                 dictionary = dictionary.relabelled(sign, orders)
             pair = (plain(classes[0]), plain(classes[1])) if binary else (False, True)
             risk = risk_of(loss, weights, sign, threads)
-            held_out = None
-            if held is not None:
-                other = replace(risk, weights=held.weights(binary), sign=held.sign(target))
-                held_out = self._held_out(held.table, dictionary.matrix, other)
-            label = "" if binary else f"{plain(classes[target])!r} "
-            yield (
-                label,
-                TrainingTask(
-                    dictionary,
-                    risk,
-                    rows.facts(target, binary, threads),
-                    self._frame(model_loss(loss), rows.table, dictionary.matrix, pair),
-                    None if earlier is None else earlier[k],
-                    held_out,
-                ),
+            held_out_bins = None
+            if held_out is not None:
+                other = replace(risk, weights=held_out.weights(binary), sign=held_out.sign(target))
+                held_out_bins = self._held_out(held_out.table, dictionary.matrix, other)
+            task = StumpTask(
+                dictionary,
+                risk,
+                rows.facts(target, binary, threads),
+                self._frame(model_loss(loss), rows.table, dictionary.matrix, pair),
+                None if earlier is None else earlier[k],
+                held_out_bins,
             )
+            yield "" if binary else f"{plain(classes[target])!r} ", task
 
-    def _remember(self, table: Table, classes: NDArray[Any], results: Sequence[TrainingResult]) -> None:
-        """The fitted attributes: one result for two classes, else one for every class."""
-        self.classes_ = classes
-        self._remember_features(table)
-        self._paths = tuple(result.path for result in results)
-        if len(classes) == 2:
-            (result,) = results
-            self.ensemble_: Any = result.ensemble
-            self.certificate_: Any = result.certificate
-            self.trace_: Any = result.trace
-        else:
-            labels = tuple(plain(label) for label in classes)
-            self.ensemble_ = MulticlassEnsemble(labels, tuple(result.ensemble for result in results))
-            self.certificate_ = [
-                replace(result.certificate, positive=label, view=self._class_view(classes))
-                for label, result in zip(labels, results, strict=True)
-            ]
-            self.trace_ = [result.trace for result in results]
-        self.n_iter_ = max(result.trace[-1].n_columns for result in results)
-
-    def _class_view(self, classes: NDArray[Any]) -> Any:
-        """For more than two classes class weights are part of the row weights that certificates are about."""
-        return None if self.class_weight is None else partial(_weighted_rows, self.class_weight, classes)
-
-    def _learner_rows(self, X: Any, y: Any, sample_weight: Any, held: Any = None) -> LearnerRows:
-        """The rows for weak learners that are not, or not only, stumps; ``held``: a share to hold out."""
-        X, stumps = unmasked(X), "stumps" in resolve_dictionary(self.dictionary)
+    def _learner_task(self, X: Any, y: Any, sample_weight: Any, loss: Loss) -> tuple[PreparedFit, ClassRows]:
+        """The task of weak learners that are not, or not only, stumps."""
+        self._refuse_stump_parameters()
+        X, with_stumps = unmasked(X), "stumps" in resolve_dictionary(self.dictionary)
         n_rows, threads = count_rows(X), usable_threads(self.n_jobs)
-        table = self._read_for_fit(X) if stumps else Table((), None, n_rows)
+        table = self._read_for_fit(X) if with_stumps else Table((), None, n_rows)
         classes, codes = class_codes(y, n_rows)
         raw = sample_weights(sample_weight, n_rows)
         if raw is not None and not (raw > 0).all():
@@ -153,37 +147,54 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
             )
         rows = ClassRows(table, codes, raw, class_factors(self.class_weight, classes, codes, raw))
         n_features, names = shape_of(X)
-        others = None
-        if held is not None:
-            kept, aside = split_rows(held, codes, table.n_rows, self.random_state)
-            others = _safe_indexing(X, aside), rows.take(aside)
+        held_out, fraction = None, getattr(self, "validation_fraction", None)
+        if fraction is not None:
+            kept, aside = split_rows(fraction, codes, table.n_rows, self.random_state)
+            other = rows.take(aside)
+            held_out_risk = risk_of(loss, other.weights(True), other.sign(1), threads)
+            held_out = HeldOutRows(_safe_indexing(X, aside), held_out_risk)
             X, rows = _safe_indexing(X, kept), rows.take(kept)
-        data = {
-            "n_features": n_features,
-            "sample_weight": rows.raw,
-            "class_weight": rows.facts(1, True, threads).class_weight,
-            "classes": (plain(classes[0]), plain(classes[1])),
-            "feature_names": names,
-            "matrix": bin_table(rows.table, rows.weights(True), self.max_bins, threads) if stumps else None,
-            "seed": int(check_random_state(self.random_state).randint(2**31 - 1)),
-        }
-        return LearnerRows(X, rows.table, classes, rows.sign(1), data, others)
+        task = LearnerTask.make(
+            self.dictionary,
+            X,
+            rows.sign(1),
+            loss,
+            self._learner_intercept(),
+            threads,
+            n_features=n_features,
+            sample_weight=rows.raw,
+            class_weight=rows.facts(1, True, threads).class_weight,
+            classes=(plain(classes[0]), plain(classes[1])),
+            feature_names=names,
+            matrix=bin_table(rows.table, rows.weights(True), self.max_bins, threads) if with_stumps else None,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            held_out=held_out,
+        )
+        return PreparedFit(n_features, names, (), iter([("", task)]), 1, classes), rows
 
-    def _remember_learners(self, given: LearnerRows, result: LearnerResult) -> None:
-        """The fitted attributes of a model of learners."""
-        self.classes_ = given.classes
-        self._remember_names(given.data["n_features"], given.data["feature_names"])
-        self._paths = ()
-        self.ensemble_ = result.ensemble
-        self.certificate_ = result.certificate
-        self.trace_ = result.trace
-        self.n_iter_ = result.trace[-1].n_columns
+    def _learner_intercept(self) -> bool:
+        """Whether the columns of the intercept stand before those of learners."""
+        return flag("fit_intercept", self.fit_intercept)
 
-    def _reconstruction(self, table: Table, classes: NDArray[Any]) -> Callable[[Ensemble], dict[str, Any]]:
-        """What a scoring callback needs to predict in the middle of a fit."""
-        names = {} if table.names is None else {"feature_names_in_": np.array(table.names, dtype=object)}
-        known = {"classes_": classes, "n_features_in_": table.n_features, "_categorical": table.categorical}
-        return lambda ensemble: {"ensemble_": ensemble, **known, **names}
+    def _refuse_stump_parameters(self) -> None:
+        """Say which parameters learners other than stumps do not know."""
+        for name, neutral in self._STUMP_PARAMETERS.items():
+            value = getattr(self, name)
+            value = flag(name, value) if isinstance(neutral, bool) else value
+            if value is not neutral and value != neutral:
+                raise ValueError(f"{name} is for stumps only; with other learners leave it at {neutral!r}.")
+
+    def _remember(self, prepared: PreparedFit, results: Sequence[Any]) -> None:
+        super()._remember(prepared, results)
+        certificates = getattr(self, "certificate_", None)
+        if isinstance(certificates, list):
+            view = self._class_view(self.classes_)
+            pairs = zip(self.ensemble_.classes, certificates, strict=True)
+            self.certificate_ = [replace(part, positive=label, view=view) for label, part in pairs]
+
+    def _class_view(self, classes: NDArray[Any]) -> Any:
+        """For more than two classes class weights are part of the row weights that certificates are about."""
+        return None if self.class_weight is None else partial(_weighted_rows, self.class_weight, classes)
 
     def decision_function(self, X: Any) -> Array:
         """The score: intercept plus one number per feature. Positive means ``classes_[1]``.
@@ -198,8 +209,8 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
         return self._label(self.decision_function(X))
 
     def _label(self, score: Array) -> NDArray[Any]:
-        at = (score > 0).astype(np.intp) if score.ndim == 1 else np.argmax(score, axis=1)
-        return self.classes_[at]
+        index = (score > 0).astype(np.intp) if score.ndim == 1 else np.argmax(score, axis=1)
+        return self.classes_[index]
 
     def _score_loss(self) -> Loss | None:
         """The loss that scores are read by; None where nothing is known of it before a fit."""
@@ -242,22 +253,6 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
             parts = tuple(own[min(r, len(own) - 1)] for own in stages)
             yield MulticlassEnsemble(self.ensemble_.classes, parts)
         yield self.ensemble_
-
-
-@dataclass(frozen=True, eq=False)
-class LearnerRows:
-    """Rows as the user gave them, those without weight gone, for learners to be fitted to.
-
-    ``table``: the same, where stumps are among the learners. ``data``: further arguments of a training.
-    ``held``: rows that are not trained on.
-    """
-
-    X: Any
-    table: Table
-    classes: NDArray[Any]
-    sign: NDArray[np.int8]
-    data: dict[str, Any]
-    held: tuple[Any, ClassRows] | None = None
 
 
 class ClassRows:
@@ -336,8 +331,3 @@ def shape_of(X: Any) -> tuple[int, tuple[str, ...] | None]:
     text = names is not None and all(isinstance(name, str) for name in names)
     n_features = int(X.shape[1]) if len(getattr(X, "shape", ())) == 2 else len(X[0])
     return n_features, tuple(names) if text else None  # type: ignore[arg-type]
-
-
-def plain(label: Any) -> Any:
-    """A label as JSON knows it."""
-    return label.item() if hasattr(label, "item") else label

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -12,14 +11,13 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from cardboost.boosting.path import BoostingPath
-from cardboost.boosting.proof import DataFacts
-from cardboost.boosting.training import TrainingTask
+from cardboost.boosting.stump_task import DataFacts, StumpTask
 from cardboost.data.table import Table
 from cardboost.data.threads import usable_threads
 from cardboost.data.weights import RowWeights
-from cardboost.estimators.base import BoostedCards
+from cardboost.estimators.base import BoostedCards, PreparedFit
 from cardboost.estimators.validation import real_targets, sample_weights, split_rows
-from cardboost.model.ensemble import OWN_LOSS, Ensemble, model_loss
+from cardboost.model.ensemble import OWN_LOSS, model_loss
 from cardboost.problem.losses import Loss
 from cardboost.problem.risk import EmpiricalRisk, risk_of
 
@@ -62,14 +60,18 @@ class RegressorCards(RegressorMixin, BoostedCards):
         rows = NumberRows(table, target, raw)
         return rows if raw is None or (raw > 0).all() else rows.take(np.flatnonzero(raw > 0))
 
-    def _task(
+    def _number_task(
         self,
-        rows: NumberRows,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
         loss: Loss,
-        known: BoostingPath | None = None,
-        by_feature: bool = False,
-    ) -> TrainingTask:
-        """The stumps over the rows to train on, and the rows held out."""
+        earlier: BoostingPath | None = None,
+    ) -> tuple[PreparedFit, StumpTask]:
+        """Read and check the rows: the stumps over those to train on, and the rows held out."""
+        read = self._read_for_fit(X)
+        by_feature = self._limits_features(read)
+        rows = self._number_rows(read, y, sample_weight)
         threads, held = usable_threads(self.n_jobs), None
         if self.validation_fraction is not None:
             kept, aside = split_rows(self.validation_fraction, None, rows.table.n_rows, self.random_state)
@@ -88,7 +90,8 @@ class RegressorCards(RegressorMixin, BoostedCards):
             target=units,
         )
         frame = self._frame(model_loss(loss), table, dictionary.matrix, None, mean=units[0], scale=units[1])
-        return TrainingTask(dictionary, risk, facts, frame, known, held_out)
+        task = StumpTask(dictionary, risk, facts, frame, earlier, held_out)
+        return PreparedFit.of_table(read, iter([("", task)])), task
 
     def _units(self, loss: Loss, weights: RowWeights, target: Array) -> tuple[float, float]:
         """Mean and deviation of the target; a loss of the user's own is in the units of the target."""
@@ -109,12 +112,6 @@ class RegressorCards(RegressorMixin, BoostedCards):
                 "double precision: leave out such rows."
             )
         return mean, scale
-
-    def _reconstruction(self, table: Table) -> Callable[[Ensemble], dict[str, Any]]:
-        """What a scoring callback needs to predict in the middle of a fit."""
-        names = {} if table.names is None else {"feature_names_in_": np.array(table.names, dtype=object)}
-        known = {"n_features_in_": table.n_features, "_categorical": table.categorical}
-        return lambda ensemble: {"ensemble_": ensemble, **known, **names}
 
     def predict(self, X: Any) -> Array:
         """Intercept plus one number per feature or learner, in the units of the target."""
