@@ -207,7 +207,7 @@ def test_held_out_rows_end_it(hot_start):
     fit = model(hot_start=hot_start, max_iter=80, l0=1e-3, validation_fraction=0.3, random_state=1).fit(X, y)
     (losses,) = fit.validation_losses_
     assert len(losses) == len(fit.trace_)
-    assert fit.trace_.status == "stopped"
+    assert fit.trace_.status == "validation"
     assert fit.n_iter_ < 80
     again = model(hot_start=hot_start, max_iter=80, l0=1e-3, validation_fraction=0.3, random_state=1)
     assert again.fit(X, y).ensemble_ == fit.ensemble_

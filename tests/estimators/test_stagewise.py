@@ -51,7 +51,7 @@ def all_stumps(X):
 
 def learner_of_round(model, X, m):
     """What the learner of round m says of the rows."""
-    path = model._stage_paths[0]
+    path = model._paths[0]
     before = path.first(m).ensemble().decision_function(X) if m else np.zeros(len(X))
     return np.sign(path.first(m + 1).ensemble().decision_function(X) - before)
 
@@ -74,7 +74,7 @@ def check_theorem(X, y, weight, rounds):
         total += alpha * G
         w = w * np.exp(alpha * (sign != G))
         w = w / w.sum()
-    betas = np.array(model._stage_paths[0].weights)
+    betas = np.array(model._paths[0].course.weights)
     np.testing.assert_allclose(alphas, 2 * betas, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(total, 2 * model.decision_function(X), rtol=1e-12, atol=1e-12 * sum(alphas))
     clear = np.abs(total) > 1e-9
@@ -117,8 +117,10 @@ def test_scikit_learns_adaboost(seed):
     weight = np.random.default_rng(seed).uniform(0.5, 2, 400)
     theirs = AdaBoostClassifier(STUMP, n_estimators=15, random_state=0).fit(X, y, weight)
     ours = classifier(dictionary=STUMP, max_iter=15).fit(X, y, weight)
-    np.testing.assert_allclose(2 * np.array(ours._learners.weights), theirs.estimator_weights_, rtol=1e-9)
-    total = sum(ours._learners.weights)
+    np.testing.assert_allclose(
+        2 * np.array(ours._paths[0].course.weights), theirs.estimator_weights_, rtol=1e-9
+    )
+    total = sum(ours._paths[0].course.weights)
     # theirs counts both classes and divides by the sum of the weights
     np.testing.assert_allclose(2 * ours.decision_function(X) / total, theirs.decision_function(X), atol=1e-9)
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
@@ -192,15 +194,16 @@ def test_constant_rules_are_among_the_stumps(loss):
     held = {"validation_fraction": 0.2, "random_state": 0}
     model, early = (classifier(loss=loss, **own).fit(X, y) for own in ({}, held))
     for own in (model, early):
-        path = own._stage_paths[0]
-        constants = [k for k, column in enumerate(path.columns) if column < 0]
+        path = own._paths[0]
+        constants = [k for k, column in enumerate(path.course.columns) if column < 0]
         assert constants
-        assert [abs(path.shifts[k]) for k in constants] == [path.weights[k] for k in constants]
-        assert own.ensemble_.intercept == pytest.approx(sum(path.shifts), abs=1e-15)
+        assert [abs(path.course.shifts[k]) for k in constants] == [path.course.weights[k] for k in constants]
+        assert own.ensemble_.intercept == pytest.approx(sum(path.course.shifts), abs=1e-15)
         assert {term.feature for term in own.ensemble_.terms} <= {0}
         np.testing.assert_allclose(
             list(own.staged_decision_function(X))[-1],
-            path.start + sum(w * learner_of_round(own, X, m) for m, w in enumerate(path.weights)),
+            path.course.start
+            + sum(w * learner_of_round(own, X, m) for m, w in enumerate(path.course.weights)),
             atol=1e-12,
         )
     margins = np.where(y, 1, -1) * model.decision_function(X)
@@ -297,9 +300,9 @@ def test_a_full_step_is_the_best_one(cancer, loss):
     X, y = cancer
     model = classifier(loss=loss, max_iter=3).fit(X, y)
     sign = np.where(y == 1, 1, -1)
-    path = model._stage_paths[0]
+    path = model._paths[0]
     before, after = (path.first(k).ensemble().decision_function(X) * sign for k in (2, 3))
-    column = (after - before) / path.weights[2]
+    column = (after - before) / path.course.weights[2]
     slope = np.mean(MARGIN_LOSSES[loss].derivative(after) * column)
     assert slope == pytest.approx(0, abs=1e-12)
 
@@ -307,11 +310,11 @@ def test_a_full_step_is_the_best_one(cancer, loss):
 def test_more_than_one_round_for_a_stump_is_one_term(cancer):
     X, y = cancer
     model = classifier(max_iter=60, learning_rate=0.1).fit(X, y)
-    path = model._stage_paths[0]
+    path = model._paths[0]
     assert model.n_iter_ == len(path) == 60
     assert model.ensemble_.n_terms < 40
     signed = {}
-    for column, weight in zip(path.columns, path.weights, strict=True):
+    for column, weight in zip(path.course.columns, path.course.weights, strict=True):
         key = (int(path.stumps.feature[column]), int(path.stumps.cut[column]))
         signed[key] = signed.get(key, 0.0) + weight * int(path.stumps.polarity[column])
     assert sorted(abs(w) for w in signed.values()) == pytest.approx(
@@ -330,7 +333,7 @@ def test_threads_and_weights(loss):
     two = classifier(loss=loss, learning_rate=0.5, n_jobs=2).fit(X, y, weight)
     again = classifier(loss=loss, learning_rate=0.5).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     assert one.ensemble_ == two.ensemble_ == again.ensemble_
-    assert one._stage_paths[0].weights == two._stage_paths[0].weights == again._stage_paths[0].weights
+    assert one._paths[0].course.weights == two._paths[0].course.weights == again._paths[0].course.weights
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
@@ -355,7 +358,7 @@ def test_stages_files_and_exports(cancer, tmp_path):
     assert len(scores) == 20
     np.testing.assert_array_equal(scores[-1], model.decision_function(X))
     for k in (1, 7, 19):
-        expected = model._stage_paths[0].first(k).ensemble().decision_function(X)
+        expected = model._paths[0].first(k).ensemble().decision_function(X)
         np.testing.assert_allclose(scores[k - 1], expected, atol=1e-12)
     np.testing.assert_array_equal(list(model.staged_predict(X))[-1], model.predict(X))
     np.testing.assert_array_equal(list(model.staged_predict_proba(X))[-1], model.predict_proba(X))
@@ -449,7 +452,7 @@ def test_tables_with_labels_and_missing_values():
     model = classifier(max_iter=30).fit(X, y)
     assert model.score(X, y) > 0.8
     scores = list(model.staged_decision_function(X))
-    np.testing.assert_allclose(scores[-2], model._stage_paths[0].first(29).ensemble().decision_function(X))
+    np.testing.assert_allclose(scores[-2], model._paths[0].first(29).ensemble().decision_function(X))
     number = regressor(max_iter=30, loss="absolute").fit(X, y.astype(float) * 10)
     np.testing.assert_allclose(list(number.staged_predict(X))[-1], number.predict(X))
 

@@ -53,7 +53,7 @@ def test_trees_and_squares_are_gradient_boosting(diabetes, weights, weighted):
 def test_steps_are_the_best_and_the_loss_falls(diabetes, weights, loss, own):
     X, y = diabetes
     model = regressor(Ridge(alpha=5.0), 6, loss=loss).fit(X, y, weights)
-    stages = [np.full(len(y), model._learners.start), *model.staged_predict(X)]
+    stages = [np.full(len(y), model._paths[0].course.start), *model.staged_predict(X)]
     means = [np.average(own.rows(stage - y), weights=weights) for stage in stages]
     assert (np.diff(means) < 0).all()
     for before, after, mean in zip(stages, stages[1:], means[1:], strict=False):

@@ -242,8 +242,8 @@ def _ensemble(
         terms.append(term)
         labels = (content["categories"] or [None] * like.n_features)[term.feature]
         if labels is not None and term.feature not in categories:
-            known = like.categories.get(term.feature)
-            categories[term.feature] = known or _categories(labels, table, term.feature)
+            same = like.categories.get(term.feature)
+            categories[term.feature] = same or _categories(labels, table, term.feature)
     intercept = float(weights[0] - weights[1]) if n_free else 0.0
     intercept = intercept * scaling["scale"] + scaling["mean"]
     return replace(like, intercept=intercept, terms=tuple(terms), categories=categories, unit=unit)
@@ -264,17 +264,17 @@ def _term(content: dict[str, Any], j: int, weight: float) -> Term:
     columns = content["columns"]
     feature, cut, category = (columns[key][j] for key in ("feature", "cut", "category"))
     first = columns.get("first", [None] * len(columns["feature"]))[j]
-    place: dict[str, Any] = {"cut": np.inf if cut is None else cut}
+    question: dict[str, Any] = {"cut": np.inf if cut is None else cut}
     if first is not None:
         labels = content["categories"][feature]
-        known = [*labels["kept"], OTHER]
-        place = {"cut": None, "one_of": tuple(known[code] for code in sorted(labels["order"][:first]))}
+        every = [*labels["kept"], OTHER]
+        question = {"cut": None, "one_of": tuple(every[code] for code in sorted(labels["order"][:first]))}
     elif category is not None:
-        place = {"cut": None, "category": OTHER if isinstance(category, dict) else category}
+        question = {"cut": None, "category": OTHER if isinstance(category, dict) else category}
     return Term(
         feature,
         weight=weight,
         polarity=columns["polarity"][j],
         missing_left=columns["missing_left"][j],
-        **place,
+        **question,
     )

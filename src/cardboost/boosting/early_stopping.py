@@ -11,6 +11,7 @@ from cardboost import _kernels
 from cardboost.dictionary.base import ColumnPool
 from cardboost.dictionary.stumps import StumpPool
 from cardboost.problem.risk import EmpiricalRisk
+from cardboost.problem.trace import Status
 
 Array = NDArray[np.float64]
 
@@ -44,6 +45,10 @@ class EarlyStopping:
             self.best_round, self.n_columns_at_best = len(self.losses) - 1, n_columns
         waited = n_columns - self.n_columns_at_best
         return waited >= max(self.patience, self.patience_share * self.n_columns_at_best)
+
+    def status(self, loss: float | None, n_columns: int) -> Status | None:
+        """:meth:`see` as a reason to stop."""
+        return Status.VALIDATION if loss is not None and self.see(loss, n_columns) else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,9 +38,9 @@ def line_search(loss: VectorLoss, y: Array, s: Array, F: Array, h: Array) -> flo
         return _median_step(y - F, s, h)
 
     def slope(gamma: float) -> tuple[float, float]:
-        at = F + gamma * h
-        first = float(s @ np.sum(loss.gradient(y, at) * h, axis=1))
-        bend = float(s @ np.sum(loss.bend_times(y, at, h[None])[0] * h, axis=1))
+        scores = F + gamma * h
+        first = float(s @ np.sum(loss.gradient(y, scores) * h, axis=1))
+        bend = float(s @ np.sum(loss.bend_times(y, scores, h[None])[0] * h, axis=1))
         return first, bend
 
     first, bend = slope(0.0)
@@ -49,20 +49,20 @@ def line_search(loss: VectorLoss, y: Array, s: Array, F: Array, h: Array) -> flo
     toward = -np.sign(first)
     low, high = 0.0, abs(first) / bend if bend > 0.0 else 1.0
     high = min(max(high, 1e-12), _FARTHEST)
-    own, bend = slope(toward * high)
-    while own * toward < 0.0 and high < _FARTHEST:
+    end_slope, bend = slope(toward * high)
+    while end_slope * toward < 0.0 and high < _FARTHEST:
         low, high = high, min(2.0 * high, _FARTHEST)
-        own, bend = slope(toward * high)
-    if own * toward < 0.0:
+        end_slope, bend = slope(toward * high)
+    if end_slope * toward < 0.0:
         low = high
     gamma = high
     for _ in range(_LINE_STEPS):
-        if abs(own) <= 1e-13 * abs(first) or high - low <= 4e-16 * high:
+        if abs(end_slope) <= 1e-13 * abs(first) or high - low <= 4e-16 * high:
             break
-        inside = gamma - own * toward / bend if bend > 0.0 else np.nan
+        inside = gamma - end_slope * toward / bend if bend > 0.0 else np.nan
         gamma = inside if low < inside < high else 0.5 * (low + high)
-        own, bend = slope(toward * gamma)
-        low, high = (gamma, high) if own * toward < 0.0 else (low, gamma)
+        end_slope, bend = slope(toward * gamma)
+        low, high = (gamma, high) if end_slope * toward < 0.0 else (low, gamma)
     gamma *= toward
     return float(gamma) if loss.value(y, F + gamma * h, s) <= loss.value(y, F, s) else 0.0
 
@@ -95,8 +95,8 @@ class AllGammas:
 
     def _extend(self, k: int) -> None:
         weighted = (self.s[:, None] * self._outputs[k]).ravel()
-        own = self._outputs[: k + 1].reshape(k + 1, -1) @ weighted
-        self._gram[k, : k + 1] = self._gram[: k + 1, k] = own
+        products = self._outputs[: k + 1].reshape(k + 1, -1) @ weighted
+        self._gram[k, : k + 1] = self._gram[: k + 1, k] = products
         self._right[k] = self.y.ravel() @ weighted
 
     def add(self, h: Array) -> None:
@@ -113,10 +113,10 @@ class AllGammas:
         """The best weights, from these on; after so many steps, the best so far."""
         value = self.loss.value(self.y, self.scores(weights), self.s)
         for _ in range(1 if self.loss.quadratic else steps):
-            found = self._step(weights, value)
-            if found is None:
+            improved = self._step(weights, value)
+            if improved is None:
                 break
-            before, (weights, value) = value, found
+            before, (weights, value) = value, improved
             if before - value <= _LITTLE * abs(before):
                 break
         return weights
@@ -143,8 +143,8 @@ class AllGammas:
         length = 1.0
         while length > 1e-6:
             new = weights + length * step
-            found = self.loss.value(self.y, self.scores(new), self.s)
-            if found < value:
-                return new, found
+            improved = self.loss.value(self.y, self.scores(new), self.s)
+            if improved < value:
+                return new, improved
             length *= 0.5
         return None

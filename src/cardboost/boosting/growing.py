@@ -103,15 +103,13 @@ class _Watch:
         self.stages: list[Array] = []
         self.stopped = False
 
-    def see(self, record: Record, weights: Array) -> Status | bool:
+    def see(self, record: Record, weights: Array) -> Status | bool | None:
         """One more round with these weights; the reason to stop, if there is one."""
         pool, held_out, callback = self.pool, self.task.held_out, self.settings.callback
         self.stages.append(weights.copy())
-        reason: Status | bool = False
+        reason = None
         if self.early is not None and held_out is not None:
-            loss = held_out.loss(pool, weights)
-            if self.early.see(loss, pool.n_columns - pool.n_free):
-                reason = Status.VALIDATION
+            reason = self.early.status(held_out.loss(pool, weights), pool.n_columns - pool.n_free)
         if callback is not None:
             self.stopped = bool(callback(record, lambda: self.task.ensemble(pool, weights)))
         return self.stopped or reason

@@ -149,7 +149,10 @@ def boost(dictionary: Any, weighting: Weighting, stop: StopRule, observers: Iter
         record = weighting.look()
         status = note(record) or stop.reason(record, n_columns)
         if status is None and isinstance(proposals, Status):
-            status = None if weighting.tighten() else proposals
+            if weighting.tighten():
+                records.pop()  # that of the better weights takes its place
+            else:
+                status = proposals
         elif status is None:
             n_added += len(proposals)
             asked_to_stop = note(weighting.update(proposals))

@@ -177,9 +177,9 @@ class Gammas(Weighting):
         scores = np.tile(self.start, (len(self.held_out.y), 1))
         return self.loss.value(self.held_out.y, scores, self.held_out.s)
 
-    def _held_out_loss(self) -> float:
+    def _held_out_loss(self) -> float | None:
         if self.held_out is None:
-            return math.nan
+            return None
         self._held_out_outputs.append(self._dictionary.outputs(self.learners[-1], held=True))
         scores = self._constant + np.tensordot(self._weights, np.array(self._held_out_outputs), axes=1)
         return self.loss.value(self.held_out.y, scores, self.held_out.s)
@@ -198,9 +198,7 @@ def boost_networks(
     early = EarlyStopping(settings.patience, 0.0)
     if held_out is not None:
         early.see(weighting.start_held_out_loss(), 0)
-        observers.append(
-            lambda record: Status.VALIDATION if early.see(record.held_out, record.n_columns) else None
-        )
+        observers.append(lambda record: early.status(record.held_out, record.n_columns))
     stop = StopRule(settings.n_estimators, at_limit=Status.ITERATION_LIMIT)
     trace = boost(learner, weighting, stop, observers)
     rounds = len(weighting.learners) if held_out is None else early.best_round

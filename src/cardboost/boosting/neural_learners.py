@@ -63,15 +63,15 @@ class RegressorLearner:
         share = np.broadcast_to(weight, target.shape)
         size = float(np.sqrt(np.sum(share * target * target) / np.sum(share)))
         target = target / size
-        own = clone(self._estimator)
-        seeds = {name: seed % (2**31) for name in own.get_params() if name.endswith("random_state")}
+        learner = clone(self._estimator)
+        seeds = {name: seed % (2**31) for name in learner.get_params() if name.endswith("random_state")}
         if seeds:
-            own.set_params(**seeds)
-        given: Any = target if self._outputs > 1 or self._single else target[:, 0]
-        if self._outputs > 1 and not self._single and not get_tags(own).target_tags.multi_output:
+            learner.set_params(**seeds)
+        labels: Any = target if self._outputs > 1 or self._single else target[:, 0]
+        if self._outputs > 1 and not self._single and not get_tags(learner).target_tags.multi_output:
             from sklearn.multioutput import MultiOutputRegressor
 
-            own = MultiOutputRegressor(own)
+            learner = MultiOutputRegressor(learner)
         rows = weight.mean(axis=1)
         more = {}
         if not np.allclose(rows, rows[0], rtol=1e-12, atol=0.0):
@@ -80,11 +80,11 @@ class RegressorLearner:
             else:
                 self._warn()
         if self._single:
-            given = given.astype(np.float32)
+            labels = labels.astype(np.float32)
             if "torch" in sys.modules:  # from where nets of skorch get their first weights
                 sys.modules["torch"].manual_seed(seed)
         try:
-            return ScaledRegressor(own.fit(_cast(self._X, self._single), given, **more), size)
+            return ScaledRegressor(learner.fit(_cast(self._X, self._single), labels, **more), size)
         except FloatingPointError as error:
             raise DivergedError(str(error)) from error
 
@@ -104,20 +104,20 @@ class RegressorLearner:
 
 def regressor_outputs(fitted: ScaledRegressor, X: Any, outputs: int) -> Array:
     """(rows, outputs) of a fitted regressor, in the size of its targets."""
-    own = fitted.regressor
-    said = np.asarray(own.predict(_cast(X, is_skorch(own))), dtype=np.float64)
-    said = said[:, None] if said.ndim == 1 else said
-    if said.ndim != 2 or said.shape[1] != outputs:
+    regressor = fitted.regressor
+    predicted = np.asarray(regressor.predict(_cast(X, is_skorch(regressor))), dtype=np.float64)
+    predicted = predicted[:, None] if predicted.ndim == 1 else predicted
+    if predicted.ndim != 2 or predicted.shape[1] != outputs:
         raise ValueError(
-            f"estimator: predict of {name_of(own)} must return {outputs} numbers per row; found shape "
-            f"{said.shape}."
+            f"estimator: predict of {name_of(regressor)} must return {outputs} numbers per row; found shape "
+            f"{predicted.shape}."
         )
-    return said * fitted.size
+    return predicted * fitted.size
 
 
 def is_skorch(estimator: Any) -> bool:
     """A net of torch that skorch makes an estimator of: it wants single precision, and columns of targets."""
-    return any(own.__module__.partition(".")[0] == "skorch" for own in type(estimator).__mro__)
+    return any(base.__module__.partition(".")[0] == "skorch" for base in type(estimator).__mro__)
 
 
 def _cast(X: Any, single: bool) -> Any:

@@ -25,7 +25,7 @@ from cardboost.problem.losses import SQUARED, get_loss
 from cardboost.problem.losses.vector import LogisticOutputs, VectorLoss
 from cardboost.problem.prices import Prices
 from cardboost.problem.risk import risk_of
-from cardboost.selection.select import SearchOptions, select
+from cardboost.selection.select import SearchOptions, Selection, select
 from cardboost.selection.selection_problem import SelectionProblem
 
 Array = NDArray[np.float64]
@@ -120,14 +120,14 @@ def prune_networks(
         np.zeros(n), np.where(charged, _L2, 0.0), np.zeros(n), np.where(charged, np.inf, box), charged
     )
     kind = get_loss("logistic") if columns.logistic else SQUARED
-    wanted = None if target is None else (target - mean) / scale
-    risk = risk_of(kind, rows, None, threads, wanted)
+    standardised = None if target is None else (target - mean) / scale
+    risk = risk_of(kind, rows, None, threads, standardised)
     pool = MatrixPool(ColumnStore(np.ascontiguousarray(A.T), threads), np.arange(n, dtype=np.int32))
     task = SelectionProblem(pool, risk, prices, max_terms)
-    found = select(task, None, SearchOptions("auto", 2000, seed=seed), boxed=False)
-    found = replace(found, problem=replace(task, prices=found.problem.prices))
-    weights = found.incumbent.weights
-    certificate = _certificate(found, A, target, weight, (mean, scale))
+    selection = select(task, None, SearchOptions("auto", 2000, seed=seed), boxed=False)
+    selection = replace(selection, problem=replace(task, prices=selection.problem.prices))
+    weights = selection.incumbent.weights
+    certificate = _certificate(selection, A, target, weight, (mean, scale))
     chosen = scale * (weights[free : free + k] - weights[free + k :])
     kept = np.flatnonzero(chosen)
     constant = mean + scale * (weights[:m] - weights[m:free])
@@ -142,17 +142,17 @@ def _refit(
 ) -> tuple[Array, Array]:
     """The weights for the loss itself."""
     together = AllGammas(loss, y, s, len(outputs))
-    for own in outputs:
-        together.add(own)
+    for net_outputs in outputs:
+        together.add(net_outputs)
     weights = together.solve(np.concatenate([constant, gammas]))
     return weights[: len(constant)], weights[len(constant) :]
 
 
 def _certificate(
-    found: Any, A: Array, target: Array | None, weight: Array, units: tuple[float, float]
+    selection: Selection, A: Array, target: Array | None, weight: Array, units: tuple[float, float]
 ) -> dict[str, Any]:
     """``units``: mean and deviation of the target, in which the problem is."""
-    task = found.problem
+    task, weights = selection.problem, selection.incumbent.weights
     null = task.risk.evaluate(np.zeros(len(A))).value
     problem = CertifiedProblem(
         kind="matrix",
@@ -165,7 +165,6 @@ def _certificate(
         digest=data_digest(A, None, weight, target=target),
         target=None if target is None else units,
     )
-    own = found.incumbent.weights
-    objective = task.objective(task.risk.evaluate(task.pool.margins(own)).value, own)
-    bounds = [ProvenScope("pool", A.shape[1], found.leaves, found.centre)]
-    return write_certificate(problem, own, objective, (0.0, null), bounds)
+    objective = task.objective(task.risk.evaluate(task.pool.margins(weights)).value, weights)
+    bounds = [ProvenScope("pool", A.shape[1], selection.leaves, selection.centre)]
+    return write_certificate(problem, weights, objective, (0.0, null), bounds)

@@ -73,7 +73,7 @@ class _Rounds:
         terms = self.columns.terms(columns[used]).tolist()
         self._in_use.update(terms)
         seconds = self.settings.budget.elapsed
-        return Record(len(self._in_use), len(terms), value, value - gap, -slope, seconds, gap=gap)
+        return Record(len(self._in_use), len(terms), value, value - gap, -slope, seconds, exact_gap=gap)
 
     def tell(self, record: Record) -> bool:
         """Whether the caller asks to stop."""

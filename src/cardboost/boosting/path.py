@@ -47,21 +47,21 @@ class ModelFrame:
             feature_names=self.feature_names,
             n_features=self.n_features,
             classes=self.classes,
-            categories={f: own for f, own in used.items() if own is not None},
+            categories={f: labels for f, labels in used.items() if labels is not None},
             unit=unit,
         )
 
     def _term(self, stumps: Stumps, j: int, weight: float) -> Term:
         """One of these stumps with a weight."""
         feature, cut = int(stumps.feature[j]), int(stumps.cut[j])
-        known = self.categories[feature]
+        labels = self.categories[feature]
         where: dict[str, Any] = {"cut": None}
-        if known is None:
+        if labels is None:
             where["cut"] = cut_value(self.cuts[feature], cut)
         elif stumps.one_of[j]:
-            where["one_of"] = tuple(known.label(code) for code in np.flatnonzero(stumps.left[j]).tolist())
+            where["one_of"] = tuple(labels.label(code) for code in np.flatnonzero(stumps.left[j]).tolist())
         else:
-            where["category"] = known.label(cut)
+            where["category"] = labels.label(cut)
         where |= {"polarity": int(stumps.polarity[j]), "missing_left": bool(stumps.missing_left[j])}
         return Term(feature, weight=weight * self.scale, **where)
 
@@ -119,10 +119,10 @@ class BoostingPath:
         matrix = dictionary.matrix
         old, new = self.frame.categories[feature], matrix.categories[feature]
         if old is None and new is None:
-            at, cuts = cut_value(self.frame.cuts[feature], cut), matrix.cuts[feature]
-            if np.isinf(at):
+            value, cuts = cut_value(self.frame.cuts[feature], cut), matrix.cuts[feature]
+            if np.isinf(value):
                 return feature, len(cuts)
-            return (feature, int(np.argmin(np.abs(cuts - at)))) if len(cuts) else None
+            return (feature, int(np.argmin(np.abs(cuts - value)))) if len(cuts) else None
         if old is None or new is None:
             return None
         if self.stumps.one_of[j]:
@@ -139,8 +139,8 @@ class BoostingPath:
 
 def _codes(categories: Categories, labels: Iterable[Label | Other]) -> list[int]:
     """The codes of those labels that are known."""
-    found = []
+    codes = []
     for label in labels:
         with contextlib.suppress(ValueError):
-            found.append(categories.code(label))
-    return found
+            codes.append(categories.code(label))
+    return codes

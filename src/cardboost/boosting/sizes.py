@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cardboost.boosting.growing import Grown, grow, regrow
-from cardboost.boosting.task import TrainingSettings, TrainingTask
+from cardboost.boosting.task import TrainingSettings, TrainingTask, padded
 from cardboost.boosting.training import TrainingResult, finish, selection_problem
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.model.ensemble import Ensemble
@@ -29,7 +29,7 @@ class SizedChoice:
 
     size: int
     grown: Grown
-    found: Incumbent
+    incumbent: Incumbent
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +42,12 @@ class SizedTraining:
 
     def ensembles(self) -> list[Ensemble]:
         """The model of every size, without a proof."""
-        return [self._ensemble(own) for own in self.choices]
+        return [self._ensemble(choice) for choice in self.choices]
 
-    def _ensemble(self, own: SizedChoice) -> Ensemble:
-        pool = own.grown.pool
+    def _ensemble(self, choice: SizedChoice) -> Ensemble:
+        pool = choice.grown.pool
         pool.place_missing(np.ones(pool.n_columns))  # as with a proof, where all columns are written down
-        return self.task.ensemble(pool, own.found.weights)
+        return self.task.ensemble(pool, choice.incumbent.weights)
 
     def prove(
         self, k: int, settings: TrainingSettings, before: TrainingResult | None = None
@@ -57,16 +57,17 @@ class SizedTraining:
         ``settings``: budget and time for it. ``before``: that of the size before, if it is from the same
         columns: where its proof has found a better choice than local search has for this size, that is taken.
         """
-        own = self.choices[k]
-        found, free = own.found, own.grown.pool.n_free
-        settings = replace(settings, max_terms=own.size)
+        choice = self.choices[k]
+        incumbent, grown = choice.incumbent, choice.grown
+        settings = replace(settings, max_terms=choice.size)
         earlier = before.candidates if before is not None else None
-        if before is None or earlier is None or own.grown is not self.choices[k - 1].grown:
-            return finish(self.task, settings, own.grown, found)
-        if before.certificate.objective < found.objective:
-            support = np.flatnonzero(earlier.weights[free:]) + free
-            found = Incumbent(support, earlier.weights, before.certificate.objective)
-        return finish(self.task, settings, own.grown, found, earlier)
+        if before is None or earlier is None or grown is not self.choices[k - 1].grown:
+            return finish(self.task, settings, grown, incumbent)
+        if before.certificate.objective < incumbent.objective:
+            n_free = grown.pool.n_free
+            support = np.flatnonzero(earlier.weights[n_free:]) + n_free
+            incumbent = Incumbent(support, earlier.weights, before.certificate.objective)
+        return finish(self.task, settings, grown, incumbent, earlier)
 
 
 def train_sizes(task: TrainingTask, settings: TrainingSettings, sizes: Sequence[int]) -> SizedTraining:
@@ -79,21 +80,19 @@ def train_sizes(task: TrainingTask, settings: TrainingSettings, sizes: Sequence[
     rule = replace(settings.price_rule, l0=settings.l0)
     problem = selection_problem(grown.pool, task.risk, rule, settings)
     stage = Stage.SIZES if settings.limits is None else Stage.FEATURE_SEARCH
-    found = choose_sizes(problem, sizes, grown.weights, settings.budget.end_of(stage))
+    incumbents = choose_sizes(problem, sizes, grown.weights, settings.budget.end_of(stage))
     if settings.limits is None:
-        return SizedTraining(
-            task, settings, tuple(SizedChoice(k, grown, at) for k, at in zip(sizes, found, strict=True))
-        )
+        pairs = zip(sizes, incumbents, strict=True)
+        return SizedTraining(task, settings, tuple(SizedChoice(k, grown, best) for k, best in pairs))
     choices = []
     late = settings.budget.end_of(Stage.SIZES)
     assert isinstance(task.dictionary, StumpDictionary)
-    for size, at in zip(sizes, found, strict=True):  # few features: every size has more columns of its own
-        own = grown.copy()
-        own_problem = replace(problem, pool=own.pool, max_terms=size)
-        _, at = deepen(own_problem, at, task.dictionary, rule, late)
-        more = own.pool.n_columns - len(grown.weights)
-        own = replace(own, weights=np.concatenate([grown.weights, np.zeros(more)]))
-        choices.append(SizedChoice(size, own, at))
+    for size, incumbent in zip(sizes, incumbents, strict=True):  # few features: more columns for every size
+        larger = grown.copy()
+        of_size = replace(problem, pool=larger.pool, max_terms=size)
+        _, incumbent = deepen(of_size, incumbent, task.dictionary, rule, late)
+        larger = replace(larger, weights=padded(grown.weights, larger.pool))
+        choices.append(SizedChoice(size, larger, incumbent))
     return SizedTraining(task, settings, tuple(choices))
 
 

@@ -170,7 +170,7 @@ class _HeldOut:
             self.early, self._margins = EarlyStopping(), np.zeros_like(self._margins)
         self._margins = self._margins + self.steps.held_out_change(move)
         loss = self.risk.evaluate(self._margins).value
-        return Status.VALIDATION if self.early.see(loss, len(self.early.losses) + 1) else None
+        return self.early.status(loss, len(self.early.losses) + 1)
 
 
 @dataclass(frozen=True, eq=False)

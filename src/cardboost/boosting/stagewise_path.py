@@ -93,6 +93,10 @@ class StumpPath(StagewisePath):
         pool.place_missing(used)
         return cls(frame, pool.stumps[pool.n_free :], course)
 
+    def first(self, rounds: int) -> StumpPath:
+        """The path as it was after so many rounds."""
+        return replace(self, course=self.course.first(rounds))
+
     def ensemble(self) -> Ensemble:
         """The model of all rounds: a stump that was chosen again, or turned round, is one term."""
         course, stumps = self.course, self.stumps

@@ -93,8 +93,8 @@ def _at_a_kink(risk: EmpiricalRisk, F: Array, D: Array, jump: tuple[float, int, 
     rows = np.flatnonzero(D)
     if len(rows) == 0:
         return 0.0
-    own = F[rows] if risk.target is None else F[rows] - risk.target[rows]
-    steps, reach = (kink - own) / D[rows], np.zeros(len(F))
+    residual = F[rows] if risk.target is None else F[rows] - risk.target[rows]
+    steps, reach = (kink - residual) / D[rows], np.zeros(len(F))
     reach[rows] = np.abs(D[rows])
     units = risk.weights.fixed(reach)[0][rows]
     slope = left * int(units[D[rows] > 0].sum()) - right * int(units[D[rows] < 0].sum())  # far to the left

@@ -34,6 +34,13 @@ Array = NDArray[np.float64]
 _CANDIDATES = "_candidates"  # what a fit has chosen from, over its rows
 
 
+def store_parameters(estimator: Any, arguments: dict[str, Any]) -> None:
+    """Keep the arguments of ``__init__``, passed as ``locals()``, under their names and as they are."""
+    for name, value in arguments.items():
+        if name not in ("self", "__class__"):
+            setattr(estimator, name, value)
+
+
 @dataclass(frozen=True, eq=False)
 class PreparedFit:
     """What a fit has read and checked, before anything is trained.

@@ -28,6 +28,7 @@ from cardboost.data.arguments import number, whole
 from cardboost.data.exact import require_exact_columns, unmasked
 from cardboost.data.threads import blas_threads, usable_threads
 from cardboost.dictionary.nets import NetInputs, NetSettings
+from cardboost.estimators.base import store_parameters
 from cardboost.estimators.validation import split_rows
 from cardboost.model.fitted_learner import ACTIVATIONS
 from cardboost.model.io import save
@@ -76,22 +77,7 @@ class NeuralBoost(BaseEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_estimators = n_estimators
-        self.hidden = hidden
-        self.activation = activation
-        self.loss = loss
-        self.learning_rate = learning_rate
-        self.refit = refit
-        self.l2 = l2
-        self.net_iter = net_iter
-        self.max_terms = max_terms
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.estimator = estimator
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        store_parameters(self, locals())
 
     # ------------------------------------------------------------------------------------ arguments
 
@@ -360,7 +346,7 @@ def mean_and_deviation(values: Array, s: Array, name: str) -> tuple[Array, Array
 
 
 def _print_round(record: Record) -> None:
-    held_out = "" if np.isnan(record.held_out) else f", held out {record.held_out:.6g}"
+    held_out = "" if record.held_out is None else f", held out {record.held_out:.6g}"
     restarts = f" ({record.restarts} restarts)" if record.restarts else ""
     start = f"[cardboost] net {record.n_columns}: loss {record.objective:.6g}{held_out}"
     print(f"{start}, {record.seconds:.1f} s{restarts}")

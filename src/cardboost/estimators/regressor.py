@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cardboost.boosting.task import TrainingSettings
 from cardboost.data.threads import usable_threads
-from cardboost.estimators.base import PreparedFit
+from cardboost.estimators.base import PreparedFit, store_parameters
 from cardboost.estimators.regression import RegressorCards
 from cardboost.estimators.selecting import SelectingCards
 from cardboost.estimators.validation import real_targets, sample_weights
@@ -108,33 +108,7 @@ class CardBoostRegressor(SelectingCards, RegressorCards):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.max_terms = max_terms
-        self.l0 = l0
-        self.l1 = l1
-        self.l2 = l2
-        self.loss = loss
-        self.dictionary = dictionary
-        self.criterion = criterion
-        self.selector = selector
-        self.hot_start = hot_start
-        self.reselect = reselect
-        self.max_iter = max_iter
-        self.max_nodes = max_nodes
-        self.max_weight = max_weight
-        self.bits = bits
-        self.max_bins = max_bins
-        self.tol = tol
-        self.time_limit = time_limit
-        self.fit_intercept = fit_intercept
-        self.categorical_features = categorical_features
-        self.monotonic_cst = monotonic_cst
-        self.max_features = max_features
-        self.feature_costs = feature_costs
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        store_parameters(self, locals())
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
         if self.loss != "squared":

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from cardboost.boosting.on_simplex import SoftMarginSettings, train_soft_margin
 from cardboost.data.arguments import flag, number, whole
-from cardboost.estimators.base import PreparedFit
+from cardboost.estimators.base import PreparedFit, store_parameters
 from cardboost.estimators.callbacks import Reporter, with_callbacks
 from cardboost.estimators.classification import ClassifierCards, ClassRows
 from cardboost.estimators.temperatures import TemperatureSearch, check_temperatures
@@ -122,24 +122,7 @@ class SoftMarginClassifier(ClassifierCards):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.temperature = temperature
-        self.method = method
-        self.dictionary = dictionary
-        self.tol = tol
-        self.slack = slack
-        self.max_bins = max_bins
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.categorical_features = categorical_features
-        self.monotonic_cst = monotonic_cst
-        self.cv = cv
-        self.temperatures = temperatures
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        store_parameters(self, locals())
 
     _STUMP_PARAMETERS: ClassVar = {
         "method": "newton",

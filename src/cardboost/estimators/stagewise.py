@@ -16,6 +16,7 @@ from cardboost.boosting.stagewise_stumps import ClassificationSteps
 from cardboost.boosting.stump_task import StumpTask
 from cardboost.data.arguments import flag, number, whole
 from cardboost.data.threads import usable_threads
+from cardboost.estimators.base import store_parameters
 from cardboost.estimators.callbacks import Reporter, with_callbacks
 from cardboost.estimators.classification import ClassifierCards, has_probabilities
 from cardboost.model.multiclass import MulticlassEnsemble
@@ -103,20 +104,7 @@ class StagewiseClassifier(ClassifierCards):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.loss = loss
-        self.dictionary = dictionary
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.validation_fraction = validation_fraction
-        self.tol = tol
-        self.random_state = random_state
-        self.max_bins = max_bins
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.categorical_features = categorical_features
-        self.monotonic_cst = monotonic_cst
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        store_parameters(self, locals())
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, callback: Any = None) -> StagewiseClassifier:

@@ -19,7 +19,7 @@ from cardboost.data.exact import unmasked
 from cardboost.data.threads import usable_threads
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.resolve import Part, ToFit, resolve_dictionary
-from cardboost.estimators.base import PreparedFit
+from cardboost.estimators.base import PreparedFit, store_parameters
 from cardboost.estimators.callbacks import Reporter, with_callbacks
 from cardboost.estimators.classification import shape_of
 from cardboost.estimators.regression import RegressorCards
@@ -91,17 +91,7 @@ class StagewiseRegressor(RegressorCards):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.loss = loss
-        self.dictionary = dictionary
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.monotonic_cst = monotonic_cst
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        store_parameters(self, locals())
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, callback: Any = None) -> StagewiseRegressor:

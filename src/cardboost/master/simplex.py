@@ -399,7 +399,7 @@ class SimplexNewton:
 
 def simplex_record(value: float, gap: float, support: int, slope: float, seconds: float) -> Record:
     """The record of a point on the simplex; ``slope``: the least one of all columns."""
-    return Record(support, support, value, value - gap, -slope, seconds, gap=gap)
+    return Record(support, support, value, value - gap, -slope, seconds, exact_gap=gap)
 
 
 def newton_on_simplex(

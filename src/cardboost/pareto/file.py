@@ -24,6 +24,7 @@ from sklearn.base import is_classifier
 
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import structure_faults
+from cardboost.estimators.base import PreparedFit
 from cardboost.estimators.classifier import CardBoostClassifier
 from cardboost.estimators.regressor import CardBoostRegressor
 from cardboost.model import checks
@@ -239,10 +240,11 @@ def _model(
     """A fitted estimator, as it was but for how it was trained."""
     model = ESTIMATORS[name](**parameters)
     model.ensemble_ = ensemble
-    model._categorical = categorical
     if categorical and categorical[-1] >= ensemble.n_features:
         raise ValueError("ensemble: expected the features that estimator.categorical names")
-    model._remember_names(ensemble.n_features, ensemble.feature_names)
+    features = PreparedFit(ensemble.n_features, ensemble.feature_names, categorical, iter(()))
+    for attribute, value in features.attributes().items():
+        setattr(model, attribute, value)
     model._paths = ()
     several = isinstance(ensemble, MulticlassEnsemble)
     proofs = proof if several else [proof]

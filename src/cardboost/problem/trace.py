@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -64,13 +63,13 @@ class Record:
         one gets a weight.
     seconds : float
         Since the start.
-    weight, error : float
+    weight, error : float or None
         Where one column is added a round: its weight, and the share of the row weights that it gets wrong.
-    held_out : float
+    held_out : float or None
         Loss on held-out rows.
-    gap : float
-        How far the objective can be from the optimum, where that is known to more digits than the bound.
-    criterion : float
+    exact_gap : float or None
+        The gap, where it is known to more digits than the bound.
+    criterion : float or None
         The paper's (-g)^f.d, for conjugate gradients on the simplex.
     restarts : int
         Learners that were fitted in vain.
@@ -82,12 +81,17 @@ class Record:
     lower_bound: float
     edge: float
     seconds: float
-    weight: float = math.nan
-    error: float = math.nan
-    held_out: float = math.nan
-    gap: float = math.nan
-    criterion: float = math.nan
+    weight: float | None = None
+    error: float | None = None
+    held_out: float | None = None
+    exact_gap: float | None = None
+    criterion: float | None = None
     restarts: int = 0
+
+    @property
+    def gap(self) -> float:
+        """How far the objective can be from the optimum."""
+        return self.objective - self.lower_bound if self.exact_gap is None else self.exact_gap
 
 
 @dataclass(frozen=True)

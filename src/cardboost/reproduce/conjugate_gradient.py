@@ -164,7 +164,7 @@ def _example(
     m, n = A.shape
     result = _mprp(A, radius)
     iterations = [
-        Iteration(k, own.objective, own.criterion, own.gap, own.n_terms)
+        Iteration(k, own.objective, own.criterion or 0.0, own.gap, own.n_terms)
         for k, own in enumerate(result.history)
     ]
     looks = _looks(result.nit)
