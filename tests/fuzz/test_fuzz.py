@@ -69,6 +69,10 @@ def test_a_case_of_every_kind_breaks_no_law(seed):
         17949536817669,  # prox-Newton: the square of a step beyond all numbers
         17949514180156,  # local search: weights of repeated columns, which nothing bends
         17949534314412,  # local search: a hinge that bends nowhere
+        17949534313640,  # refits of the hinge: steps that a loose bound asked for took a minute
+        17949514185530,  # warm start: an intercept cut off at max_weight
+        17949505664319,  # bounds: the rounding of the intercept's edge times its box
+        17949534315533,  # bounds: the rounding of the edge of a column of large entries
     ],
 )
 def test_cases_that_once_broke_a_law(seed):

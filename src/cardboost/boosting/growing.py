@@ -112,9 +112,13 @@ def grow(task: TrainingTask, settings: TrainingSettings) -> Grown:
     dictionary, risk, rule = task.dictionary, task.risk, price_rule(settings)
     pool = dictionary.pool()
     constant = constant_weights(pool, risk, rule)
-    start = constant if task.known is None else np.minimum(task.known.restart(pool), rule.max_weight)
+    start = constant if task.known is None else task.known.restart(pool)
+    start = np.minimum(start, rule.prices(pool.n_columns, pool.n_free).max_weight)
     known = pool.n_columns - pool.n_free
     master = Master(pool, risk, lambda own: rule.prices(own.n_columns, own.n_free), start)
+    if known:  # of other rows, or with other prices, the empty model may be better
+        master.try_weights(np.concatenate([constant, np.zeros(known)]))
+        start = master.weights
     pace = pace_for(settings)
     rounds = _Rounds(task, settings, pool)
     fine = settings.criterion == "edge" or rounds.early is not None

@@ -367,7 +367,8 @@ def _widened(
     if leaf.theta == 0.0:
         return replace(leaf, weights=weights)
     point = risk.evaluate(pool.margins(weights))
-    bound, theta = dual_bound(point, pool.edges(point), rule.prices(pool.n_columns, pool.n_free), max_terms)
+    prices = rule.prices(pool.n_columns, pool.n_free)
+    bound, theta = dual_bound(point, pool.edges(point), prices, max_terms, sizes=pool.sizes)
     return Leaf(weights, theta, bound)
 
 

@@ -246,9 +246,11 @@ class _Proof:
         bounds = []
         if whole_dictionary_fits(self.dictionary):
             unseen_edge = self.dictionary.best_columns(point, 1, pool, "edge").bound
-            bound, theta = dual_bound(point, edges, master.prices, None, unseen_edge, rule.prices(1, 0))
+            bound, theta = dual_bound(
+                point, edges, master.prices, None, unseen_edge, rule.prices(1, 0), sizes=pool.sizes
+            )
             bounds.append(ProvenScope("dictionary", pool.n_columns, [Leaf(master.weights, theta, bound)]))
-        bound, theta = dual_bound(point, edges, master.prices)
+        bound, theta = dual_bound(point, edges, master.prices, sizes=pool.sizes)
         bounds.append(ProvenScope("pool", pool.n_columns, [Leaf(master.weights, theta, bound)]))
         return self._write(pool, rule, master.weights, master.objective, bounds)
 
@@ -289,8 +291,9 @@ class _Proof:
                 point = self.risk.evaluate(everything.margins(outer.leaf.weights))
                 edges = everything.edges(point)[: pool.n_columns]
                 bound, theta = dual_bound(
-                    point, edges, problem.prices, problem.max_terms, groups=problem.groups, limits=limits
-                )
+                    point, edges, problem.prices, problem.max_terms, groups=problem.groups, limits=limits,
+                    sizes=pool.sizes,
+                )  # fmt: skip
                 if bound < outer.leaf.bound:  # with the scale of before, fewer columns prove no less
                     bound, theta = outer.leaf.bound, outer.leaf.theta
                 bounds[0] = ProvenScope("pool", pool.n_columns, [Leaf(outer.leaf.weights, theta, bound)])

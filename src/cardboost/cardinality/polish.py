@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +92,7 @@ class _GramRows:
         return block
 
 
-def _rounding(inverse: Array) -> float:
+def _rounding(inverse: NDArray[Any]) -> float:
     """What on the diagonal of the inverse of a Hessian is no more than rounding."""
     return 1e-14 * (float(inverse.diagonal().max(initial=0.0)) or 1.0)
 
@@ -153,7 +154,7 @@ class Polisher:
         prices = self.problem.prices.convex()[columns]
         first = np.zeros(len(columns)) if start is None else np.minimum(start[columns], prices.max_weight)
         master = Master(self.problem.pool.subset(columns), self.problem.risk, lambda pool: prices, first)
-        master.solve(tol=_REFIT_TOL, max_iter=60)
+        master.solve(tol=_REFIT_TOL, max_iter=60, certified=False)
         weights = np.zeros(self.problem.pool.n_columns)
         weights[columns] = master.weights
         return weights

@@ -74,6 +74,11 @@ class ColumnPool(ABC):
     def subset(self, columns: NDArray[np.intp]) -> ColumnPool:
         """A pool of some of the columns."""
 
+    @property
+    def sizes(self) -> float | Array:
+        """What the rounding of an edge is relative to: the size of the largest entry of its column."""
+        return 1.0
+
     #: whether :meth:`gram` is an estimate unless asked otherwise
     sketches: bool = False
 
