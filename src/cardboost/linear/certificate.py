@@ -92,10 +92,11 @@ class LinearCertificate:
         rows = self._rows(X, y, sample_weight)
         if isinstance(rows, str):
             raise ValueError(rows)
-        empty = replace(self, coef=np.zeros_like(self.coef), intercept=rows.constant)
         with np.errstate(over="ignore", invalid="ignore"):
-            better = _objective(self, rows) <= _objective(empty, rows) * (1.0 + rounding)
-        return self if better else empty
+            objective, null = _objective(self, rows, rows.scores(self)), _null_objective(self, rows)
+        if objective <= null * (1.0 + rounding):
+            return self
+        return replace(self, coef=np.zeros_like(self.coef), intercept=rows.constant)
 
     def faults(self, X: Any, y: Any, sample_weight: Any = None) -> list[str]:
         """Every claim that the data contradict, in sentences; empty when all hold."""
@@ -279,57 +280,61 @@ class _Rows:
     target_size: float
 
     @classmethod
-    def make(cls, own: LinearCertificate, X: Any, y: NDArray[Any], s: Array) -> _Rows:
-        size, real = 1.0, own.classes is None
+    def make(cls, model: LinearCertificate, X: Any, y: NDArray[Any], s: Array) -> _Rows:
+        size, real = 1.0, model.classes is None
         if real:
             size = float(np.sqrt(s @ np.square(y))) or 1.0
         middle, centre = np.zeros(X.shape[1]), 0.0
-        constant = np.zeros(len(own.intercept))
-        if own.fit_intercept:
+        constant = np.zeros(len(model.intercept))
+        if model.fit_intercept:
             if not hasattr(X, "tocsc") and X.shape[1]:
                 low, high = X.min(axis=0) / 2.0, X.max(axis=0) / 2.0
                 middle = np.where(np.abs(low + high) > _FAR * (high - low), low + high, 0.0)
             if middle.any():
                 X = X - middle
             centre = float(y.min() / 2.0 + y.max() / 2.0) if real else 0.0
-            constant = _constant(own, y, s, centre)
+            constant = _constant(model, y, s, centre)
             y = y - centre if real else y
         return cls(X, y, s, middle, centre, constant, size)
 
-    def scores(self, own: LinearCertificate) -> Array:
+    def scores(self, model: LinearCertificate) -> Array:
         """(rows, scores), less ``centre``."""
-        shift = own.intercept
-        if own.fit_intercept:
+        shift = model.intercept
+        if model.fit_intercept:
             moved = np.flatnonzero(self.middle)
             exact = [
                 Fraction(float(b)) - Fraction(self.centre)
                 + sum(Fraction(float(self.middle[j])) * Fraction(float(coef[j])) for j in moved)
-                for coef, b in zip(own.coef, own.intercept, strict=True)
+                for coef, b in zip(model.coef, model.intercept, strict=True)
             ]  # fmt: skip
             shift = np.array([float(value) for value in exact])
-        return np.asarray(self.X @ own.coef.T) + shift
+        return np.asarray(self.X @ model.coef.T) + shift
 
 
-def _constant(own: LinearCertificate, y: NDArray[Any], s: Array, centre: float) -> Array:
+def _constant(model: LinearCertificate, y: NDArray[Any], s: Array, centre: float) -> Array:
     """The intercepts of the model without features."""
-    if own.loss == "squared":
+    if model.loss == "squared":
         return np.array([centre + float(s @ (y - centre))])
-    if own.loss == "absolute":
+    if model.loss == "absolute":
         return np.array([weighted_median(y, s)])
-    held = np.bincount(y, s, len(own.classes or ()))
-    if own.loss == "logistic":
-        held = np.array([s[y == own.target].sum(), s[y != own.target].sum()])
+    held = np.bincount(y, s, len(model.classes or ()))
+    if model.loss == "logistic":
+        held = np.array([s[y == model.target].sum(), s[y != model.target].sum()])
     logs = np.log(np.maximum(held, _LIGHTEST))
-    return logs[:1] - logs[1] if own.loss == "logistic" else logs - logs.mean()
+    return logs[:1] - logs[1] if model.loss == "logistic" else logs - logs.mean()
 
 
-def _objective(own: LinearCertificate, rows: _Rows) -> float:
-    penalty = own.l1 * float(np.abs(own.coef).sum()) + own.l2 / 2.0 * float(np.square(own.coef).sum())
-    return _loss(own, rows, rows.scores(own)) + penalty
+def _objective(model: LinearCertificate, rows: _Rows, scores: Array) -> float:
+    penalty = model.l1 * float(np.abs(model.coef).sum()) + model.l2 / 2.0 * float(np.square(model.coef).sum())
+    return _loss(model, rows, scores) + penalty
 
 
-def _loss(own: LinearCertificate, rows: _Rows, scores: Array) -> float:
-    if own.loss == "softmax":
+def _null_objective(model: LinearCertificate, rows: _Rows) -> float:
+    return _loss(model, rows, np.tile(rows.constant - rows.centre, (len(rows.s), 1)))
+
+
+def _loss(model: LinearCertificate, rows: _Rows, scores: Array) -> float:
+    if model.loss == "softmax":
         n = np.arange(len(rows.s))
         ahead = scores - scores[n, rows.y][:, None]
         top = ahead.argmax(axis=1)
@@ -338,37 +343,37 @@ def _loss(own: LinearCertificate, rows: _Rows, scores: Array) -> float:
         others[n, top] = 0.0
         return float(rows.s @ (most + np.log1p(others.sum(axis=1))))
     f = scores[:, 0]
-    if own.loss == "logistic":
-        return float(rows.s @ np.logaddexp(0.0, np.where(rows.y == own.target, -f, f)))
-    if own.loss == "squared":
+    if model.loss == "logistic":
+        return float(rows.s @ np.logaddexp(0.0, np.where(rows.y == model.target, -f, f)))
+    if model.loss == "squared":
         return float(rows.s @ np.square(rows.y - f)) / 2.0
     return float(rows.s @ np.abs(rows.y - f))
 
 
-def _evaluate(own: LinearCertificate, rows: _Rows) -> tuple[float, float, float]:
+def _evaluate(model: LinearCertificate, rows: _Rows) -> tuple[float, float, float]:
     """Objective, lower bound and objective without features."""
-    empty = replace(own, coef=np.zeros_like(own.coef), intercept=rows.constant)
-    return _objective(own, rows), _bound(own, rows), _objective(empty, rows)
+    scores = rows.scores(model)
+    return _objective(model, rows, scores), _bound(model, rows, scores), _null_objective(model, rows)
 
 
-def _bound(own: LinearCertificate, rows: _Rows) -> float:
+def _bound(model: LinearCertificate, rows: _Rows, scores: Array) -> float:
     s = rows.s
-    if own.loss == "softmax":
-        return _softmax_bound(own, rows, rows.scores(own))
-    if own.loss == "absolute":
-        return _absolute_bound(own, rows)
-    f = rows.scores(own)[:, 0]
-    if own.loss == "logistic":
-        sign = np.where(rows.y == own.target, 1.0, -1.0)
+    if model.loss == "softmax":
+        return _softmax_bound(model, rows, scores)
+    if model.loss == "absolute":
+        return _absolute_bound(model, rows)
+    f = scores[:, 0]
+    if model.loss == "logistic":
+        sign = np.where(rows.y == model.target, 1.0, -1.0)
         u = s * sign / (1.0 + np.exp(np.minimum(sign * f, 700.0)))
-        if own.fit_intercept:
+        if model.fit_intercept:
             up, down = u[sign > 0].sum(), -u[sign < 0].sum()
             heavier = max(up, down)
             if heavier > 0.0:
                 u = u * np.where((sign > 0) == (up > down), min(up, down) / heavier, 1.0)
-        return _price(own, rows, u[:, None], lambda theta: _entropy(s, min(theta, 1.0) * np.abs(u) / s))
+        return _price(model, rows, u[:, None], lambda theta: _entropy(s, min(theta, 1.0) * np.abs(u) / s))
     u = s * (rows.y - f)
-    if own.fit_intercept:
+    if model.fit_intercept:
         u = u - s * u.sum()
     along, square = float(u @ rows.y), float(np.square(u) @ (1.0 / s))
 
@@ -377,31 +382,31 @@ def _bound(own: LinearCertificate, rows: _Rows) -> float:
         theta = 1.0 if theta == 1.0 else float(np.clip(best, -theta, theta))
         return theta * along - theta * theta * square / 2.0
 
-    return _price(own, rows, u[:, None], squared)
+    return _price(model, rows, u[:, None], squared)
 
 
-def _absolute_bound(own: LinearCertificate, rows: _Rows) -> float:
-    u = own.dual
+def _absolute_bound(model: LinearCertificate, rows: _Rows) -> float:
+    u = model.dual
     if u is None or u.shape != rows.s.shape or not (np.abs(u) <= rows.s * (1.0 + 1e-12)).all():
         return -np.inf
-    if own.fit_intercept:
+    if model.fit_intercept:
         up, down = u[u > 0].sum(), -u[u < 0].sum()
         heavier = max(up, down)
         if heavier > 0.0:
             u = u * np.where((u > 0) == (up > down), min(up, down) / heavier, 1.0)
-    return _price(own, rows, u[:, None], lambda theta: min(theta, 1.0) * float(u @ rows.y))
+    return _price(model, rows, u[:, None], lambda theta: min(theta, 1.0) * float(u @ rows.y))
 
 
-def _price(own: LinearCertificate, rows: _Rows, u: Array, value: Any) -> float:
+def _price(model: LinearCertificate, rows: _Rows, u: Array, value: Any) -> float:
     """The bound of row weights u, one column per score: their dual value less what the features can gain."""
     size = np.abs(np.asarray(rows.X.T @ u))
-    if own.l2 > 0.0:
-        over = np.maximum(size - own.l1, 0.0)
-        return max(0.0, float(value(1.0)) - float(np.square(over).sum()) / (2.0 * own.l2))
-    if own.l1 > 0.0:
+    if model.l2 > 0.0:
+        over = np.maximum(size - model.l1, 0.0)
+        return max(0.0, float(value(1.0)) - float(np.square(over).sum()) / (2.0 * model.l2))
+    if model.l1 > 0.0:
         largest = float(size.max(initial=0.0))
-        return max(0.0, float(value(own.l1 / largest if largest > 0.0 else np.inf)))
-    rms = _sizes(rows, own.fit_intercept)
+        return max(0.0, float(value(model.l1 / largest if largest > 0.0 else np.inf)))
+    rms = _sizes(rows, model.fit_intercept)
     limit = np.where(rms > 0.0, _BOX * rows.target_size / np.where(rms > 0.0, rms, 1.0), 0.0)
     return max(0.0, float(value(1.0)) - float(limit @ size.sum(axis=1)))
 
@@ -416,20 +421,20 @@ def _sizes(rows: _Rows, about_mean: bool) -> Array:
     return np.sqrt(np.square(X).T @ rows.s)
 
 
-def _softmax_bound(own: LinearCertificate, rows: _Rows, scores: Array) -> float:
+def _softmax_bound(model: LinearCertificate, rows: _Rows, scores: Array) -> float:
     n, s = len(rows.s), rows.s
     shares = np.exp(scores - scores.max(axis=1)[:, None])
     shares /= shares.sum(axis=1)[:, None]
     truth = np.zeros_like(shares)
     truth[np.arange(n), rows.y] = 1.0
-    if own.fit_intercept:
+    if model.fit_intercept:
         shares = shares @ mixing(s @ shares, s @ truth)
 
     def value(theta: float) -> float:
         v = truth + min(theta, 1.0) * (shares - truth)
         return -float(s @ np.where(v > 0.0, v * np.log(np.where(v > 0.0, v, 1.0)), 0.0).sum(axis=1))
 
-    return _price(own, rows, s[:, None] * (truth - shares), value)
+    return _price(model, rows, s[:, None] * (truth - shares), value)
 
 
 def mixing(given: Array, wanted: Array) -> Array:

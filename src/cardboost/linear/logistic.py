@@ -211,11 +211,11 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
             coef[k], intercept[k] = fit.coef, fit.intercept
             fits.append(fit)
             separable |= self.l1 == 0 == self.l2 and _separable(problem, fit)
-            own = self._certificate(
+            certificate = self._certificate(
                 rows, "logistic", coef[[k]], intercept[[k]], fit, problem.null()[1], target
             )
-            coef[k], intercept[k] = own.coef[0], own.intercept[0]
-            certificates.append(own)
+            coef[k], intercept[k] = certificate.coef[0], certificate.intercept[0]
+            certificates.append(certificate)
         self.coef_, self.intercept_ = coef, intercept
         self.n_iter_ = max(1, *(fit.n_iter for fit in fits))
         self.certificate_: Any = certificates[0] if scores == 1 else certificates
