@@ -83,7 +83,7 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
         """One task for two classes, else one against the rest for every class, over the same stumps; and what
         to call each on the screen."""
         binary = len(classes) == 2
-        weights = rows.weights(binary)
+        weights = rows.weights()
         dictionary: StumpDictionary | None = None
         for k, target in enumerate([1] if binary else range(len(classes))):
             sign = rows.sign(target)
@@ -96,7 +96,7 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
             risk = risk_of(loss, weights, sign, threads)
             held_out = None
             if held is not None:
-                other = replace(risk, weights=held.weights(binary), sign=held.sign(target))
+                other = replace(risk, weights=held.weights(), sign=held.sign(target))
                 held_out = self._held_out(held.table, dictionary.matrix, other)
             label = "" if binary else f"{plain(classes[target])!r} "
             yield (
@@ -164,7 +164,7 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
             "class_weight": rows.facts(1, True, threads).class_weight,
             "classes": (plain(classes[0]), plain(classes[1])),
             "feature_names": names,
-            "matrix": bin_table(rows.table, rows.weights(True), self.max_bins, threads) if stumps else None,
+            "matrix": bin_table(rows.table, rows.weights(), self.max_bins, threads) if stumps else None,
             "seed": int(check_random_state(self.random_state).randint(2**31 - 1)),
         }
         return LearnerRows(X, rows.table, classes, rows.sign(1), data, others)
@@ -283,10 +283,11 @@ class ClassRows:
     def _balanced(self) -> bool:
         return bool((self.factors == self.factors[0]).all())
 
-    def weights(self, binary: bool) -> RowWeights:
-        raw = self.raw if binary else self.effective()
-        factor = self.factors[self.codes] if binary and not self._balanced() else None
-        return RowWeights.make(self.table.n_rows, raw, factor)
+    def weights(self) -> RowWeights:
+        """Class weights are factors, so that whole row weights stay counts."""
+        return RowWeights.make(
+            self.table.n_rows, self.raw, None if self._balanced() else self.factors[self.codes]
+        )
 
     def effective(self) -> Array | None:
         """Raw weights with the class weights multiplied in."""

@@ -188,7 +188,7 @@ class StagewiseClassifier(ClassifierCards):
         held, threads = None, usable_threads(self.n_jobs)
         if given.held is not None:
             other, rows = given.held
-            held = HeldRows(other, risk_of(loss, rows.weights(True), rows.sign(1), threads))
+            held = HeldRows(other, risk_of(loss, rows.weights(), rows.sign(1), threads))
         rounds = Rounds(self, X, y)
         own = replace(settings, callback=self._after_round(rounds, callback, None))
         result = train_stagewise_learners(
