@@ -243,14 +243,18 @@ class _Proof:
         """No choice was made: the gap over the dictionary is the proof."""
         point, pool = master.point, self.pool
         edges = pool.edges(point)
+        bound, theta = dual_bound(point, edges, master.prices, sizes=pool.sizes)
         bounds = []
         if whole_dictionary_fits(self.dictionary):
             unseen_edge = self.dictionary.best_columns(point, 1, pool, "edge").bound
-            bound, theta = dual_bound(
+            whole = dual_bound(
                 point, edges, master.prices, None, unseen_edge, rule.prices(1, 0), sizes=pool.sizes
             )
-            bounds.append(ProvenScope("dictionary", pool.n_columns, [Leaf(master.weights, theta, bound)]))
-        bound, theta = dual_bound(point, edges, master.prices, sizes=pool.sizes)
+            bounds.append(
+                ProvenScope("dictionary", pool.n_columns, [Leaf(master.weights, whole[1], whole[0])])
+            )
+            if bound < whole[0]:  # with the scale of before, fewer columns prove no less
+                bound, theta = whole
         bounds.append(ProvenScope("pool", pool.n_columns, [Leaf(master.weights, theta, bound)]))
         return self._write(pool, rule, master.weights, master.objective, bounds)
 
