@@ -11,7 +11,7 @@ from cardboost.boosting.early_stopping import EarlyStopping
 from cardboost.boosting.loop import StopRule, boost
 from cardboost.boosting.reselecting import Reselecting, ReselectRule
 from cardboost.boosting.scout import Scout
-from cardboost.boosting.task import TrainingSettings, TrainingTask
+from cardboost.boosting.task import TrainingSettings, TrainingTask, padded
 from cardboost.boosting.totally_corrective import Pace, TotallyCorrective
 from cardboost.dictionary.base import ColumnPool, Dictionary
 from cardboost.master.newton import Master
@@ -132,11 +132,13 @@ def grow(task: TrainingTask, settings: TrainingSettings) -> Grown:
     dictionary, risk, rule = task.dictionary, task.risk, settings.price_rule
     pool = dictionary.pool()
     constant = task.constant_weights(pool, rule)
-    start = constant
-    if task.earlier is not None:
-        start = np.minimum(task.earlier.restart(pool), rule.max_weight)
+    start = constant if task.earlier is None else task.earlier.restart(pool)
+    start = np.minimum(start, rule.prices(pool.n_columns, pool.n_free).max_weight)
     n_earlier = pool.n_columns - pool.n_free
     master = _master(pool, risk, rule, start)
+    if n_earlier:  # of other rows, or with other prices, the empty model may be better
+        master.try_weights(padded(constant, pool))
+        start = master.weights
     stop = stop_rule(settings, n_earlier)
     if stop.max_columns == 0 and settings.reselects:
         return Grown(pool, start, constant, master, Trace((), Status.COLUMN_LIMIT))

@@ -244,7 +244,7 @@ class LearnerTask(TrainingTask):
             return replace(leaf, weights=weights)
         point = self.risk.evaluate(pool.margins(weights))
         prices = rule.prices(pool.n_columns, pool.n_free)
-        bound, theta = dual_bound(point, pool.edges(point), prices, max_terms)
+        bound, theta = dual_bound(point, pool.edges(point), prices, max_terms, sizes=pool.sizes)
         return Leaf(weights, theta, bound)
 
     def certified_learners(self, pool: LearnerPool) -> CertifiedLearners:

@@ -93,12 +93,17 @@ class StumpTask(TrainingTask):
     def prove_convex(self, master: Master, rule: PriceRule) -> Proof:
         point, pool = master.point, master.pool
         edges = pool.edges(point)
+        bound, theta = dual_bound(point, edges, master.prices, sizes=pool.sizes)
         scopes = []
         if self.dictionary_fits_file:
             unseen_edge = self.dictionary.best_columns(point, 1, pool, "edge").bound
-            bound, theta = dual_bound(point, edges, master.prices, None, unseen_edge, rule.prices(1, 0))
-            scopes.append(ProvenScope("dictionary", pool.n_columns, [Leaf(master.weights, theta, bound)]))
-        bound, theta = dual_bound(point, edges, master.prices)
+            wide = dual_bound(
+                point, edges, master.prices, None, unseen_edge, rule.prices(1, 0), sizes=pool.sizes
+            )
+            leaf = Leaf(master.weights, wide[1], wide[0])
+            scopes.append(ProvenScope("dictionary", pool.n_columns, [leaf]))
+            if bound < wide[0]:  # with the scale of before, fewer columns prove no less
+                bound, theta = wide
         scopes.append(ProvenScope("pool", pool.n_columns, [Leaf(master.weights, theta, bound)]))
         return Proof(pool, rule, master.weights, master.objective, scopes)
 
@@ -132,8 +137,9 @@ class StumpTask(TrainingTask):
         point = self.risk.evaluate(listed.margins(leaf.weights))
         edges = listed.edges(point)[: problem.pool.n_columns]
         bound, theta = dual_bound(
-            point, edges, problem.prices, problem.max_terms, groups=problem.groups, limits=problem.limits
-        )
+            point, edges, problem.prices, problem.max_terms, groups=problem.groups, limits=problem.limits,
+            sizes=problem.pool.sizes,
+        )  # fmt: skip
         if bound < leaf.bound:  # with the scale of before, fewer columns prove no less
             return leaf
         return Leaf(leaf.weights, theta, bound)

@@ -81,6 +81,11 @@ class ColumnPool(ABC):
     def place_missing(self, weights: Array) -> None:  # noqa: B027 - only stumps have sides for them
         """Decide on which side of the columns in use values are that were never missing in training."""
 
+    @property
+    def sizes(self) -> float | Array:
+        """What the rounding of an edge is relative to: the size of the largest entry of its column."""
+        return 1.0
+
     #: whether :meth:`gram` is an estimate unless asked otherwise
     sketches: bool = False
 

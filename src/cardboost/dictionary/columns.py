@@ -17,6 +17,7 @@ from cardboost.problem.risk import RiskPoint
 
 Array = NDArray[np.float64]
 _QUICK = 2.0**51
+_SHARED = 1e-3  # of the largest entry: real columns are added up in the same fixed point
 _ROW_BLOCK = 256  # rows turned at a time: their entries stay in the cache
 
 
@@ -54,7 +55,9 @@ class ColumnStore:
         small = values.dtype == np.int8
         self.values = values
         self.signs = small and bool(values.all())
-        self.largest = 1.0 if small else float(largest_entries(values).max(initial=0.0))
+        sizes = np.ones(len(values)) if small else largest_entries(values)
+        self.largest = float(sizes.max(initial=0.0)) if not small else 1.0
+        self.sizes = sizes if small else sizes + _SHARED * self.largest
 
     @property
     def n_rows(self) -> int:
@@ -224,6 +227,10 @@ class MatrixPool(ColumnPool):
     @property
     def features(self) -> NDArray[np.int32]:
         return self.which
+
+    @property
+    def sizes(self) -> Array:
+        return self.store.sizes[self.which]
 
     def append(self, atoms: NDArray[np.int32]) -> None:
         self.which = np.concatenate([self.which, np.asarray(atoms, dtype=np.int32)])

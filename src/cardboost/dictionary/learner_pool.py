@@ -85,6 +85,10 @@ class LearnerPool(ColumnPool):
         used = np.flatnonzero(weights).astype(np.int32)
         return self.store.margins(used, np.ascontiguousarray(weights[used]))
 
+    @property
+    def sizes(self) -> Array:
+        return self.store.sizes
+
     def edges(self, point: RiskPoint) -> Array:
         return self.store.edges(self._all(), point)
 

@@ -103,7 +103,7 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
     ) -> Iterator[tuple[str, StumpTask]]:
         """One task for two classes, else one against the rest for every class, over the same stumps."""
         binary, threads = len(classes) == 2, usable_threads(self.n_jobs)
-        weights = rows.weights(binary)
+        weights = rows.weights()
         dictionary: StumpDictionary | None = None
         for k, target in enumerate([1] if binary else range(len(classes))):
             sign = rows.sign(target)
@@ -116,7 +116,7 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
             risk = risk_of(loss, weights, sign, threads)
             held_out_bins = None
             if held_out is not None:
-                other = replace(risk, weights=held_out.weights(binary), sign=held_out.sign(target))
+                other = replace(risk, weights=held_out.weights(), sign=held_out.sign(target))
                 held_out_bins = self._held_out(held_out.table, dictionary.matrix, other)
             task = StumpTask(
                 dictionary,
@@ -151,7 +151,7 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
         if fraction is not None:
             kept, aside = split_rows(fraction, codes, table.n_rows, self.random_state)
             other = rows.take(aside)
-            held_out_risk = risk_of(loss, other.weights(True), other.sign(1), threads)
+            held_out_risk = risk_of(loss, other.weights(), other.sign(1), threads)
             held_out = HeldOutRows(_safe_indexing(X, aside), held_out_risk)
             X, rows = _safe_indexing(X, kept), rows.take(kept)
         task = LearnerTask.make(
@@ -166,7 +166,7 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
             class_weight=rows.facts(1, True, threads).class_weight,
             classes=(plain(classes[0]), plain(classes[1])),
             feature_names=names,
-            matrix=bin_table(rows.table, rows.weights(True), self.max_bins, threads) if with_stumps else None,
+            matrix=bin_table(rows.table, rows.weights(), self.max_bins, threads) if with_stumps else None,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             held_out=held_out,
         )
@@ -278,10 +278,11 @@ class ClassRows:
     def _balanced(self) -> bool:
         return bool((self.factors == self.factors[0]).all())
 
-    def weights(self, binary: bool) -> RowWeights:
-        raw = self.raw if binary else self.effective()
-        factor = self.factors[self.codes] if binary and not self._balanced() else None
-        return RowWeights.make(self.table.n_rows, raw, factor)
+    def weights(self) -> RowWeights:
+        """Class weights are factors, so that whole row weights stay counts."""
+        return RowWeights.make(
+            self.table.n_rows, self.raw, None if self._balanced() else self.factors[self.codes]
+        )
 
     def effective(self) -> Array | None:
         """Raw weights with the class weights multiplied in."""

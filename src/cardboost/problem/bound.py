@@ -172,13 +172,18 @@ def dual_bound(
     unseen: Prices | None = None,
     groups: NDArray[np.int32] | None = None,
     limits: FeatureLimits | None = None,
+    sizes: float | Array | None = None,
 ) -> tuple[float, float]:
     """The bound at the row weights of ``point``, scaled by theta where needed; returns (bound, theta).
 
     ``unseen_edge`` bounds the edges of columns not listed in ``c`` (with ``limits``: per feature of the
     table); ``unseen`` (one entry) are their prices. ``groups``: the feature of every column, -1 for none.
+    ``sizes``: of the largest entries of the columns, for a bound that is claimed: it leaves room for the
+    rounding of their edges.
     """
-    theta, room = 1.0, _edge_room(point)
+    theta, unit_room = 1.0, _edge_room(point)
+    room = unit_room * (1.0 if sizes is None else sizes)
+    claimed = 0.0 if sizes is None else 1.0
     open_ended = prices.charged & (room * _steepest(point.value, prices) > BOX_ROUNDING * point.value)
     limit = (1.0 - THETA_ROOM) * prices.l1 - room
     over = open_ended & (c > limit)
@@ -186,17 +191,17 @@ def dual_bound(
         theta = float(np.min(limit[over] / c[over])) if (limit[over] > 0.0).all() else 0.0
     largest = float(np.max(unseen_edge, initial=-np.inf))
     if unseen is not None and np.isfinite(largest):
-        theta = min(theta, _unseen_theta(max_terms, largest, unseen, room))
+        theta = min(theta, _unseen_theta(max_terms, largest, unseen, unit_room))
     if theta <= 0.0:
         return 0.0, 0.0
     term: float | Array = 0.0
     if unseen is not None and np.isfinite(largest):
         edges = np.array([largest]) if limits is None else np.asarray(unseen_edge)
-        worth = np.maximum(0.0, kappa(theta * edges, unseen) - unseen.l0)
+        worth = np.maximum(0.0, kappa(theta * (edges + claimed * unit_room), unseen) - unseen.l0)
         if max_terms is None:
             worth[worth < 1e-12] = 0.0
         term = float(worth[0]) if limits is None else worth
-    subtracted = gain_terms(theta * c, prices, max_terms, term, groups, limits)
+    subtracted = gain_terms(theta * (c + claimed * room), prices, max_terms, term, groups, limits)
     if not np.isfinite(subtracted):
         return 0.0, 0.0
     dual = point.dual(theta)

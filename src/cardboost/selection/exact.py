@@ -9,6 +9,7 @@ nodes, open ones and columns fixed by their reduced cost are the leaves of the p
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.dictionary.columns import column_lines, largest_entries
-from cardboost.problem.bound import Curve, Leaf
+from cardboost.problem.bound import EDGE_ROUNDING, Curve, Leaf
 from cardboost.selection.curvature import ColumnRoles, column_roles, margin_limits
 from cardboost.selection.merge import merge_rows
 from cardboost.selection.polish import Incumbent, Polisher
@@ -431,6 +432,14 @@ class _Search:
             state[j] = fixed[j]
         return np.array(found, dtype=np.int8).reshape(-1, len(state))
 
+    def _rounding(self) -> float:
+        """By how much the rounding of edges may lower a bound: that of every column that a choice may use,
+        times its box. The row weights of a bound add up to no more than the loss without columns."""
+        problem, p = self.problem, self.problem.prices
+        reach = problem.pool.sizes * p.max_weight
+        most = float(np.sum(np.sort(reach[p.charged])[::-1][: problem.max_terms]) + np.sum(reach[~p.charged]))
+        return EDGE_ROUNDING * math.sqrt(problem.risk.weights.n_rows) * most
+
     def _proven(
         self, state: NDArray[np.int8], weights: Array, centre: Array, curve: Array, expected: Array
     ) -> tuple[Leaf, ...] | None:
@@ -462,6 +471,7 @@ class _Search:
             for old, new in ((weights, exact), (centre, exact_centre), (curve, exact_curve)):
                 old[short[better]] = new[better]
             bound[short[better]] = again[better]
+        bound = np.maximum(0.0, bound - self._rounding())
         charged = self.problem.prices.charged
         return tuple(
             Leaf(

@@ -180,7 +180,7 @@ class RelaxationSolver:
                 unseen_edge = self.dictionary.unseen_edges(point, pool)
         return dual_bound(
             point, pool.edges(point), self._plain(), problem.max_terms, unseen_edge, unseen,
-            self._groups(), problem.limits,
+            self._groups(), problem.limits, pool.sizes,
         )  # fmt: skip
 
     def solve(self, tol: float = _TOL, rounds: int = _ROUNDS, at: Tangent | None = None) -> None:
@@ -346,7 +346,7 @@ def _wide_relaxation(merged: SelectionProblem, start: Array, late: Callable[[], 
         weights[columns] = found.leaf.weights
         point = merged.risk.evaluate(merged.pool.margins(weights))
         edges = merged.pool.edges(point)
-        bound, theta = dual_bound(point, edges, prices, k)
+        bound, theta = dual_bound(point, edges, prices, k, sizes=merged.pool.sizes)
         if bound > best.bound:
             best = Leaf(weights.copy(), theta, bound)
         weights[columns] = found.weights

@@ -116,9 +116,9 @@ class _Progress:
         objective = self.records[-1].objective
         return objective - self.bound <= self.tol * abs(objective)
 
-    def look(self, point: RiskPoint, edges: Array, prices: Prices) -> None:
+    def look(self, point: RiskPoint, edges: Array, prices: Prices, sizes: float | Array) -> None:
         """The bound at this point, if it is the best so far."""
-        self.bound = max(self.bound, dual_bound(point, edges, prices)[0])
+        self.bound = max(self.bound, dual_bound(point, edges, prices, sizes=sizes)[0])
 
     def record(self, columns: int, terms: int, objective: float, largest: float, seconds: float) -> None:
         self.records.append(Record(columns, terms, objective, self.bound, largest, seconds))
@@ -145,7 +145,7 @@ def _working_set(
         edges = store.edges(everything, point)
         objective = point.value + prices.cost(x)
         used = np.flatnonzero(x)
-        progress.look(point, edges, prices)
+        progress.look(point, edges, prices, store.sizes)
         largest = float(edges.max(initial=-math.inf))
         progress.record(len(used), len(used), objective, largest, progress.seconds)
         status = progress.stop()
@@ -176,6 +176,7 @@ def _all_columns(
     n = problem.A.shape[1]
     prices = problem.prices(np.arange(n, dtype=np.int32))
     matrix = problem.signs or ColumnStore(column_lines(problem.A), risk.threads)
+    sizes = matrix.sizes if isinstance(matrix, ColumnStore) else 1.0
     steps = ProjectedLbfgs(matrix, risk, prices)
     most = 1 if progress.callback is not None else _ENTRIES_PER_CALL // problem.A.size + 1
     while True:
@@ -189,10 +190,10 @@ def _all_columns(
             range(1 - len(points), 1), points.tolist(), strict=True
         ):
             if last == 0 and (end != "limit" or to_limit == len(points) or to_look == len(points)):
-                progress.look(point, steps.edges, prices)
+                progress.look(point, steps.edges, prices, sizes)
             progress.record(n, int(terms), objective, largest, before + seconds)
         if end == "precision":
-            progress.look(point, steps.edges, prices)
+            progress.look(point, steps.edges, prices, sizes)
             return steps.x, point, Status.OPTIMAL if progress.proven else Status.PRECISION
         status = progress.stop()
         if status is not None:
