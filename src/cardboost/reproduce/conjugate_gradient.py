@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.data.threads import blas_threads
-from cardboost.datasets.box_scores import BoxScores
+from cardboost.datasets.box_scores import COLUMNS, BoxScores
 from cardboost.reproduce.independent import (
     Reference,
     by_cone,
@@ -147,7 +147,7 @@ def stump_outputs(data: BoxScores, train: NDArray[np.bool_]) -> tuple[tuple[Stum
     side.
     """
     stumps, outputs = [], []
-    for column, values in zip(data.columns, data.X.T, strict=True):
+    for column, values in zip(COLUMNS, data.X.T, strict=True):
         shares = np.arange(1, PARTS) / PARTS
         cuts = np.unique(np.quantile(values[train], shares, method="inverted_cdf"))
         for cut in cuts[cuts < values[train].max()]:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from cardboost.datasets.table import Dataset
+from cardboost.datasets.dataset import Dataset
 from cardboost.reproduce.totalqboost import EXPERIMENTS, HOT_START, NEEDS, Settings, run_experiment
 
 FORMAT = 1  # of the files, and of what the experiments do: a change makes earlier files worthless
