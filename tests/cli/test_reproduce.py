@@ -123,7 +123,7 @@ def test_two_runs_write_the_same_files(tmp_path, capsys):
 
 
 def test_a_check_point_that_fails(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(conjugate_gradient, "SAME", -1.0)
+    monkeypatch.setattr(conjugate_gradient, "TOLERANCE", -1.0)
     code, said, _ = run(capsys, "conjugate-gradient", "--out", tmp_path)
     assert code == 1
     assert "NOT ALL CHECK POINTS HOLD." in said

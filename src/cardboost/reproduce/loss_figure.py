@@ -1,22 +1,24 @@
-"""The picture of docs/losses.md: every loss of the margin over the step that it stands in for."""
+"""The figure of docs/losses.md: every loss of the margin above the zero-one loss."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from cardboost.problem.losses import MARGIN_LOSSES, SmoothHinge
-from cardboost.report.figures import Chart, Figure, Line
+from cardboost.report.figures import Chart, Figure, Series
 
-_FROM, _TO, _TOP, _POINTS = -2.0, 2.5, 4.0, 181
+_FIRST_MARGIN, _LAST_MARGIN, _HIGHEST_LOSS, _POINTS = -2.0, 2.5, 4.0, 181
 _STEP_STYLE = 4
 
 
 def loss_figure() -> str:
     """The figure as SVG."""
-    step = Line("errors (zero-one)", (_FROM, 0.0, 0.0, _TO), (1.0, 1.0, 0.0, 0.0), _STEP_STYLE)
+    step = Series(
+        "errors (zero-one)", (_FIRST_MARGIN, 0.0, 0.0, _LAST_MARGIN), (1.0, 1.0, 0.0, 0.0), _STEP_STYLE
+    )
     names = [name for name in MARGIN_LOSSES if name != SmoothHinge.name]
-    lines = tuple(_line(name, style) for style, name in enumerate(names))
-    chart = Chart("", "margin y f(x)", "loss, divided by its value at 0", (*lines, step))
+    series = tuple(_series(name, style) for style, name in enumerate(names))
+    chart = Chart("", "margin y f(x)", "loss, divided by its value at 0", (*series, step))
     return Figure(
         "Losses of the margin, and the number of errors",
         "Each loss is divided by its value at the margin 0 (ln 2 for the logistic loss, 1 for the others). "
@@ -27,10 +29,10 @@ def loss_figure() -> str:
     ).svg()
 
 
-def _line(name: str, style: int) -> Line:
-    """A loss as far as it fits into the picture."""
+def _series(name: str, style: int) -> Series:
+    """A loss, as far as it fits into the figure."""
     loss = MARGIN_LOSSES[name]
-    z = np.linspace(_FROM, _TO, _POINTS)
+    z = np.linspace(_FIRST_MARGIN, _LAST_MARGIN, _POINTS)
     value = loss.rows(z) * loss.surrogate_factor
-    shown = value <= _TOP
-    return Line(name.replace("_", " "), tuple(z[shown].tolist()), tuple(value[shown].tolist()), style)
+    shown = value <= _HIGHEST_LOSS
+    return Series(name.replace("_", " "), tuple(z[shown].tolist()), tuple(value[shown].tolist()), style)
