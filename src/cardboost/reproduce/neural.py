@@ -18,15 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.report.document import CheckPoint
-from cardboost.reproduce.neural_checks import (
-    Replay,
-    check_decrease,
-    check_gammas,
-    check_refit,
-    class_columns,
-    refit_gaps,
-    replay,
-)
+from cardboost.reproduce import neural_checks as checks
+from cardboost.reproduce.neural_checks import Replay
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -228,9 +221,9 @@ def _measure_fold(
 
 def _replays(last: Any, together: Any, X: Array, y: NDArray[Any]) -> tuple[Replay, tuple[float, ...]]:
     """A fit with ``refit="last"`` net by net, and what one with "all" lacks to the least loss of its nets."""
-    Y = class_columns(y)
-    gaps = refit_gaps(together.ensemble_, together.loss_curve_, X, Y)
-    return replay(last.ensemble_, last.loss_curve_, X, Y), gaps
+    Y = checks.class_columns(y)
+    gaps = checks.refit_gaps(together.ensemble_, together.loss_curve_, X, Y)
+    return checks.replay(last.ensemble_, last.loss_curve_, X, Y), gaps
 
 
 # over all folds
@@ -248,11 +241,6 @@ def summary(
     accuracy |= {name: [fold.curves[name].accuracy[-1] for fold in folds] for name in CURVES}
     scores = tuple(_score(name, values, accuracy[DEFAULT]) for name, values in accuracy.items())
     fits = [whole, *(fold.replay for fold in folds)]
-    checks = (
-        check_decrease(fits),
-        check_gammas(fits),
-        check_refit(fits, [gaps, *(fold.gaps for fold in folds)]),
-    )
     counts = Counter(fold.size for fold in folds)
     return IrisExperiment(
         settings,
@@ -261,7 +249,11 @@ def summary(
         scores,
         tuple((*size, count) for size, count in sorted(counts.items())),
         whole,
-        checks,
+        (
+            checks.check_decrease(fits),
+            checks.check_gammas(fits),
+            checks.check_refit(fits, [gaps, *(fold.gaps for fold in folds)]),
+        ),
         goal_of(scores),
         sum(fold.unfinished for fold in folds),
     )

@@ -11,39 +11,14 @@ from cardboost.report import document as doc
 from cardboost.report.figures import Figure
 from cardboost.report.panels import FrontierPanel, Side
 from cardboost.report.png import png_of
+from cardboost.reproduce import totalqboost_gains as gains
 from cardboost.reproduce.totalqboost import HOT_START, Point, Settings
-from cardboost.reproduce.totalqboost_gains import (
-    CHOSEN,
-    CONVEX,
-    GENERALISATION_GAINS,
-    SIZES,
-    TABLE_1,
-    WITH_SIZES,
-    WORSE,
-    Count,
-    Mean,
-    SetSummary,
-    SplitResult,
-    TableEntry,
-    frontier,
-    law_d,
-    law_e,
-    law_f,
-    least_error,
-    mean_of,
-    representatives,
-    single_difference,
-    summarise,
-    table_entries,
-    total,
-    worse_count,
-)
 
 TITLE = "Boosting with a price on cardinality: the experiments again"
 _TABLE_SPLIT = 0  # the split of Table 1
 _FEWEST_TERMS_SHOWN = 3  # with fewer the error is so large that nothing else could be seen
-_SIDES = {"A and B: L1CG, UCG": CONVEX, "C to E: chosen": CHOSEN}
-_ALL_SIDES = {**_SIDES, "C to F: chosen": WITH_SIZES}
+_SIDES = {"A and B: L1CG, UCG": gains.CONVEX, "C to E: chosen": gains.CHOSEN}
+_ALL_SIDES = {**_SIDES, "C to F: chosen": gains.WITH_SIZES}
 
 _TABLE_WORDS = (
     "In the form of the paper's Table 1, split 1: validation error in %, terms, and sparsity gain in % over "
@@ -57,9 +32,9 @@ _GAIN_WORDS = (
     "then over the validation errors of both frontiers that both sides reach, which favours neither. A "
     "star: positive beyond two standard errors. Beside it how many such errors there are, and how many "
     "only one side reaches. Then the validation error of those that choose less that of A and B, in "
-    f"percentage points: the least with no more than {', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]} "
-    "terms, and that of the best with equally many, so many or the next fewer that both sides have. First "
-    "C to E; then with F, as a price reaches only some numbers of terms."
+    f"percentage points: the least with no more than {', '.join(map(str, gains.SIZES[:-1]))} or "
+    f"{gains.SIZES[-1]} terms, and that of the best with equally many, so many or the next fewer that both "
+    "sides have. First C to E; then with F, as a price reaches only some numbers of terms."
 )
 _SINGLE_WORDS = (
     "One ensemble a side: the validation error of F less that of B with as many terms, in percentage points, "
@@ -81,11 +56,11 @@ class Study:
     settings: Settings
     sources: dict[str, str]
     missing: tuple[str, ...]
-    results: tuple[SplitResult, ...]
+    results: tuple[gains.SplitResult, ...]
 
     @cached_property
-    def by_set(self) -> dict[str, list[SplitResult]]:
-        sets: dict[str, list[SplitResult]] = {}
+    def by_set(self) -> dict[str, list[gains.SplitResult]]:
+        sets: dict[str, list[gains.SplitResult]] = {}
         for result in self.results:
             sets.setdefault(result.dataset, []).append(result)
         return sets
@@ -95,36 +70,40 @@ class Study:
         return max(len(splits) for splits in self.by_set.values())
 
     @cached_property
-    def summaries(self) -> list[SetSummary]:
+    def summaries(self) -> list[gains.SetSummary]:
         """Of the paper's experiments."""
-        return [summarise(splits) for splits in self.by_set.values()]
+        return [gains.summarise(splits) for splits in self.by_set.values()]
 
     @cached_property
-    def with_sizes(self) -> list[SetSummary]:
+    def with_sizes(self) -> list[gains.SetSummary]:
         """With F among those that choose."""
-        return [summarise(splits, WITH_SIZES) for splits in self.by_set.values()]
+        return [gains.summarise(splits, gains.WITH_SIZES) for splits in self.by_set.values()]
 
     @cached_property
-    def single(self) -> dict[str, Mean | None]:
+    def single(self) -> dict[str, gains.Mean | None]:
         """F less B, one ensemble each, for every set."""
-        return {name: mean_of(map(single_difference, splits)) for name, splits in self.by_set.items()}
+        return {
+            name: gains.mean_of(map(gains.single_difference, splits)) for name, splits in self.by_set.items()
+        }
 
     @cached_property
     def checks(self) -> tuple[doc.CheckPoint, ...]:
         """The laws that must hold between the experiments."""
         return (
             self._check(
-                "a", "E is never worse than B's ensembles of at most T' columns", law_e,
+                "a", "E is never worse than B's ensembles of at most T' columns", gains.law_e,
                 "choices of E proved optimal only",
             ),
-            self._check("b", "D is never worse than E", law_d, "choices proved optimal only"),
-            self._check("c", "F is never worse than E and those ensembles of B", law_f, "all choices of F"),
+            self._check("b", "D is never worse than E", gains.law_d, "choices proved optimal only"),
+            self._check(
+                "c", "F is never worse than E and those ensembles of B", gains.law_f, "all choices of F"
+            ),
         )  # fmt: skip
 
     def _check(
-        self, letter: str, claim: str, law: Callable[[SplitResult], Count], which: str
+        self, letter: str, claim: str, law: Callable[[gains.SplitResult], gains.Count], which: str
     ) -> doc.CheckPoint:
-        count = total(map(law, self.results))
+        count = gains.total(map(law, self.results))
         measured = (
             f"{count.worse} of {count.compared} pairs of equal cardinality are worse in regularised risk, at "
             f"equal nu and box; {which}"
@@ -135,8 +114,10 @@ class Study:
     def holds(self) -> bool:
         return all(check.holds for check in self.checks)
 
-    def counts(self, first: str, second: str, measure: str) -> Count:
-        return total(worse_count(result.points, first, second, measure) for result in self.results)
+    def counts(self, first: str, second: str, measure: str) -> gains.Count:
+        return gains.total(
+            gains.worse_count(result.points, first, second, measure) for result in self.results
+        )
 
     def proved(self, name: str) -> tuple[int, int]:
         """How many choices of an experiment are proved optimal, of how many."""
@@ -206,15 +187,15 @@ def _number(count: int, thing: str) -> str:
 def _table(study: Study) -> doc.ReportBlock:
     rows: list[list[str]] = []
     for name, splits in study.by_set.items():
-        printed = {entry.tag: entry for entry in TABLE_1.get(name, ())}
-        computed = {entry.tag: entry for entry in table_entries(splits[_TABLE_SPLIT])}
+        printed = {entry.tag: entry for entry in gains.TABLE_1.get(name, ())}
+        computed = {entry.tag: entry for entry in gains.table_entries(splits[_TABLE_SPLIT])}
         tags = [tag for tag in "*12345" if tag in printed or tag in computed] or [""]
         for k, tag in enumerate(tags):
             entry = computed.get(tag)
             rows.append(
                 [
                     name if k == 0 else "", tag or "none",
-                    *_cells(printed.get(tag), GENERALISATION_GAINS.get(name)),
+                    *_cells(printed.get(tag), gains.GENERALISATION_GAINS.get(name)),
                     *_cells(entry, entry.generalisation if entry else None),
                     entry.experiment if entry else "",
                 ]
@@ -223,37 +204,37 @@ def _table(study: Study) -> doc.ReportBlock:
     return doc.table(header, rows, left=(0, 1, 8))
 
 
-def _cells(entry: TableEntry | None, generalisation: float | None) -> list[str]:
+def _cells(entry: gains.TableEntry | None, generalisation: float | None) -> list[str]:
     if entry is None:
         return ["", "", ""]
     gain = generalisation if entry.tag == "*" else entry.gain
     return [f"{entry.error:.2f}", str(entry.terms), "" if gain is None else f"{gain:.2f}"]
 
 
-def _gain_blocks(study: Study, title: str, sets: list[SetSummary]) -> list[doc.ReportBlock]:
+def _gain_blocks(study: Study, title: str, sets: list[gains.SetSummary]) -> list[doc.ReportBlock]:
     """Conclusions and tables for some experiments that choose against A and B."""
     words = _gain_summary(study, sets)
-    gains = [
+    rows = [
         [one.dataset, _starred(one.frontier), _starred(one.sparsity), *map(str, one.reached)] for one in sets
     ]
     blocks = [
         doc.text_only(doc.caption(title)),
         doc.text_only(doc.paragraph(words)),
         doc.page_only(doc.paragraph(f"{title}. {words}")),
-        doc.table(["set", "frontier", "both", "errors", "choices only", "A-B only"], gains, left=(0,)),
+        doc.table(["set", "frontier", "both", "errors", "choices only", "A-B only"], rows, left=(0,)),
     ]
     for label, name in (("<= {} terms", "at_most"), ("as many, {}", "equal")):
         rows = []
         for one in sets:
             differences = getattr(one, name)
-            means = [*(differences.sizes[size] for size in SIZES), differences.all]
+            means = [*(differences.sizes[size] for size in gains.SIZES), differences.all]
             rows.append([one.dataset, *(_mean(mean, 2) for mean in means)])
-        header = ["set", *(label.format(size) for size in SIZES), "all three"]
+        header = ["set", *(label.format(size) for size in gains.SIZES), "all three"]
         blocks.append(doc.table(header, rows, left=(0,)))
     return blocks
 
 
-def _gain_summary(study: Study, sets: list[SetSummary]) -> str:
+def _gain_summary(study: Study, sets: list[gains.SetSummary]) -> str:
     at_most, equal = sum(one.at_most.lower for one in sets), sum(one.equal.lower for one in sets)
     errors = (
         f"averaged over the three sizes, is lower on {at_most} of {len(sets)} with at most so many terms, "
@@ -277,11 +258,11 @@ def _single(study: Study) -> doc.ReportBlock:
     return doc.table(["set", "F less B"], rows, left=(0,))
 
 
-def _starred(mean: Mean | None) -> str:
+def _starred(mean: gains.Mean | None) -> str:
     return _mean(mean, 1) + (" *" if mean is not None and mean.positive else "  ")
 
 
-def _mean(mean: Mean | None, decimals: int) -> str:
+def _mean(mean: gains.Mean | None, decimals: int) -> str:
     """In percent, with the standard error."""
     if mean is None:
         return ""
@@ -290,7 +271,7 @@ def _mean(mean: Mean | None, decimals: int) -> str:
 
 
 def _proof_words(study: Study) -> str:
-    counts = [(name, *study.proved(name)) for name in WITH_SIZES]
+    counts = [(name, *study.proved(name)) for name in gains.WITH_SIZES]
     parts = [f"{proved} of {number} in {name}" for name, proved, number in counts]
     return (
         f"Choices proved optimal among the columns they were made from: {', '.join(parts[:-1])} and "
@@ -304,12 +285,12 @@ def _proofs(study: Study) -> doc.ReportBlock:
         [one.dataset, str(HOT_START[one.dataset]), *(f"{a} of {b}" for a, b in one.proved.values())]
         for one in study.with_sizes
     ]
-    return doc.table(["set", "T'", *WITH_SIZES], rows, left=(0,))
+    return doc.table(["set", "T'", *gains.WITH_SIZES], rows, left=(0,))
 
 
 def _counts(study: Study) -> doc.ReportBlock:
     rows = []
-    for (first, second, measure), printed in WORSE.items():
+    for (first, second, measure), printed in gains.WORSE.items():
         count = study.counts(first, second, measure)
         measured = "risk" if measure == "risk" else "training error"
         shares = [f"{printed:.2f}", f"{100 * count.share:.2f}"]
@@ -322,7 +303,7 @@ def _counts(study: Study) -> doc.ReportBlock:
 # figures
 
 
-def figures_of(by_set: Mapping[str, Sequence[SplitResult]]) -> dict[str, Figure]:
+def figures_of(by_set: Mapping[str, Sequence[gains.SplitResult]]) -> dict[str, Figure]:
     """The panels of all sets on the first split; with several splits also their means."""
     number, across = max(map(len, by_set.values())), min(3, len(by_set))
     size: dict[str, Any] = {"width": 320.0 * across + 32.0, "height": 220.0, "per_row": across}
@@ -349,14 +330,16 @@ def figures_of(by_set: Mapping[str, Sequence[SplitResult]]) -> dict[str, Figure]
     return figures
 
 
-def _split_panel(name: str, split: SplitResult) -> FrontierPanel:
+def _split_panel(name: str, split: gains.SplitResult) -> FrontierPanel:
     sides = []
     for label, experiments in _SIDES.items():
         points = split.side(experiments)
-        sides.append(Side(label, _positions(representatives(points)), _positions(frontier(points))))
+        sides.append(
+            Side(label, _positions(gains.representatives(points)), _positions(gains.frontier(points)))
+        )
     errors = sorted(y for side in sides for _, y in side.steps) or [0.0]
     spread = errors[len(errors) // 2] - errors[0]
-    tags = tuple((entry.tag, (float(entry.terms), entry.error)) for entry in table_entries(split))
+    tags = tuple((entry.tag, (float(entry.terms), entry.error)) for entry in gains.table_entries(split))
     top = max([errors[0] + 3.0 * max(spread, 0.5), *(error for _, (_, error) in tags)])
     return FrontierPanel(name.replace("_", " "), "terms", "error in %", tuple(sides), tags, top)
 
@@ -365,7 +348,7 @@ def _positions(points: Sequence[Point]) -> tuple[tuple[float, float], ...]:
     return tuple((float(point.terms), 100.0 * point.validation_error) for point in points)
 
 
-def _mean_panel(name: str, splits: Sequence[SplitResult]) -> FrontierPanel:
+def _mean_panel(name: str, splits: Sequence[gains.SplitResult]) -> FrontierPanel:
     points = {label: [split.side(names) for split in splits] for label, names in _ALL_SIDES.items()}
     everywhere = [side for sides in points.values() for side in sides]
     first = max(min((point.terms for point in side), default=1) for side in everywhere)
@@ -374,7 +357,7 @@ def _mean_panel(name: str, splits: Sequence[SplitResult]) -> FrontierPanel:
     for label in _ALL_SIDES:
         steps = []
         for terms in range(first, last + 1):
-            errors = [least_error(side, terms) for side in points[label]]
+            errors = [gains.least_error(side, terms) for side in points[label]]
             defined = [error for error in errors if error is not None]
             steps.append((float(terms), 100.0 * sum(defined) / len(defined)))
         sides.append(Side(label, (), tuple(steps)))
@@ -400,16 +383,16 @@ def plain(study: Study) -> dict[str, Any]:
         "worse": [
             {"ours": first, "theirs": second, "on": measure, "paper_percent": printed,
              **asdict(study.counts(first, second, measure))}
-            for (first, second, measure), printed in WORSE.items()
+            for (first, second, measure), printed in gains.WORSE.items()
         ],
-        "proved": {name: study.proved(name) for name in WITH_SIZES},
+        "proved": {name: study.proved(name) for name in gains.WITH_SIZES},
         "summaries": [_plain_summary(summary) for summary in study.summaries],
         "with_sizes": [_plain_summary(summary) for summary in study.with_sizes],
         "single": {name: None if mean is None else asdict(mean) for name, mean in study.single.items()},
         "table_1": {
             name: {
-                "paper": [asdict(entry) for entry in TABLE_1.get(name, ())],
-                "here": [asdict(entry) for entry in table_entries(splits[_TABLE_SPLIT])],
+                "paper": [asdict(entry) for entry in gains.TABLE_1.get(name, ())],
+                "here": [asdict(entry) for entry in gains.table_entries(splits[_TABLE_SPLIT])],
             }
             for name, splits in study.by_set.items()
         },
@@ -420,6 +403,6 @@ def plain(study: Study) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _plain_summary(summary: SetSummary) -> dict[str, Any]:
+def _plain_summary(summary: gains.SetSummary) -> dict[str, Any]:
     """The file says ``own`` for the gain over the frontier of the side that chooses."""
     return {"own" if name == "frontier" else name: value for name, value in asdict(summary).items()}

@@ -1,4 +1,7 @@
-"""The figure of docs/losses.md: every loss of the margin above the zero-one loss."""
+"""The figure of docs/losses.md: every loss of the margin above the zero-one loss.
+
+``python docs/figures/losses.py > docs/figures/losses.svg`` draws it again.
+"""
 
 from __future__ import annotations
 
@@ -36,3 +39,7 @@ def _series(name: str, style: int) -> Series:
     value = loss.rows(z) * loss.surrogate_factor
     shown = value <= _HIGHEST_LOSS
     return Series(name.replace("_", " "), tuple(z[shown].tolist()), tuple(value[shown].tolist()), style)
+
+
+if __name__ == "__main__":
+    print(loss_figure(), end="")
