@@ -59,7 +59,7 @@ def export_model(
     >>> card = Ensemble("logistic", 0.5, (Term(0, 2.5, 1, False, 1.0),), ("age",), 1, (0, 1))
     >>> print(export_model(card, "sql").strip())
     (CAST(0.5e0 AS DOUBLE PRECISION)
-     + CASE WHEN CAST("age" AS DOUBLE PRECISION) <= 2.5e0 THEN -1.0e0 ELSE 1.0e0 END)
+     + CASE WHEN CAST("age" AS DOUBLE PRECISION) <= 2.5e0 THEN 1.0e0 ELSE -1.0e0 END)
     """
     if format not in FORMATS:
         raise ValueError(f"format: expected {', '.join(map(repr, FORMATS))}, found {format!r}.")

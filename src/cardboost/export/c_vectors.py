@@ -12,7 +12,7 @@ from cardboost.export.c import c_type, score_type
 from cardboost.export.c_model import CModel, float32_at_most
 from cardboost.export.c_text import FLT_MAX, comment, double_literal, float_literal, int_literal, table
 from cardboost.export.integer_model import HIGHEST, LOWEST, MISSING
-from cardboost.export.plan import Array
+from cardboost.export.plan import Array, add_up
 
 _MIXED_ROWS = 24  # rows that mix values at random
 
@@ -64,14 +64,8 @@ def answers(model: CModel, table: Array) -> tuple[NDArray[Any], NDArray[np.int64
     """The scores of rows, (rows, scores), and their classes."""
     points = model.points
     start = model.plan.intercepts if points is None else points.intercepts
-    total = np.tile(start, (len(table), 1))
-    for k, steps in enumerate(model.steps):
-        column = table[:, k]
-        levels = steps.levels if points is None else points.levels[k]
-        missing = steps.missing if points is None else points.missing[k]
-        index = np.searchsorted(np.array(steps.cuts), column)
-        added = levels[np.minimum(index, len(levels) - 1)]
-        total = total + np.where(np.isnan(column)[:, None], missing, added)
+    levels = [(step.levels, step.missing) for step in model.steps] if points is None else points.pairs()
+    total = add_up(start, model.steps, levels, table)
     best = (total[:, 0] > 0) if model.plan.n_scores == 1 else np.argmax(total, axis=1)
     return total, best.astype(np.int64)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.export.plan import Array, Input, Plan, Steps
+from cardboost.export.plan import Array, Input, Plan, Steps, add_up
 from cardboost.export.points import WIDTHS, WholePoints, find_points
 
 MISSING = -(2**15)
@@ -157,9 +157,8 @@ class IntegerModel:
             raise ValueError(f"codes: expected {len(self.steps)} columns, found shape {table.shape}.")
         if table.dtype != np.int16:
             raise ValueError(f"codes: expected int16, found {table.dtype}.")
-        total = np.tile(self.points.intercepts, (len(table), 1))
-        for j, (steps, levels) in enumerate(zip(self.steps, self.points.levels, strict=True)):
-            total += levels[np.searchsorted(np.array(steps.cuts), table[:, j].astype(np.float64))]
+        levels = self.points.pairs()
+        total = add_up(self.points.intercepts, self.steps, levels, table.astype(np.float64))
         return total[:, 0] if self.plan.n_scores == 1 else total
 
     def encode(self, values: Any) -> NDArray[np.int16]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cardboost.model.terms import Categories, StepFunction
 
 Array = NDArray[np.float64]
+Levels = tuple[NDArray[Any], NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +80,17 @@ class Steps:
     def values(self) -> Array:
         """All contributions that the input can make: distinct rows."""
         return np.unique(np.vstack([self.levels, self.missing]), axis=0)
+
+
+def add_up(
+    start: NDArray[Any], steps: Sequence[Steps], levels: Sequence[Levels], table: Array
+) -> NDArray[Any]:
+    """The sums of rows, (rows, scores). ``levels``: levels and missing of every step, or their points."""
+    total = np.tile(start, (len(table), 1))
+    for column, step, (values, missing) in zip(table.T, steps, levels, strict=True):
+        index = np.minimum(np.searchsorted(np.array(step.cuts), column), len(step.cuts))
+        total = total + np.where(np.isnan(column)[:, None], missing, values[index])
+    return total
 
 
 @dataclass(frozen=True, eq=False)

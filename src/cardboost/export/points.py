@@ -57,28 +57,28 @@ class WholePoints:
     @property
     def lowest(self) -> Integers:
         """The least possible total of every score."""
-        return self.intercepts + sum(np.minimum(x.min(axis=0), m) for x, m in self._pairs())
+        return self.intercepts + sum(np.minimum(x.min(axis=0), m) for x, m in self.pairs())
 
     @property
     def highest(self) -> Integers:
         """The largest possible total of every score."""
-        return self.intercepts + sum(np.maximum(x.max(axis=0), m) for x, m in self._pairs())
+        return self.intercepts + sum(np.maximum(x.max(axis=0), m) for x, m in self.pairs())
 
     @property
     def reach(self) -> int:
         """No sum of differences of levels, in any order, is larger than this."""
         total = np.abs(self.intercepts)
-        for x, m in self._pairs():
+        for x, m in self.pairs():
             total = total + np.abs(x[0]) + np.abs(np.diff(x, axis=0)).sum(axis=0)
             total = total + np.abs(m - x).max(axis=0)
         return int(total.max())
 
     def fits(self, most: int) -> bool:
         """Whether differences keep to the width, and sums to ``most``."""
-        spans = [int(np.ptp(np.vstack([x, m]), axis=0).max()) for x, m in self._pairs()]
+        spans = [int(np.ptp(np.vstack([x, m]), axis=0).max()) for x, m in self.pairs()]
         return max([*spans, 0]) < 2 ** (self.width - 1) and self.reach <= most
 
-    def _pairs(self) -> list[tuple[Integers, Integers]]:
+    def pairs(self) -> list[tuple[Integers, Integers]]:
         return list(zip(self.levels, self.missing, strict=True))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
@@ -125,9 +125,6 @@ class ParetoFront(Sequence[SizePoint]):
 
     def __len__(self) -> int:
         return len(self.points)
-
-    def __iter__(self) -> Iterator[SizePoint]:
-        return iter(self.points)
 
     @property
     def sizes(self) -> tuple[int, ...]:
