@@ -1,4 +1,4 @@
-"""What a C header computes: cuts, points or doubles, and the smaller of two layouts.
+"""The computation of a C header: cuts, points or doubles, and the smaller of two layouts.
 
 Scores are sums of whole points where these are proven to keep every decision: then a model is a list of
 cuts, each with the points that values above it add to the total. Otherwise scores are sums of doubles in the
@@ -108,7 +108,10 @@ class CModel:
         return self.programs_for(self.layout)
 
     def programs_for(self, layout: str) -> Programs:
-        """In a table missing values are the lowest of all, below ``MISSING_CUT``; an if compares floats."""
+        """The programs of a layout.
+
+        In a table missing values are the lowest of all, below ``MISSING_CUT``; an if compares floats.
+        """
         assert self.points is not None
         floats = self.number == "float"
         programs = []
@@ -279,7 +282,7 @@ class Cells:
 
     @property
     def bytes(self) -> int:
-        """Of one entry."""
+        """The size of one entry."""
         sizes = [_BYTES[kind] for kind in (self.cut, self.points, self.input) if kind is not None]
         return -(-sum(sizes) // max(sizes)) * max(sizes) if self.together else sum(sizes)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-WIDTH = 100
+WIDTH = 100  # characters of a line
 FLT_MAX = float(np.finfo(np.float32).max)
 _LONGEST_WORD = 40  # of an identifier
 _PREFIX = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*")

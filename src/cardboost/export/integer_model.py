@@ -19,7 +19,7 @@ from cardboost.export.points import WIDTHS, WholePoints, find_points
 
 MISSING = -(2**15)
 LOWEST, HIGHEST = -(2**15 - 1), 2**15 - 1
-_LARGEST_OFFSET = 2**40
+_LARGEST_OFFSET = 2**40  # code + offset stays exact in a double
 _EXPONENTS = (-1000, 1000)
 
 

@@ -24,7 +24,7 @@ from cardboost.export.points import WholePoints, find_points
 
 MOST_POINTS = 2**24  # whole numbers up to this are exact in float32
 _OPSETS = {"": 17, "ai.onnx.ml": 3}
-_IR_VERSION = 8
+_IR_VERSION = 8  # goes with operator set 17 (ONNX 1.12)
 _ACTIVATIONS = {"tanh": "Tanh", "relu": "Relu", "logistic": "Sigmoid"}
 _NODE_ATTRIBUTES = (
     "treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids",

@@ -30,7 +30,7 @@ from cardboost.export.plan import Array, Plan, Steps
 Integers = NDArray[np.int64]
 MAX_COMBINATIONS = 2**20  # sums that a proof enumerates
 _MAX_COMBINATIONS_PER_VALUE = 2**16  # where many values of a point are tried
-_MAX_TOTALS = 2**22
+_MAX_TOTALS = 2**22  # different totals of points that a proof goes through
 #: the largest sum, by the width of a difference of two levels
 MAX_SUM = {8: 2**31 - 1, 16: 2**31 - 1, 32: 2**31 - 1, 64: 2**58}
 WIDTHS = (8, 16, 32, 64)

@@ -14,7 +14,7 @@ from cardboost.export.plan import Input, Plan, Steps
 
 _DOUBLE = "DOUBLE PRECISION"
 _MOST_DIGITS = 15  # of a decimal that every database reads exactly
-_MANTISSA = 2**53
+_MANTISSA = 2**53  # whole numbers below are exact doubles
 
 
 def export_sql(ensemble: Any, *, output: str = "score", table: str | None = None) -> str:

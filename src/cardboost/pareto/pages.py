@@ -59,7 +59,7 @@ def headline(front: ParetoFront) -> str:
 
 
 def _notes(front: ParetoFront) -> list[str]:
-    """What is missing, where the front is not complete."""
+    """A sentence where the front is not complete."""
     return [] if front.status == "complete" else [f"Not complete: {front.message}."]
 
 

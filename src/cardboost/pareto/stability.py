@@ -1,4 +1,4 @@
-"""How stable the terms of a model are: the share of the folds whose model of the same size has them too.
+"""The stability of the terms of a model: the share of the folds whose model of the same size has them too.
 
 Cuts move a little from fold to fold, and sets of labels change by a rare one. Two terms count as the same if
 they are on the same feature and their columns are correlated by ``SAME_CORRELATION`` or more.
@@ -24,7 +24,7 @@ from cardboost.model.terms import Term
 if TYPE_CHECKING:
     from cardboost.pareto.front import SizePoint
 
-SAME_CORRELATION = 0.9
+SAME_CORRELATION = 0.9  # of the columns of two terms
 MOST_COMPARED_ROWS = 20_000  # evenly spaced in a larger table
 
 
@@ -80,7 +80,7 @@ class TermComparison:
 
 
 def correlation(a: NDArray[np.int8], b: NDArray[np.int8]) -> float:
-    """Of two columns of signs; 0 where one of them is constant. Sums are whole numbers."""
+    """The correlation of two columns of signs; 0 where one of them is constant. Sums are whole numbers."""
     n = len(a)
     sum_a, sum_b = int(a.sum(dtype=np.int64)), int(b.sum(dtype=np.int64))
     both = int((a.astype(np.int16) * b).sum(dtype=np.int64))

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from cardboost.model.printable import printable_html
 from cardboost.report.figures import Figure
 
-WIDTH = 79
+WIDTH = 79  # characters of a line of text
 
 _STYLE = """
 :root { color-scheme: light; }

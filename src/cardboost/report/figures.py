@@ -66,7 +66,7 @@ class PlotArea:
         self.area = Box(box.x + left, box.y + top, box.width - left - right, box.height - top - bottom)
 
     def position(self, x: float, y: float) -> Position:
-        """Where a pair of values is on the page."""
+        """The position of a pair of values on the page."""
         area = self.area
         return (
             area.x + area.width * self.across.position(x),
@@ -179,7 +179,7 @@ class Figure:
         return self.width, self._rows()[2] + 16.0 + _LINE_HEIGHT * len(foot) + 10.0
 
     def _rows(self) -> tuple[float, float, float]:
-        """Where the rows of panels begin, how much of each their titles take, and where the last one ends."""
+        """The top of the first row of panels, the height of their titles, and the bottom of the last row."""
         head = wrapped(self.title, self.width - 2 * _MARGIN, TITLE_SIZE)
         title = 28.0 if any(panel.title for panel in self.panels) else 10.0
         top = 12.0 + 20.0 * len(head)

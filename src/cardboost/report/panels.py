@@ -14,7 +14,7 @@ from cardboost.report.figures import Box, PlotArea, Position
 ThreeWeights = tuple[float, float, float]
 
 _PARTS = 60  # of an edge of the triangle, for contours
-_CONTOURS = 12
+_CONTOURS = 12  # lines of equal value
 
 
 @dataclass(frozen=True)

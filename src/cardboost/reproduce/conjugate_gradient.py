@@ -32,10 +32,12 @@ EPSILON = 1e-14  # of the paper's criterion (-g)^f . d
 TOLERANCE = 1e-6  # up to which two values count as the same, and a residual as none
 LEVELS = (1e-4, 1e-8, EPSILON)  # of the criterion, for which iterations are counted
 
+# section 4.1 of the paper
 SMALL_MATRIX = ((-1, 1, 1), (-1, 1, 1), (-1, 1, -1), (1, -1, -1))
 SMALL_RADIUS = 0.5
 SMALL_TEMPERATURES = (10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 
+# section 4.2 of the paper
 GAMES = 538
 GAMES_RADIUS = 10.0
 PARTS = 10  # into which the cuts of a statistic divide the training games

@@ -16,12 +16,12 @@ from scipy.optimize import LinearConstraint, linprog, minimize
 Array = NDArray[np.float64]
 
 _NEW_COLUMNS = 40  # that SLSQP gets in a round
-_MAX_ROUNDS = 30
+_MAX_ROUNDS = 30  # of SLSQP, each with the columns that the last one lacked
 
 
 @dataclass(frozen=True)
 class Kkt:
-    """By how much a point violates the conditions of Karush, Kuhn and Tucker.
+    """The amounts by which a point violates the conditions of Karush, Kuhn and Tucker.
 
     ``spread``: the most by which the slopes of weights in use differ from their mean. ``below``: the most by
     which a slope of a weight that is 0 is below that mean. ``negative``: the most by which a weight is below

@@ -287,5 +287,5 @@ def _curve(name: str, curves: Sequence[NetCurve], nets: int) -> MeanCurve:
 
 
 def standard_error(values: Sequence[float] | Array) -> float:
-    """Of the mean, as if the folds were independent, which they are not quite: it is a little too small."""
+    """The standard error of the mean, a little too small, as the folds are not quite independent."""
     return float(np.std(values, ddof=1)) / float(np.sqrt(len(values)))

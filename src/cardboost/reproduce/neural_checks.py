@@ -70,7 +70,7 @@ def half_mean_square(residual: Array) -> float:
 
 
 def least_loss(outputs: Array, Y: Array) -> float:
-    """Of any constants and gammas for these nets: least squares by singular values."""
+    """The least loss of any constants and gammas for these nets, by least squares."""
     rows, m = Y.shape
     ones = np.tile(np.eye(m), (rows, 1))
     nets = outputs.reshape(len(outputs), rows * m).T

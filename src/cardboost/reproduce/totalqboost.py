@@ -316,7 +316,7 @@ class _Choosing:
         return self._prove(selection, min(best, local, tabu.incumbent, key=lambda one: one.objective))
 
     def _max_nodes(self, selection: CardinalityProblem) -> int:
-        """How many nodes of exact search the budget of work allows."""
+        """The nodes of exact search that the budget of work allows."""
         rows, columns = selection.pool.dense().shape
         return max(1, int(self.settings.work / (rows * columns + columns**3)))
 

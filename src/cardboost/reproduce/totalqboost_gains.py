@@ -313,7 +313,7 @@ MEASURES: dict[str, Callable[[Point], float]] = {
 
 
 def worse_count(points: Sequence[Point], first: str, second: str, measure: str) -> Count:
-    """As the paper counts: the best of each experiment at every number of terms that both have."""
+    """Compare the best of each experiment at every number of terms that both have, as the paper does."""
     best: dict[str, dict[int, float]] = {first: {}, second: {}}
     for point in points:
         if point.experiment in best and point.terms > 0:

@@ -71,12 +71,12 @@ class Study:
 
     @cached_property
     def summaries(self) -> list[gains.SetSummary]:
-        """Of the paper's experiments."""
+        """Summaries of the paper's experiments, one per set."""
         return [gains.summarise(splits) for splits in self.by_set.values()]
 
     @cached_property
     def with_sizes(self) -> list[gains.SetSummary]:
-        """With F among those that choose."""
+        """Summaries with F among those that choose, one per set."""
         return [gains.summarise(splits, gains.WITH_SIZES) for splits in self.by_set.values()]
 
     @cached_property
@@ -120,7 +120,7 @@ class Study:
         )
 
     def proved(self, name: str) -> tuple[int, int]:
-        """How many choices of an experiment are proved optimal, of how many."""
+        """The number of choices of an experiment that are proved optimal, and of all."""
         counts = [summary.proved[name] for summary in self.with_sizes]
         return sum(proved for proved, _ in counts), sum(number for _, number in counts)
 
@@ -263,7 +263,7 @@ def _starred(mean: gains.Mean | None) -> str:
 
 
 def _mean(mean: gains.Mean | None, decimals: int) -> str:
-    """In percent, with the standard error."""
+    """A mean in percent, with its standard error."""
     if mean is None:
         return ""
     text = f"{100 * mean.mean:+.{decimals}f}"

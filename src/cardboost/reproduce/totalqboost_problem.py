@@ -25,7 +25,7 @@ from cardboost.problem.risk import EmpiricalRisk
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-VALIDATION_SHARE = 0.2
+VALIDATION_SHARE = 0.2  # of the rows
 
 
 def split_rows(X: Array, number: int, share: float = VALIDATION_SHARE) -> tuple[Indices, Indices]:

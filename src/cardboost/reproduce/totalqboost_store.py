@@ -121,7 +121,7 @@ def _data_digest(data: Dataset) -> str:
 
 
 class Workers:
-    """Where jobs run: in this process, one after the other. Subclasses have another executor."""
+    """Runs jobs in this process, one after the other. Subclasses have another executor."""
 
     limit = 1
 
