@@ -101,9 +101,11 @@ def test_the_make_targets_of_the_readme_exist():
 @pytest.mark.parametrize(
     "name",
     [
+        "cardboost.datasets.catalogue",
         "cardboost.estimators.classifier",
         "cardboost.estimators.stagewise",
         "cardboost.estimators.stagewise_regressor",
+        "cardboost.export",
         "cardboost.pareto.compute",
         "cardboost.solvers.column_selection",
         "cardboost.solvers.l1",

@@ -13,7 +13,7 @@ import pytest
 
 from cardboost import load_model
 from cardboost.cli.main import main
-from cardboost.export.budget import c_size
+from cardboost.export.code_size import c_size
 from cardboost.export.integer_model import IntegerModel
 from cardboost.export.measure import TARGETS
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cardboost.cli.main import main
-from cardboost.datasets.box_scores import FILE, made_up_box_scores
+from cardboost.datasets.box_scores import COLUMNS, FILE, made_up_box_scores
 from cardboost.reproduce import conjugate_gradient
 from cardboost.reproduce.conjugate_gradient import SMALL_MATRIX, stump_outputs
 
@@ -123,7 +123,7 @@ def test_two_runs_write_the_same_files(tmp_path, capsys):
 
 
 def test_a_check_point_that_fails(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(conjugate_gradient, "SAME", -1.0)
+    monkeypatch.setattr(conjugate_gradient, "TOLERANCE", -1.0)
     code, said, _ = run(capsys, "conjugate-gradient", "--out", tmp_path)
     assert code == 1
     assert "NOT ALL CHECK POINTS HOLD." in said
@@ -134,7 +134,7 @@ def test_a_check_point_that_fails(tmp_path, capsys, monkeypatch):
 
 def write_games(folder, games=GAMES, header=None):
     data = made_up_box_scores(games, seed=5)
-    lines = [",".join(header or [*data.columns, "home_blk", "road_blk", "y"])]
+    lines = [",".join(header or [*COLUMNS, "home_blk", "road_blk", "y"])]
     lines += [
         ",".join([*map(repr, x), "1", "2", str(int(y))]) for x, y in zip(data.X.tolist(), data.y, strict=True)
     ]

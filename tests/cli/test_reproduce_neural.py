@@ -13,7 +13,7 @@ import pytest
 from cardboost import NeuralBoostClassifier
 from cardboost.cli.main import main
 from cardboost.reproduce import neural, neural_checks
-from cardboost.reproduce.neural import DEFAULT, PEERS, Settings
+from cardboost.reproduce.neural import DEFAULT, PEERS, FoldSettings
 
 FIGURES = ["accuracy.svg", "models.svg", "training.svg"]
 real_models = neural.models
@@ -31,7 +31,7 @@ def small(monkeypatch):
         found["GradientBoostingClassifier"].set_params(n_estimators=3)
         return found
 
-    monkeypatch.setattr(neural, "FULL", Settings(repeats=2, folds=2, nets=3))
+    monkeypatch.setattr(neural, "FULL", FoldSettings(repeats=2, folds=2, nets=3))
     monkeypatch.setattr(neural, "_processes", lambda jobs: 1)
     monkeypatch.setattr(neural, "models", quick)
 

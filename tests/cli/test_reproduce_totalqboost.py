@@ -173,7 +173,7 @@ def test_generated_sets_without_a_folder(tmp_path, capsys, monkeypatch):
 
 
 def test_a_law_that_fails(tmp_path, capsys, folder, monkeypatch):
-    monkeypatch.setattr(totalqboost_gains, "SAME", -1.0)
+    monkeypatch.setattr(totalqboost_gains, "ROUNDING", -1.0)
     code, said, _ = run(capsys, "--out", tmp_path, "--data", folder, "--sets", "thyroid")
     assert code == 1
     assert "NOT ALL CHECK POINTS HOLD." in said

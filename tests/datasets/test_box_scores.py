@@ -79,7 +79,7 @@ def test_damaged_files(tmp_path):
 
 def test_made_up_games_are_possible_games():
     data = made_up_box_scores(400)
-    own = dict(zip(data.columns, data.X.T, strict=True))
+    own = dict(zip(COLUMNS, data.X.T, strict=True))
     for team in ("home", "road"):
         for made, tried, share in (
             ("fgm", "fga", "fg_pct"),

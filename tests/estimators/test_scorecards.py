@@ -17,7 +17,7 @@ from cardboost import CardBoostClassifier, load_model
 from cardboost.certificate import checker
 from cardboost.estimators import scorecards
 from cardboost.export import export_model
-from cardboost.export.budget import c_size
+from cardboost.export.code_size import c_size
 
 
 def table(seed: int = 0, rows: int = 300) -> tuple[pd.DataFrame, np.ndarray]:

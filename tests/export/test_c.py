@@ -292,11 +292,11 @@ def test_points_are_as_wide_as_needed():
 
 
 def test_grids_hold_the_cuts_where_they_can():
-    from cardboost.export.integer_model import Grid
+    from cardboost.export.integer_model import CodeGrid
 
-    assert Grid.for_cuts([23.375]) == Grid(8.0)
-    assert Grid.for_cuts([812.0, 34.0]) == Grid(1.0)
-    assert Grid.for_cuts([100_000.0]) == Grid(2.0**-5)
+    assert CodeGrid.for_cuts([23.375]) == CodeGrid(8.0)
+    assert CodeGrid.for_cuts([812.0, 34.0]) == CodeGrid(1.0)
+    assert CodeGrid.for_cuts([100_000.0]) == CodeGrid(2.0**-5)
     for cuts in (
         [0.1, 0.2],
         [1e6 + 0.25, 1e6 + 0.5],
@@ -305,21 +305,21 @@ def test_grids_hold_the_cuts_where_they_can():
         [1e-300, 1e300],
         [1e15, 1e15 + 1],
     ):
-        grid = Grid.for_cuts(cuts)
+        grid = CodeGrid.for_cuts(cuts)
         for cut in cuts:
             code = grid.at_most(cut)
             assert code == -math.inf or grid.value(int(code)) <= cut
             assert code >= HIGHEST or code == -math.inf or grid.value(int(code) + 1) > cut
-    two = Grid.for_cuts([1e6 + 0.1, 1e6 + 0.2])
+    two = CodeGrid.for_cuts([1e6 + 0.1, 1e6 + 0.2])
     assert two.at_most(1e6 + 0.1) < two.at_most(1e6 + 0.2)
 
 
 @given(st.floats(-1e6, 1e6), st.floats(-100, 100))
 def test_codes_decide_as_numbers_where_cuts_are_on_the_grid(value, cut):
-    from cardboost.export.integer_model import Grid
+    from cardboost.export.integer_model import CodeGrid
 
     cut = round(cut * 64) / 64
-    grid = Grid.for_cuts([cut])
+    grid = CodeGrid.for_cuts([cut])
     assert grid.holds(cut)
     assert (grid.encode(value) <= grid.at_most(cut)) == (value <= cut)
     assert grid.encode(math.nan) == MISSING

@@ -195,7 +195,7 @@ def test_sizes_on_this_computer(monkeypatch):
     (few,) = measure(stumps((0, 0.5, 1.0)), number="int16")
     (more,) = measure(random_ensemble(1, terms=30), number="int16")
     assert few.target == "this computer"
-    assert 0 < few.own < more.own
+    assert 0 < few.header < more.header
     assert 0 < few.linked < more.linked
     monkeypatch.setattr(measuring, "TARGETS", (Target("nowhere", "no-such-", (), ()),))
     assert measure(stumps((0, 0.5, 1.0))) == []
@@ -211,7 +211,7 @@ def test_sizes_on_a_cortex_m0(saved, capsys, monkeypatch):
     assert sizes["int16"].target == TARGETS[0].name
     assert sizes["int16"].linked <= 150
     assert sizes["float"].linked <= 250  # no helpers for floating point
-    assert sizes["int16"].linked == sizes["int16"].own
+    assert sizes["int16"].linked == sizes["int16"].header
     other = measure(ensemble, number="int16", layout="ifs")[0]
     assert sizes["int16"].linked < other.linked  # the smaller layout was taken
     code, out, _ = run(capsys, "export", "model.json", "--format", "c", "--out", "card.h", "--measure")

@@ -401,7 +401,7 @@ def limits(fitted: Fitted) -> Iterator[str]:
             if any(own.n_terms > point.size for own in getattr(ensemble, "ensembles", [ensemble])):
                 yield f"a model of more than {point.size} terms."
     if fitted.card is not None:
-        from cardboost.export.budget import c_size
+        from cardboost.export.code_size import c_size
 
         if fitted.card.n_terms > (case.call.get("max_terms") or most):
             yield f"scorecard(max_terms={case.call.get('max_terms')}) has {fitted.card.n_terms} terms."

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardboost.report import html
+from cardboost.report import document as doc
 from cardboost.report.axes import axis_for, nice_step, plain, power_of_ten
-from cardboost.report.figures import COLOURS, Chart, Figure, Line
-from cardboost.report.simplex_path import SimplexPath
+from cardboost.report.figures import COLOURS, Chart, Figure, Series
+from cardboost.report.panels import SimplexPath
 
 SVG = "{http://www.w3.org/2000/svg}"
 NUMBERS = st.floats(-1e9, 1e9, allow_subnormal=False)
@@ -35,12 +35,12 @@ def as_number(label):
 @given(st.lists(NUMBERS, min_size=1, max_size=8))
 def test_a_linear_axis_holds_its_values_and_has_round_ticks(values):
     axis = axis_for(values)
-    assert all(0 <= axis.place(value) <= 1 for value in values)
+    assert all(0 <= axis.position(value) <= 1 for value in values)
     if max(values) - min(values) > 1e-6 * max(map(abs, values)):
         assert 2 <= len(axis.ticks) <= 8
         assert len({tick.label for tick in axis.ticks}) == len(axis.ticks)
         for tick in axis.ticks:
-            assert 0 <= axis.place(tick.value) <= 1
+            assert 0 <= axis.position(tick.value) <= 1
             room = 1e-9 * (axis.high - axis.low)
             assert math.isclose(as_number(tick.label), tick.value, rel_tol=1e-9, abs_tol=room)
 
@@ -48,9 +48,9 @@ def test_a_linear_axis_holds_its_values_and_has_round_ticks(values):
 @given(st.lists(st.one_of(st.just(0.0), POSITIVE), min_size=1, max_size=8))
 def test_a_log_axis_holds_its_values_and_zeros_are_below_all_others(values):
     axis = axis_for(values, "log")
-    places = [axis.place(value) for value in values]
+    places = [axis.position(value) for value in values]
     assert all(0 <= place <= 1 for place in places)
-    assert [axis.place(v) for v in sorted(values)] == sorted(places)
+    assert [axis.position(v) for v in sorted(values)] == sorted(places)
     assert 1 <= len(axis.ticks) <= 12
     assert (axis.ticks[0].label == "0") == (0 in values)
     assert all(place > axis.zero for place, value in zip(places, values, strict=True) if value > 0)
@@ -106,11 +106,11 @@ def test_no_log_of_negative_numbers():
 
 def test_lines_have_as_many_x_as_y():
     with pytest.raises(ValueError, match="'left'"):
-        Line("left", (1.0,), ())
+        Series("left", (1.0,), ())
 
 
 def test_a_figure_is_well_formed_with_its_words_escaped():
-    line = Line("a < b & c", (0.0, 1.0), (1.0, 2.0))
+    line = Series("a < b & c", (0.0, 1.0), (1.0, 2.0))
     svg = Figure('"Title" <1>', "x & y " * 40, (Chart("", "x<y", "p&q", (line, line)),)).svg()
     root = ET.fromstring(svg)
     assert root.tag == f"{SVG}svg"
@@ -122,7 +122,7 @@ def test_a_figure_is_well_formed_with_its_words_escaped():
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=60))
 def test_points_are_inside_the_figure_and_in_their_places(points):
     x, y = (tuple(own) for own in zip(*points, strict=True))
-    root = ET.fromstring(figure(Line("only", x, y)).svg())
+    root = ET.fromstring(figure(Series("only", x, y)).svg())
     width, height = (float(v) for v in root.get("viewBox").split()[2:])
     places = [tuple(map(float, p.split(","))) for p in root.find(f"{SVG}polyline").get("points").split()]
     assert len(places) == len(points)
@@ -133,7 +133,7 @@ def test_points_are_inside_the_figure_and_in_their_places(points):
 
 
 def test_lines_differ_in_more_than_colour():
-    lines = [Line(f"line {k}", (0.0, 1.0), (0.0, float(k))) for k in range(len(COLOURS))]
+    lines = [Series(f"line {k}", (0.0, 1.0), (0.0, float(k))) for k in range(len(COLOURS))]
     root = ET.fromstring(figure(*lines).svg())
     drawn = list(root.iter(f"{SVG}polyline"))
     assert len({(line.get("stroke"), line.get("stroke-dasharray")) for line in drawn}) == len(COLOURS)
@@ -141,7 +141,7 @@ def test_lines_differ_in_more_than_colour():
 
 
 def test_equal_figures_are_equal_text():
-    line = Line("one", (1.0, 2.0, 3.0), (1e-9, 1e-3, 0.0))
+    line = Series("one", (1.0, 2.0, 3.0), (1e-9, 1e-3, 0.0))
     assert figure(line, y_scale="log").svg() == figure(line, y_scale="log").svg()
 
 
@@ -157,8 +157,8 @@ def test_the_path_on_the_simplex():
 
 
 def test_a_page_is_well_formed():
-    text = html.page(
-        "A & B", [html.heading("<1>"), html.paragraph("x < y"), html.table(["a", "b"], [["1", "FAILS"]])]
+    text = doc.html_page(
+        "A & B", [doc.heading("<1>"), doc.paragraph("x < y"), doc.table(["a", "b"], [["1", "FAILS"]])]
     )
     ET.fromstring(
         text.removeprefix("<!DOCTYPE html>\n")
@@ -170,7 +170,7 @@ def test_a_page_is_well_formed():
 
 
 def test_bars_go_as_far_as_the_spread_and_the_axis_holds_them():
-    line = Line("score", (1.0, 2.0), (10.0, 20.0), spread=(5.0, 0.0))
+    line = Series("score", (1.0, 2.0), (10.0, 20.0), spread=(5.0, 0.0))
     drawn = ET.fromstring(Figure("t", "c", (Chart("", "x", "y", (line,)),)).svg())
     low, high = (float(own.get("cy")) for own in drawn.iter(f"{SVG}circle"))
     parts = [own for own in drawn.iter(f"{SVG}line") if own.get("stroke") == COLOURS[0]]
@@ -180,6 +180,6 @@ def test_bars_go_as_far_as_the_spread_and_the_axis_holds_them():
     assert ends == pytest.approx([low - half, low + half], abs=0.02)
     assert line.ends() == (5.0, 20.0, 15.0, 20.0)
     with pytest.raises(ValueError, match="needs a spread of at least 0 for every point"):
-        Line("score", (1.0, 2.0), (10.0, 20.0), spread=(5.0,))
+        Series("score", (1.0, 2.0), (10.0, 20.0), spread=(5.0,))
     with pytest.raises(ValueError, match="needs a spread of at least 0 for every point"):
-        Line("score", (1.0,), (10.0,), spread=(-1.0,))
+        Series("score", (1.0,), (10.0,), spread=(-1.0,))

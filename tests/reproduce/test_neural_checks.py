@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
-from cardboost.reproduce.neural import PAPER, PAPER_ALL, Settings, boosted
+from cardboost.reproduce.neural import PAPER, PAPER_ALL, FoldSettings, boosted
 from cardboost.reproduce.neural_checks import (
     check_decrease,
     check_gammas,
@@ -24,7 +24,7 @@ from cardboost.reproduce.neural_checks import (
     replay,
 )
 
-SMALL = Settings(nets=4)
+SMALL = FoldSettings(nets=4)
 X, LABELS = load_iris(return_X_y=True)
 Y = class_columns(LABELS)
 

@@ -10,9 +10,9 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 
 from cardboost import NeuralBoostClassifier
 from cardboost.reproduce import neural
-from cardboost.reproduce.neural import CURVES, DEFAULT, PEERS, Score, Settings, goal_of, models, run
+from cardboost.reproduce.neural import CURVES, DEFAULT, PEERS, FoldSettings, Score, goal_of, models, run
 
-SMALL = Settings(repeats=2, folds=2, nets=3)
+SMALL = FoldSettings(repeats=2, folds=2, nets=3)
 
 
 def quick_models(seed):
@@ -76,7 +76,7 @@ def test_a_curve_after_k_nets_is_the_model_of_k_nets(found, name):
 def test_fits_that_end_early_stay_where_they_are():
     own = neural._curve(
         "squared, last",
-        [neural.Stages((3.0, 1.0), (0.5, 0.7)), neural.Stages((3.0, 2.0, 1.0), (0.5,) * 3)],
+        [neural.NetCurve((3.0, 1.0), (0.5, 0.7)), neural.NetCurve((3.0, 2.0, 1.0), (0.5,) * 3)],
         3,
     )
     assert own.training == (3.0, 1.5, 1.0)
@@ -120,11 +120,11 @@ def test_the_goal_is_half_a_standard_error_below_the_best(mean, met):
 def test_progress_is_told_after_every_repeat(monkeypatch):
     monkeypatch.setattr(neural, "models", quick_models)
     said = []
-    run(Settings(repeats=2, folds=2, nets=1), say=said.append, jobs=1)
+    run(FoldSettings(repeats=2, folds=2, nets=1), say=said.append, jobs=1)
     assert said == ["2 of 4 folds", "4 of 4 folds"]
 
 
 @pytest.mark.long
 def test_processes_change_nothing():
-    small = Settings(repeats=1, folds=3, nets=3)
+    small = FoldSettings(repeats=1, folds=3, nets=3)
     assert run(small, jobs=1) == run(small, jobs=2)

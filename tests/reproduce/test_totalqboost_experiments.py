@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from cardboost.datasets import load
 from cardboost.reproduce.totalqboost import HOT_START, NEEDS, Point, Settings, run_experiment
-from cardboost.reproduce.totalqboost_problem import Problem, split_rows
+from cardboost.reproduce.totalqboost_problem import SplitProblem, split_rows
 
 SMALL = Settings(columns=12, prices=4, max_bins=15)
 HOT = 6
@@ -37,7 +37,7 @@ def points(results, name):
 
 def signs(table, columns):
     """Training columns h(x) y, from the cuts of the table."""
-    problem = Problem.make(*table, 0, SMALL.max_bins)
+    problem = SplitProblem.make(*table, 0, SMALL.max_bins)
     pool = problem.pool(columns)
     train, _ = split_rows(table[0], 0)
     X, y = table[0][train], table[1][train]
@@ -74,14 +74,14 @@ def test_splits_are_80_to_20_and_differ(table):
 def test_one_class_is_refused():
     X = np.arange(10.0)[:, None]
     with pytest.raises(ValueError, match="one class only"):
-        Problem.make(X, np.ones(10, dtype=np.int8), 0, 15)
+        SplitProblem.make(X, np.ones(10, dtype=np.int8), 0, 15)
 
 
 def test_errors_are_those_of_the_rows(table):
     """Rows one by one, duplicates and all, from raw numbers."""
     X = np.vstack([table[0], table[0][:50]])
     y = np.concatenate([table[1], table[1][:50]])
-    problem = Problem.make(X, y, 1, SMALL.max_bins)
+    problem = SplitProblem.make(X, y, 1, SMALL.max_bins)
     assert len(problem.training.positive) < problem.rows  # equal rows are merged
     columns = [[0, 3, 1, 0], [2, 5, -1, 0], [3, 1, 1, 0]]
     weights = np.array([0.7, 0.4, 0.0])
@@ -133,7 +133,7 @@ def test_b_is_totally_corrective(table, results):
 
 
 def all_columns(table):
-    matrix = Problem.make(*table, 0, SMALL.max_bins).dictionary.matrix
+    matrix = SplitProblem.make(*table, 0, SMALL.max_bins).dictionary.matrix
     return [
         [f, cut, way, 0] for f, own in enumerate(matrix.cuts) for cut in range(len(own)) for way in (1, -1)
     ]

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from cardboost.reproduce.totalqboost import Point
 from cardboost.reproduce.totalqboost_gains import (
+    GENERALISATION_GAINS,
+    TABLE_1,
     WITH_SIZES,
+    WORSE,
     Count,
     Mean,
     SplitResult,
@@ -31,7 +34,6 @@ from cardboost.reproduce.totalqboost_gains import (
     table_entries,
     worse_count,
 )
-from cardboost.reproduce.totalqboost_paper import GENERALISATION_GAINS, TABLE_1, WORSE
 
 
 def at(experiment, terms, error, risk=0.5, train=0.1, proved=True, columns=None):
@@ -112,7 +114,7 @@ def test_matched_gains_by_hand():
     found = matched_sparsity(SplitResult("heart", 0, tuple(points)))
     # 0.30: 1 against 2; 0.20: 4 against 4; 0.10: 5 against 10; 0.05: only the choices
     assert found.gain == pytest.approx((0.5 + 0.0 + 0.5) / 3)
-    assert found.own == pytest.approx((0.5 + 0.0 + 0.5) / 3)
+    assert found.frontier == pytest.approx((0.5 + 0.0 + 0.5) / 3)
     assert (found.levels, found.only_chosen, found.only_convex) == (3, 1, 0)
     apart = error_differences(SplitResult("heart", 0, tuple(points)))
     assert apart == {5: pytest.approx(-0.10), 10: pytest.approx(-0.05), 20: pytest.approx(-0.05)}
@@ -140,10 +142,10 @@ def test_the_paper_s_table_again():
     points += [(30, 0.2740), (60, 0.2681)]
     chosen = [at("D", terms, error) for terms, error in points]
     found = table_entries(SplitResult("banana", 0, (*convex, *chosen)))
-    assert [own.entry.tag for own in found] == list("*12345")
+    assert [own.tag for own in found] == list("*12345")
     for own, printed in zip(found, TABLE_1["banana"], strict=True):
-        assert (own.entry.terms, own.entry.error) == (printed.terms, pytest.approx(printed.error))
-        assert own.entry.gain == (None if printed.gain is None else pytest.approx(printed.gain, abs=0.005))
+        assert (own.terms, own.error) == (printed.terms, pytest.approx(printed.error))
+        assert own.gain == (None if printed.gain is None else pytest.approx(printed.gain, abs=0.005))
     assert found[0].generalisation == pytest.approx(GENERALISATION_GAINS["banana"], abs=0.02)
 
 
@@ -183,7 +185,7 @@ def test_a_summary_by_hand():
     two = SplitResult("heart", 1, (at("B", 4, 0.2), at("E", 4, 0.1)))
     own = summarise([one, two])
     assert own.sparsity.mean == pytest.approx((0.5 + 0.0) / 2)
-    assert own.own.mean == pytest.approx(0.5)  # in the second split no error of E is reached by B
+    assert own.frontier.mean == pytest.approx(0.5)  # in the second split no error of E is reached by B
     assert own.reached == (2, 1, 0)
     assert own.at_most.sizes[5].mean == pytest.approx((0.0 - 0.1) / 2)
     assert own.at_most.all.mean == pytest.approx(-0.05)
@@ -194,7 +196,7 @@ def test_a_summary_by_hand():
     assert summarise(more) == own
     with_sizes = summarise(more, WITH_SIZES)
     # of the first split's frontier 1 against 4; of the second's the same, and 4 terms that B does not reach
-    assert with_sizes.own.mean == pytest.approx(0.75)
+    assert with_sizes.frontier.mean == pytest.approx(0.75)
     assert with_sizes.proved["F"] == (2, 2)
 
 

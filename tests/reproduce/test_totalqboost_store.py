@@ -12,7 +12,7 @@ import pytest
 from cardboost.datasets import Dataset, load
 from cardboost.reproduce.totalqboost import Settings
 from cardboost.reproduce.totalqboost_problem import split_rows
-from cardboost.reproduce.totalqboost_store import Job, Processes, Store, compute, jobs_of, places_for
+from cardboost.reproduce.totalqboost_store import Job, Processes, ResultStore, compute, jobs_of, workers_for
 
 SMALL = Settings(columns=6, prices=3, max_bins=15)
 
@@ -27,8 +27,8 @@ SETS = {name: small_set(name, k) for k, name in enumerate(("thyroid", "heart"))}
 
 def run(folder, sets=SETS, splits=1, settings=SMALL, workers=None, dask=None, version="1"):
     seen = []
-    with places_for(workers, dask) as places:
-        results = compute(sets, splits, settings, Store(folder, version), places, seen.append)
+    with workers_for(workers, dask) as pool:
+        results = compute(sets, splits, settings, ResultStore(folder, version), pool, seen.append)
     assert [own.done for own in seen] == list(range(1, len(results) + 1))
     return results, {own.job for own in seen if own.seconds is not None}
 
@@ -110,7 +110,7 @@ def test_a_job_that_fails_keeps_the_others(tmp_path):
 
 def test_nothing_is_half_written(tmp_path, monkeypatch):
     """A file that cannot be put in place leaves nothing behind."""
-    store = Store(tmp_path, "1")
+    store = ResultStore(tmp_path, "1")
 
     def full(*paths):
         raise OSError(28, "No space left on device")
@@ -129,12 +129,12 @@ def test_two_processes_give_the_same(tmp_path):
 
 
 def test_processes_end_at_once_when_asked():
-    places = Processes(1)
-    future = places.executor.submit(os.getpid)
+    pool = Processes(1)
+    future = pool.executor.submit(os.getpid)
     assert future.result() != os.getpid()
-    places.close(hurry=True)
+    pool.close(hurry=True)
     with pytest.raises(RuntimeError):
-        places.executor.submit(os.getpid)
+        pool.executor.submit(os.getpid)
 
 
 @pytest.mark.long

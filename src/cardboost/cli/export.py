@@ -146,8 +146,8 @@ def _print_sizes(model: Model, name: str, options: dict[str, Any]) -> None:
         times = measure_time(model.ensemble, number=number, **options)
     except ValueError as error:
         raise BadInput(str(error)) from None
-    for own in sizes:
-        print(f"{own.target}: {own.linked} bytes, {own.own} of them in the header")
+    for size in sizes:
+        print(f"{size.target}: {size.linked} bytes, {size.header} of them in the header")
     for took in times:
         print(
             f"{took.target}: {took.mean:.0f} {took.unit} for a prediction, {took.most} at most "

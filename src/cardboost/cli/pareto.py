@@ -120,12 +120,14 @@ def _folds(text: str) -> int:
 
 
 def _pick(text: str) -> str | int:
-    if text in ("1se", "knee", "best"):
+    from cardboost.pareto.picking import RULES
+
+    if text in RULES:
         return text
     try:
         return whole(text)
     except argparse.ArgumentTypeError:
-        raise argparse.ArgumentTypeError(f"expected 1se, knee, best or a size, got {text!r}") from None
+        raise argparse.ArgumentTypeError(f"expected {', '.join(RULES)} or a size, got {text!r}") from None
 
 
 def run(arguments: argparse.Namespace) -> int:

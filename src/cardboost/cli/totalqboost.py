@@ -14,7 +14,7 @@ from cardboost.cli.files import CHECK_FAILS, OK, BadInput, counted, make_folder,
 if TYPE_CHECKING:
     from cardboost.datasets import Dataset
     from cardboost.reproduce.totalqboost import Settings
-    from cardboost.reproduce.totalqboost_store import Progress
+    from cardboost.reproduce.totalqboost_store import JobProgress
 
 EXAMPLE = """\
 examples:
@@ -58,7 +58,7 @@ def run_totalqboost(arguments: argparse.Namespace) -> int:
     from cardboost import __version__
     from cardboost.reproduce.totalqboost_gains import split_results
     from cardboost.reproduce.totalqboost_pages import Study, files
-    from cardboost.reproduce.totalqboost_store import Store, compute, places_for
+    from cardboost.reproduce.totalqboost_store import ResultStore, compute, workers_for
 
     sets, missing = _sets(arguments.sets, arguments.data)
     folder = make_folder(arguments.out)
@@ -66,13 +66,13 @@ def run_totalqboost(arguments: argparse.Namespace) -> int:
         print(f"cardboost reproduce: {sentence}", file=sys.stderr)
     settings, began = _settings(), time.perf_counter()
     try:
-        store = Store(folder / "work", __version__)
+        store = ResultStore(folder / "work", __version__)
     except OSError as error:
         raise BadInput(f"cannot make the folder {str(folder / 'work')!r}: {reason(error)}.") from None
     shown = _Shown(began)
     try:
-        with places_for(arguments.workers, arguments.dask) as places:
-            results = compute(sets, arguments.splits, settings, store, places, shown)
+        with workers_for(arguments.workers, arguments.dask) as workers:
+            results = compute(sets, arguments.splits, settings, store, workers, shown)
     except ValueError as error:  # a scheduler that is not there, a set with too few rows
         raise BadInput(str(error)) from None
     finally:
@@ -138,7 +138,7 @@ class _Shown:
         self._live = sys.stderr.isatty()
         self._next = 0.0
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: JobProgress) -> None:
         if progress.seconds is None:
             self.known += 1
         else:

@@ -16,24 +16,23 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.datasets.table import Dataset
+from cardboost.datasets.dataset import Dataset
 
 Array = NDArray[np.float64]
 
-#: as many rows as the common files have
+#: rows by default, as many as the common files have
 ROWS = {"twonorm": 7400, "ringnorm": 7400, "waveform": 5000}
-LEAST_ROWS = 50  # of which both classes have some
+LEAST_ROWS = 50  # fewer might lack a class
 FEATURES = 20
 SHIFT = 2.0 / np.sqrt(FEATURES)
 
-_PLACES = np.arange(1, 22)
-WAVES = np.stack([np.maximum(6.0 - np.abs(_PLACES - peak), 0.0) for peak in (11, 15, 7)])
+WAVES = np.stack([np.maximum(6.0 - np.abs(np.arange(1, 22) - peak), 0.0) for peak in (11, 15, 7)])
 _PAIRS = np.array([(0, 1), (0, 2), (1, 2)])
-_POSITIVE = 1
+_POSITIVE = 1  # the pair that is the positive class
 
 
 def generate(name: str, n_rows: int | None = None, seed: int = 0) -> Dataset:
-    """``n_rows`` rows of one of the three sets; equal seeds give equal rows."""
+    """Generate ``n_rows`` rows of one of the three sets; equal seeds give equal rows."""
     if name not in GENERATORS:
         raise ValueError(f"name must be one of {', '.join(GENERATORS)}; got {name!r}.")
     rows = ROWS[name] if n_rows is None else n_rows

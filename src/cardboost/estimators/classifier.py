@@ -180,7 +180,7 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
             Seconds after which the best points found so far are taken.
         max_bytes : int or None
             A budget: the best card whose C without floating point takes at most so many bytes of code and
-            tables on a Cortex-M0, by the estimate of ``cardboost.export.budget.c_size``.
+            tables on a Cortex-M0, by the estimate of ``cardboost.export.code_size.c_size``.
         """
         check_is_fitted(self)
         if len(self.classes_) != 2:

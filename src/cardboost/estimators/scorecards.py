@@ -60,7 +60,7 @@ def _within(
     More terms are never worse, so the largest card that fits is the best. Every card that does not fit lowers
     the limit on terms, so that there is an end; each may take half of the time that is left.
     """
-    from cardboost.export.budget import c_size
+    from cardboost.export.code_size import c_size
 
     found = card(limit, budget.part(0, 2))
     while (size := c_size(found.ensemble) + _SPARE) > most_bytes:

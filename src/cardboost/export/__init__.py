@@ -7,20 +7,59 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 __all__ = ["FORMATS", "export_model"]
 
+_Files = list[tuple[Any, str | bytes]]
+
 
 def export_model(
     ensemble: Any, format: str, path: str | os.PathLike[str] | None = None, **options: Any
 ) -> str | bytes:
-    """The model in another form, and if ``path`` is given also in that file, which is never half written.
+    """Write a model in another language or format.
 
-    ``ensemble``: an ensemble, or what has one: a scorecard, or the model of a file. ``format``: "c",
-    "c-int16", "python", "sql", "onnx" (bytes, the others are text) or "json". Options are those of the
-    format: see docs/export.md. C has ``test_vectors``, a path for a second header with a self-test.
+    Parameters
+    ----------
+    ensemble : Ensemble, MulticlassEnsemble or NetEnsemble
+        Or an object that has one as ``ensemble``: a scorecard, or the model of a file.
+    format : {"c", "c-int16", "python", "sql", "onnx", "json"}
+        "c" takes float32 values, "c-int16" whole numbers.
+    path : path-like, default None
+        The file to write, which is never half written; None writes none.
+    **options
+        Of the format:
+
+        - "c", "c-int16": those of :func:`cardboost.export.c_model.c_model`, and ``test_vectors``, a path for
+          a second header with a self-test
+        - "python": ``name`` of the function, ``by`` "name", "position" or "auto": how it reads a row
+        - "sql": ``output`` "score" or "class", ``table`` in front of the columns
+        - "onnx": ``exact=False`` accepts decisions that rounding may change (models of stumps)
+        - "json": none
+
+    Returns
+    -------
+    str or bytes
+        The exported model; bytes for "onnx".
+
+    Raises
+    ------
+    ValueError
+        Where the format or an option is unknown, or the model cannot be exported in this way.
+    ImportError
+        Where "onnx" is not installed.
+
+    Examples
+    --------
+    >>> from cardboost.export import export_model
+    >>> from cardboost.model import Ensemble, Term
+    >>> card = Ensemble("logistic", 0.5, (Term(0, 2.5, 1, False, 1.0),), ("age",), 1, (0, 1))
+    >>> print(export_model(card, "sql").strip())
+    (CAST(0.5e0 AS DOUBLE PRECISION)
+     + CASE WHEN CAST("age" AS DOUBLE PRECISION) <= 2.5e0 THEN 1.0e0 ELSE -1.0e0 END)
     """
     if format not in FORMATS:
         raise ValueError(f"format: expected {', '.join(map(repr, FORMATS))}, found {format!r}.")
@@ -34,19 +73,16 @@ def export_model(
     return files[0][1]
 
 
-_Files = list[tuple[Any, str | bytes]]
-
-
-def _with_options(function: Callable[..., Any], ensemble: Any, options: dict[str, Any]) -> Any:
-    """Call an exporter; an option that it does not have is named."""
-    from inspect import signature
-
-    known = [name for name, own in signature(function).parameters.items() if own.kind == own.KEYWORD_ONLY]
+def _call(exporter: Callable[..., Any], ensemble: Any, options: dict[str, Any]) -> Any:
+    """Call an exporter; the message for an option that it does not have lists its options."""
+    names = [
+        name for name, option in signature(exporter).parameters.items() if option.kind == option.KEYWORD_ONLY
+    ]
     for name in options:
-        if name not in known:
-            listed = ", ".join(known) if known else "none"
+        if name not in names:
+            listed = ", ".join(names) if names else "none"
             raise ValueError(f"{name}: this format has no such option; its options are: {listed}.")
-    return function(ensemble, **options)
+    return exporter(ensemble, **options)
 
 
 def _c(ensemble: Any, path: Any, options: dict[str, Any], number: str) -> _Files:
@@ -56,9 +92,9 @@ def _c(ensemble: Any, path: Any, options: dict[str, Any], number: str) -> _Files
 
     if "number" in options:
         raise ValueError("number: the format says it: 'c' takes float, 'c-int16' int16.")
-    rest = dict(options)
-    tests = rest.pop("test_vectors", None)
-    model = _with_options(c_model, ensemble, rest | {"number": number})
+    options = options | {"number": number}
+    tests = options.pop("test_vectors", None)
+    model = _call(c_model, ensemble, options)
     files: _Files = [(path, header(model))]
     if tests is not None:
         name = None if path is None else os.path.basename(os.fspath(path))
@@ -69,41 +105,38 @@ def _c(ensemble: Any, path: Any, options: dict[str, Any], number: str) -> _Files
 def _python(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
     from cardboost.export.python import export_python
 
-    return [(path, _with_options(export_python, ensemble, options))]
+    return [(path, _call(export_python, ensemble, options))]
 
 
 def _sql(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
     from cardboost.export.sql import export_sql
 
-    return [(path, _with_options(export_sql, ensemble, options))]
+    return [(path, _call(export_sql, ensemble, options))]
 
 
 def _onnx(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
-    from cardboost.export.onnx import export_onnx
-    from cardboost.export.onnx_nets import export_onnx_nets
-    from cardboost.model.nets import NetEnsemble
+    from cardboost.export.onnx import export_onnx, export_onnx_nets
+    from cardboost.export.plan import NetPlan
 
-    if isinstance(ensemble, NetEnsemble):
-        return [(path, _with_options(export_onnx_nets, ensemble, options))]
-    return [(path, _with_options(export_onnx, ensemble, options))]
+    return [(path, _call(export_onnx_nets if NetPlan.fits(ensemble) else export_onnx, ensemble, options))]
 
 
 def _json(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
-    from cardboost.export.plan import Plan
+    from cardboost.export.plan import NetPlan, Plan
     from cardboost.model.io import model_bytes
-    from cardboost.model.nets import NetEnsemble
 
     def plain(ensemble: Any) -> str:
-        if not isinstance(ensemble, NetEnsemble):
+        if not NetPlan.fits(ensemble):
             Plan.of(ensemble)
         return model_bytes(ensemble).decode("utf-8")
 
-    return [(path, _with_options(plain, ensemble, options))]
+    return [(path, _call(plain, ensemble, options))]
 
 
+#: exporters by format: from the model, the path and the options to the files with their paths
 FORMATS: dict[str, Callable[[Any, Any, dict[str, Any]], _Files]] = {
-    "c": lambda ensemble, path, options: _c(ensemble, path, options, "float"),
-    "c-int16": lambda ensemble, path, options: _c(ensemble, path, options, "int16"),
+    "c": partial(_c, number="float"),
+    "c-int16": partial(_c, number="int16"),
     "python": _python,
     "sql": _sql,
     "onnx": _onnx,

@@ -1,7 +1,7 @@
-"""What a C header computes: cuts, points or doubles, and the smaller of two layouts.
+"""The computation of a C header: cuts, points or doubles, and the smaller of two layouts.
 
 Scores are sums of whole points where these are proven to keep every decision: then a model is a list of
-cuts, each with what it adds to the total for values above it. Otherwise scores are sums of doubles in the
+cuts, each with the points that values above it add to the total. Otherwise scores are sums of doubles in the
 order of the model, equal to its scores to the bit.
 """
 
@@ -17,130 +17,145 @@ from typing import Any
 import numpy as np
 
 from cardboost.export.c_text import FLT_MAX, check_prefix
-from cardboost.export.integer_model import Grid, IntegerModel, unproven
+from cardboost.export.integer_model import CodeGrid, IntegerModel, unproven
 from cardboost.export.plan import Plan, Steps
-from cardboost.export.points import WIDTHS, Points, find_points
-from cardboost.export.probability import ProbabilityTable
+from cardboost.export.points import WIDTHS, ProbabilityTable, WholePoints, find_points
 
-_MOST_CUTS = 65_000
-_SIZES = {"uint8_t": 1, "int8_t": 1, "uint16_t": 2, "int16_t": 2, "int32_t": 4, "int64_t": 8}
-_APART = {False: 16, True: 3}  # bytes of code that several tables cost more than one, with inputs in order
-_MOST_QUESTIONS = 5
+_MAX_CUTS = 65_000  # a header counts them in 16 bits
+_BYTES = {"uint8_t": 1, "int8_t": 1, "uint16_t": 2, "int16_t": 2, "int32_t": 4, "int64_t": 8}
+_SEVERAL_TABLES = {
+    False: 16,
+    True: 3,
+}  # bytes of code more than for one table, by whether inputs are in order
+_MAX_QUESTIONS = 5  # longer conditions are larger than a sum
+_FLOAT_HELPERS = 446  # bytes of the helpers that compare floats on a Cortex-M0
+_MIN_LOOP = 4  # entries; the compiler writes shorter loops out
 MISSING_CUT = -math.inf  # below the cut are missing values only
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A cut and what values above it add to the total. ``nan_above``: missing values count as above it."""
+class CutEntry:
+    """A cut and the points that values above it add. ``nan_above``: missing values count as above it."""
 
-    place: int
+    input: int
     cut: float
     points: int
     nan_above: bool = False
 
 
-Programs = tuple[tuple[int, tuple[Entry, ...]], ...]
+#: for every score where its sum begins, and the entries that it adds
+Programs = tuple[tuple[int, tuple[CutEntry, ...]], ...]
 
 
 @dataclass(frozen=True)
 class Question:
     """A decision of few entries without a sum: above the cut of an entry, or not; then the next question."""
 
-    entry: Entry
+    entry: CutEntry
     above: Question | bool
     below: Question | bool
 
-    def entries(self) -> list[Entry]:
-        """Those of all questions."""
-        later = [own.entries() for own in (self.above, self.below) if isinstance(own, Question)]
-        return [self.entry, *(entry for own in later for entry in own)]
+    def entries(self) -> list[CutEntry]:
+        """The entries of this question and of all after it."""
+        later = [answer.entries() for answer in (self.above, self.below) if isinstance(answer, Question)]
+        return [self.entry, *(entry for entries in later for entry in entries)]
 
     @property
     def count(self) -> int:
         return len(self.entries())
 
 
-def questions(start: int, entries: Sequence[Entry]) -> Question | bool | None:
+def questions(start: int, entries: Sequence[CutEntry]) -> Question | bool | None:
     """Whether a sum is negative, by the fewest questions; None if there are too many entries or questions."""
-    if len(entries) > _MOST_QUESTIONS:
+    if len(entries) > _MAX_QUESTIONS:
         return None
-    found = [_ask(start, order) for order in permutations(entries)]
-    best = min(found, key=lambda own: own.count if isinstance(own, Question) else 0)
-    return None if isinstance(best, Question) and best.count > _MOST_QUESTIONS else best
+    decisions = [_decision(start, order) for order in permutations(entries)]
+    best = min(decisions, key=lambda decision: decision.count if isinstance(decision, Question) else 0)
+    return None if isinstance(best, Question) and best.count > _MAX_QUESTIONS else best
 
 
-def _ask(total: int, entries: Sequence[Entry]) -> Question | bool:
-    if total + sum(max(own.points, 0) for own in entries) < 0:
+def _decision(total: int, entries: Sequence[CutEntry]) -> Question | bool:
+    if total + sum(max(entry.points, 0) for entry in entries) < 0:
         return True
-    if total + sum(min(own.points, 0) for own in entries) >= 0:
+    if total + sum(min(entry.points, 0) for entry in entries) >= 0:
         return False
     first, rest = entries[0], entries[1:]
-    above, below = _ask(total + first.points, rest), _ask(total, rest)
+    above, below = _decision(total + first.points, rest), _decision(total, rest)
     return above if above == below else Question(first, above, below)
 
 
 @dataclass(frozen=True, eq=False)
 class CModel:
-    """What a header computes, and what it looks like."""
+    """The computation of a header, and its layout."""
 
     plan: Plan
     number: str
     prefix: str
     steps: tuple[Steps, ...]
-    points: Points | None  # None: doubles
+    points: WholePoints | None  # None: doubles
     layout: str
-    grids: tuple[Grid | None, ...]
+    grids: tuple[CodeGrid | None, ...]
     probability: ProbabilityTable | None
     missing: bool = True  # whether numbers can be
 
     @property
-    def turned(self) -> bool:
+    def negated(self) -> bool:
         """Whether the sum is minus the score: to see that it is negative takes the fewest instructions."""
         return self.plan.decides and self.plan.n_scores == 1
 
     @cached_property
     def programs(self) -> Programs:
-        """For every sum where it begins, and the entries that it adds."""
         return self.programs_for(self.layout)
 
     def programs_for(self, layout: str) -> Programs:
-        """In a table missing values are the lowest of all, below ``MISSING_CUT``; an if compares floats."""
+        """The programs of a layout.
+
+        In a table missing values are the lowest of all, below ``MISSING_CUT``; an if compares floats.
+        """
         assert self.points is not None
-        nan = self.number == "float" and layout == "ifs"
-        lowest = self.number == "float" and layout == "table"
-        found = []
+        floats = self.number == "float"
+        programs = []
         for k in range(self.plan.n_scores):
             base, entries = int(self.points.intercepts[k]), []
             parts = zip(self.steps, self.points.levels, self.points.missing, strict=True)
-            for place, (own, all_levels, all_missing) in enumerate(parts):
-                cuts, levels, missing = own.cuts, all_levels[:, k].tolist(), int(all_missing[k])
-                if lowest:
+            for index, (steps, all_levels, all_missing) in enumerate(parts):
+                cuts, levels, missing = steps.cuts, all_levels[:, k].tolist(), int(all_missing[k])
+                if floats and layout == "table":
                     cuts, levels = (MISSING_CUT, *cuts), [missing, *levels]
-                first, more = _entries(place, cuts, levels, missing, nan)
-                base += first
-                entries += more
-            if self.turned:
-                base, entries = -base, [replace(own, points=-own.points) for own in entries]
-            found.append((base, tuple(entries)))
-        return tuple(found)
+                entries += _entries(index, cuts, levels, missing, floats and layout == "ifs")
+                base += levels[0]
+            if self.negated:
+                base, entries = -base, [replace(entry, points=-entry.points) for entry in entries]
+            programs.append((base, tuple(entries)))
+        return tuple(programs)
 
     @cached_property
     def questions(self) -> Question | bool | None:
-        """What decides without a sum, if anything does."""
-        return questions(*self.programs[0]) if self.turned and self.layout == "ifs" else None
+        """The decision without a sum, if there is one."""
+        return questions(*self.programs[0]) if self.negated and self.layout == "ifs" else None
 
     @cached_property
     def cells(self) -> Cells:
         return cells(self.programs, self.number, len(self.plan.inputs))
 
-    @cached_property
-    def smaller_layout(self) -> str:
-        sizes = {layout: self.estimate_for(layout) for layout in ("ifs", "table")}
-        return min(sizes, key=lambda layout: sizes[layout])
-
     def estimate_for(self, layout: str) -> int:
         """Bytes on a Cortex-M0, by :func:`estimate`."""
-        return estimate(self.programs_for(layout), layout, self.number, len(self.plan.inputs), self.turned)
+        return estimate(self.programs_for(layout), layout, self.number, len(self.plan.inputs), self.negated)
+
+
+def _entries(
+    index: int, cuts: Sequence[float], levels: Sequence[int], missing: int, nan: bool
+) -> list[CutEntry]:
+    """The changes of an input at its cuts. With ``nan`` missing values are not in order."""
+    first_below = levels.index(missing) if nan and missing in levels else 0
+    entries = [
+        CutEntry(index, cut, levels[k + 1] - levels[k], nan and k < first_below)
+        for k, cut in enumerate(cuts)
+        if levels[k + 1] != levels[k]
+    ]
+    if nan and missing not in levels:
+        entries.append(CutEntry(index, FLT_MAX, missing - levels[0], True))
+    return entries
 
 
 def c_model(
@@ -158,21 +173,41 @@ def c_model(
 ) -> CModel:
     """Decide what the header computes.
 
-    ``layout`` "table" is a loop over tables, "ifs" one statement per cut, "auto" the smaller of the two by
-    :func:`estimate`. ``score`` "points" is a sum of whole points, "double" the score of the model to the bit
-    (floats only), "auto" whole points where they are proven to keep every decision. ``probability`` adds a
-    function for the probability of the second class. ``scales`` and ``exact`` (int16 only, and ``exact`` with
-    score="points") are those of :meth:`IntegerModel.from_ensemble`. ``missing=False``: numbers are never
-    missing. ``point_bits`` (8, 16, 32, 64) is the least number of bits of a step in points, by default 8 if
-    only decisions are asked for and 16 with ``probability``.
+    Parameters
+    ----------
+    ensemble : Ensemble or MulticlassEnsemble
+    number : {"float", "int16"}, default "float"
+        The type of the inputs. "int16" is an :class:`~cardboost.export.integer_model.IntegerModel`.
+    prefix : str, default "cardboost"
+        The beginning of all names.
+    layout : {"auto", "table", "ifs"}, default "auto"
+        "table" is a loop over tables, "ifs" one statement per cut, "auto" the smaller of the two by
+        :func:`estimate`.
+    score : {"auto", "points", "double"}, default "auto"
+        "points" is a sum of whole points, "double" the score of the model to the bit (floats only), "auto"
+        whole points where they are proven to keep every decision.
+    probability : bool, default False
+        Add a function for the probability of the second class.
+    scales : mapping, default None
+        As in :meth:`IntegerModel.from_ensemble` (int16 only).
+    exact : bool, default True
+        Refuse whole points that are not proven to keep every decision (int16, or ``score="points"``).
+    missing : bool, default True
+        False: numbers are never missing.
+    point_bits : {8, 16, 32, 64}, default None
+        The least number of bits of a step in points. None is 8 for decisions and 16 with ``probability``.
+
+    Returns
+    -------
+    CModel
     """
-    for name, value, known in (
+    for name, value, choices in (
         ("number", number, ("float", "int16")),
         ("layout", layout, ("auto", "table", "ifs")),
         ("score", score, ("auto", "points", "double")),
     ):
-        if value not in known:
-            raise ValueError(f"{name}: expected {', '.join(map(repr, known))}, found {value!r}.")
+        if value not in choices:
+            raise ValueError(f"{name}: expected {', '.join(map(repr, choices))}, found {value!r}.")
     for name, flag in (("probability", probability), ("exact", exact), ("missing", missing)):
         if not isinstance(flag, bool | np.bool_):
             raise ValueError(f"{name}: expected True or False, found {flag!r}.")
@@ -181,23 +216,19 @@ def c_model(
     check_prefix(prefix)
     least = (16 if probability else 8) if point_bits is None else point_bits
     widths = [width for width in WIDTHS if width >= least]
-    points: Points | None
+    points: WholePoints | None
     if number == "int16":
         if score == "double":
             raise ValueError("score: 'double' does not go with number='int16', which has no floating point.")
-        whole = IntegerModel.from_ensemble(ensemble, scales, exact, missing, widths)
-        plan, steps, points, grids = whole.plan, whole.steps, whole.points, whole.grids
+        integer = IntegerModel.from_ensemble(ensemble, scales, exact, missing, widths)
+        plan, steps, points, grids = integer.plan, integer.steps, integer.points, integer.grids
     else:
         if scales is not None:
             raise ValueError("scales: only number='int16' has scales.")
         plan = Plan.of(ensemble)
-        steps = tuple(own.steps().on(float32_at_most, FLT_MAX) for own in plan.inputs)
-        if not missing:
-            numbers = [own.categories is None for own in plan.inputs]
-            steps = tuple(
-                own.never_missing() if is_number else own
-                for own, is_number in zip(steps, numbers, strict=True)
-            )
+        steps = tuple(
+            _on_floats(source.steps(), missing or source.categories is not None) for source in plan.inputs
+        )
         grids = (None,) * len(steps)
         doubles = score == "double" or (score == "auto" and not plan.decides)
         points = None if doubles else find_points(plan, steps, widths)
@@ -205,15 +236,21 @@ def c_model(
             if score == "points" and exact:
                 raise ValueError(unproven(plan))
             points = points if score == "points" else None
-    if sum(len(own.cuts) + 2 for own in steps) * plan.n_scores > _MOST_CUTS:
-        raise ValueError(f"ensemble: C counts its cuts in 16 bits, and there are more than {_MOST_CUTS}.")
+    if sum(len(step.cuts) + 2 for step in steps) * plan.n_scores > _MAX_CUTS:
+        raise ValueError(f"ensemble: C counts its cuts in 16 bits, and there are more than {_MAX_CUTS}.")
     if probability and points is None:
         raise ValueError("probability: needs scores in whole points, and these are doubles.")
     chances = ProbabilityTable.of(plan, points) if probability and points is not None else None
     model = CModel(plan, number, prefix, steps, points, layout, grids, chances, bool(missing))
     if points is None:
         return replace(model, layout="table")
-    return replace(model, layout=model.smaller_layout) if layout == "auto" else model
+    return replace(model, layout=min(("ifs", "table"), key=model.estimate_for)) if layout == "auto" else model
+
+
+def _on_floats(steps: Steps, missing: bool) -> Steps:
+    """The steps of an input over all float32."""
+    inside = steps.restricted(float32_at_most, FLT_MAX)
+    return inside if missing else inside.never_missing()
 
 
 def float32_at_most(cut: float) -> float:
@@ -235,87 +272,65 @@ def float_key(value: float) -> int:
 
 @dataclass(frozen=True)
 class Cells:
-    """What an entry looks like in a table: the narrowest types that hold all of them."""
+    """The types of an entry in a table: the narrowest that hold all entries."""
 
     cut: str
     points: str
     input: str | None  # None: the k-th entry is on the k-th input
-    sign: int  # -1: points are what is taken away from the sum
+    sign: int  # -1: points are subtracted from the sum
     together: bool  # one table of structures, or one table for each of their members
 
     @property
     def bytes(self) -> int:
-        """Of one entry."""
-        sizes = [_SIZES[kind] for kind in (self.cut, self.points, self.input) if kind is not None]
+        """The size of one entry."""
+        sizes = [_BYTES[kind] for kind in (self.cut, self.points, self.input) if kind is not None]
         return -(-sum(sizes) // max(sizes)) * max(sizes) if self.together else sum(sizes)
 
 
 def cells(programs: Programs, number: str, inputs: int) -> Cells:
-    """For the entries of all sums, with their points as they are to be added."""
-    entries = [own for _, part in programs for own in part]
-    cuts = [own.cut for own in entries]
-    points = [own.points for own in entries]
-    sign = -1 if max(points) <= 0 else 1
+    """The cells for the entries of all sums, with their points as they are to be added."""
+    entries = [entry for _, part in programs for entry in part]
+    cuts = [entry.cut for entry in entries]
+    sign = -1 if max(entry.points for entry in entries) <= 0 else 1
+    added = [sign * entry.points for entry in entries]
     kind = "int32_t"
     if number == "int16":
         kind = _narrowest(int(min(cuts)), int(max(cuts)), ("uint8_t", "uint16_t", "int16_t"))
-    added = [sign * own for own in points]
-    in_order = len(programs) == 1 and [own.place for own in entries] == list(range(inputs))
+    kinds = ("uint8_t", "int8_t", "uint16_t", "int16_t", "int32_t", "int64_t")
+    in_order = len(programs) == 1 and [entry.input for entry in entries] == list(range(inputs))
     in_order = in_order and inputs >= (4 if kind == "uint8_t" else 5)  # the compiler writes shorter loops out
-    found = Cells(
-        kind,
-        _narrowest(
-            min(added), max(added), ("uint8_t", "int8_t", "uint16_t", "int16_t", "int32_t", "int64_t")
-        ),
-        None if in_order else "uint8_t" if inputs <= 256 else "uint16_t",
-        sign,
-        True,
-    )
-    apart = replace(found, together=False)
-    return found if len(entries) * (found.bytes - apart.bytes) <= _APART[in_order] else apart
+    index = None if in_order else "uint8_t" if inputs <= 256 else "uint16_t"
+    together = Cells(kind, _narrowest(min(added), max(added), kinds), index, sign, True)
+    apart = replace(together, together=False)
+    saved = len(entries) * (together.bytes - apart.bytes)
+    return together if saved <= _SEVERAL_TABLES[in_order] else apart
 
 
 def _narrowest(least: int, largest: int, kinds: Sequence[str]) -> str:
     for kind in kinds:
-        bits = 8 * _SIZES[kind]
+        bits = 8 * _BYTES[kind]
         low, high = (0, 2**bits - 1) if kind[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
         if low <= least and largest <= high:
             return kind
     raise AssertionError(f"no type holds {least} to {largest}")
 
 
-def estimate(programs: Programs, layout: str, number: str, inputs: int, turned: bool) -> int:
+def estimate(programs: Programs, layout: str, number: str, inputs: int, negated: bool) -> int:
     """Bytes on a Cortex-M0 with GCC 12 and -Os, for the function that decides: what layout="auto" goes by.
 
-    ``turned``: the sum is that of one score that decides. The figure is made to be an upper bound, close for
-    tables of four entries and more; what the compiler makes of fewer is often smaller than can be foreseen.
-    Floats that are compared in statements need helpers of 446 bytes.
+    ``negated``: the sum is that of one score that decides. The figure is made to be an upper bound, close for
+    tables of four entries and more; the compiler often makes less of fewer than can be foreseen. Its numbers
+    are fitted to compiled headers (tests/export/test_code_size.py).
     """
-    entries = [own for _, part in programs for own in part]
+    entries = [entry for _, part in programs for entry in part]
     floats = number == "float"
     if not entries:
         return 16 + 12 * (len(programs) - 1)
-    wide = sum(abs(own.points) > 2**31 for own in entries)
-    if layout == "ifs" or len(entries) < 4:
-        far = sum(not 0 <= own.cut <= 255 for own in entries) if not floats else 0
-        large = sum(abs(own.points) > 255 for own in entries)
-        places = len({own.place for own in entries})
-        each = 17.5 if floats else 7.5
-        found = int((98 if floats else 33) + each * len(entries)) + 3 * places + 6 * (far + large) + 10 * wide
-        asked = questions(*programs[0]) if turned and layout == "ifs" else None
-        if isinstance(asked, Question):
-            used = set(asked.entries())
-            far = 0 if floats else sum(not 0 <= own.cut <= 255 for own in used)
-            found = 10 + (20 if floats else 6) * len(used) + (8 if floats else 4) * asked.count + 6 * far
-        elif asked is not None:
-            found = 4
-        elif layout == "table":
-            found += 16  # such short loops are written out
-        several = 48 * (len(programs) - 1) if len(programs) > 1 else 0
+    statements = 0
+    if layout == "ifs" or len(entries) < _MIN_LOOP:
+        statements = _statement_bytes(programs, layout, floats, negated)
         if layout == "ifs":
-            return found + several + (446 if floats else 0)
-    else:
-        found = several = 0
+            return statements + (_FLOAT_HELPERS if floats else 0)
     kinds = cells(programs, number, inputs)
     in_order = kinds.input is None
     if floats:
@@ -325,22 +340,29 @@ def estimate(programs: Programs, layout: str, number: str, inputs: int, turned: 
         load = 0 if 0 <= start <= 255 else 2 if -255 <= start < 0 else 6
         narrow = ("int8_t", "int16_t")  # these have no short instruction
         code = (40 if in_order else 44) + load + 2 * (kinds.cut in narrow) + 2 * (kinds.points in narrow)
-        code = -(-code // 4) * 4 + (0 if kinds.together else _APART[in_order])
+        code = -(-code // 4) * 4 + (0 if kinds.together else _SEVERAL_TABLES[in_order])
     code += 20 if kinds.points == "int64_t" else 0
     code += 92 + 8 * len(programs) if len(programs) > 1 else 0
-    return max(code + kinds.bytes * len(entries), found + several)
+    return max(code + kinds.bytes * len(entries), statements)
 
 
-def _entries(
-    place: int, cuts: Sequence[float], levels: Sequence[int], missing: int, nan: bool
-) -> tuple[int, list[Entry]]:
-    """The first level, and the changes at the cuts. With ``nan`` missing values are not in order."""
-    at = levels.index(missing) if nan and missing in levels else 0
-    found = [
-        Entry(place, cut, levels[k + 1] - levels[k], nan and k < at)
-        for k, cut in enumerate(cuts)
-        if levels[k + 1] != levels[k]
-    ]
-    if nan and missing not in levels:
-        found.append(Entry(place, FLT_MAX, missing - levels[0], True))
-    return levels[0], found
+def _statement_bytes(programs: Programs, layout: str, floats: bool, negated: bool) -> int:
+    """The bytes of one statement per entry, or of questions in their place."""
+    entries = [entry for _, part in programs for entry in part]
+    several = 48 * (len(programs) - 1)
+    decision = questions(*programs[0]) if negated and layout == "ifs" else None
+    if isinstance(decision, Question):
+        used = set(decision.entries())
+        far = 0 if floats else sum(not 0 <= entry.cut <= 255 for entry in used)
+        return (
+            10 + (20 if floats else 6) * len(used) + (8 if floats else 4) * decision.count + 6 * far + several
+        )
+    if decision is not None:
+        return 4 + several
+    far = 0 if floats else sum(not 0 <= entry.cut <= 255 for entry in entries)
+    large = sum(abs(entry.points) > 255 for entry in entries)
+    wide = sum(abs(entry.points) > 2**31 for entry in entries)
+    inputs = len({entry.input for entry in entries})
+    code = int((98 if floats else 33) + (17.5 if floats else 7.5) * len(entries))
+    written_out = 16 if layout == "table" else 0
+    return code + 3 * inputs + 6 * (far + large) + 10 * wide + written_out + several

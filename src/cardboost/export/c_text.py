@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-WIDTH = 100
+WIDTH = 100  # characters of a line
 FLT_MAX = float(np.finfo(np.float32).max)
-_LONGEST = 40
+_LONGEST_WORD = 40  # of an identifier
 _PREFIX = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*")
 
 
 def check_prefix(prefix: Any) -> str:
-    """A beginning for all names: a C identifier without underscores at its ends or two in a row."""
+    """Check the beginning of all names: a C identifier without underscores at its ends or two in a row."""
     if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix) or len(prefix) > 24:
         raise ValueError(
             "prefix: expected up to 24 letters, digits and single underscores, beginning with a letter, "
@@ -31,10 +31,12 @@ class Names:
 
     def __init__(self, prefix: str, taken: Iterable[str] = ()) -> None:
         self._prefix = prefix.upper()
-        self._taken = {f"{self._prefix}_{own}" for own in taken}
+        self._taken = {f"{self._prefix}_{name}" for name in taken}
 
     def new(self, *words: str) -> str:
-        parts = [re.sub(r"[^A-Z0-9]+", "_", word.upper()).strip("_")[:_LONGEST].strip("_") for word in words]
+        parts = [
+            re.sub(r"[^A-Z0-9]+", "_", word.upper()).strip("_")[:_LONGEST_WORD].strip("_") for word in words
+        ]
         stem = "_".join([self._prefix, *(part or "BLANK" for part in parts)])
         name, k = stem, 1
         while name in self._taken:

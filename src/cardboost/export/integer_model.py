@@ -1,6 +1,6 @@
 """A model in whole numbers: int16 inputs, sums of 32 bits, or of 64 where the proof needs them.
 
-It is defined here, and the C export computes the same.
+The C export computes what is defined here.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.export.plan import Array, Input, Plan, Steps
-from cardboost.export.points import WIDTHS, Points, find_points
+from cardboost.export.plan import Array, Input, Plan, Steps, add_up
+from cardboost.export.points import WIDTHS, WholePoints, find_points
 
 MISSING = -(2**15)
 LOWEST, HIGHEST = -(2**15 - 1), 2**15 - 1
-_LARGEST_OFFSET = 2**40
+_LARGEST_OFFSET = 2**40  # code + offset stays exact in a double
 _EXPONENTS = (-1000, 1000)
 
 
 @dataclass(frozen=True)
-class Grid:
+class CodeGrid:
     """The numbers (code + offset) / scale, codes from -32767 to 32767; -32768 is missing."""
 
     scale: float
@@ -34,9 +34,7 @@ class Grid:
         return (code + self.offset) / self.scale
 
     def at_most(self, cut: float) -> float:
-        """The code of the largest number on the grid that is not above ``cut``; minus infinity if there is
-        none.
-        """
+        """The code of the largest number on the grid not above ``cut``; minus infinity if there is none."""
         code = self._near(cut)
         while code <= HIGHEST and self.value(code) <= cut:
             code += 1
@@ -64,7 +62,7 @@ class Grid:
         return code > -math.inf and self.value(int(code)) == cut
 
     @classmethod
-    def for_cuts(cls, cuts: Sequence[float]) -> Grid:
+    def for_cuts(cls, cuts: Sequence[float]) -> CodeGrid:
         """A power of two: 1 or the least above it with all cuts on the grid, if a range of 16 bits allows."""
         if not cuts:
             return cls(1.0)
@@ -105,9 +103,9 @@ class IntegerModel:
     """
 
     plan: Plan
-    grids: tuple[Grid | None, ...]  # None: labels
+    grids: tuple[CodeGrid | None, ...]  # None: labels
     steps: tuple[Steps, ...]  # of codes; missing is the first of them
-    points: Points
+    points: WholePoints
 
     @classmethod
     def from_ensemble(
@@ -120,18 +118,33 @@ class IntegerModel:
     ) -> IntegerModel:
         """Round a model of stumps.
 
-        ``scales`` has for some features, by name or index, the codes per unit, or (codes per unit, offset).
-        ``exact``: refuse a model for which it cannot be proven that no decision changes. ``missing=False``:
-        numbers are never missing, and the code for that is the lowest of them. ``widths`` are the bits of a
-        step that are tried.
+        Parameters
+        ----------
+        ensemble : Ensemble or MulticlassEnsemble
+        scales : mapping, default None
+            For some features, by name or index, the codes per unit, or (codes per unit, offset).
+        exact : bool, default True
+            Refuse a model for which it cannot be proven that no decision changes.
+        missing : bool, default True
+            False: numbers are never missing, and the code for that is the lowest of them.
+        widths : sequence of int, default (8, 16, 32, 64)
+            Numbers of bits of a step to try.
+
+        Returns
+        -------
+        IntegerModel
         """
         plan = Plan.of(ensemble)
-        given = _check_scales(scales, plan)
+        chosen = _check_scales(scales, plan)
         grids = tuple(
-            None if own.categories is not None else given.get(own.feature) or Grid.for_cuts(own.steps().cuts)
-            for own in plan.inputs
+            chosen.get(source.feature) or CodeGrid.for_cuts(source.steps().cuts)
+            if source.categories is None
+            else None
+            for source in plan.inputs
         )
-        steps = tuple(_on_codes(own, grid, missing) for own, grid in zip(plan.inputs, grids, strict=True))
+        steps = tuple(
+            _on_codes(source, grid, missing) for source, grid in zip(plan.inputs, grids, strict=True)
+        )
         points = find_points(plan, steps, widths)
         if exact and not points.proven:
             raise ValueError(unproven(plan))
@@ -144,9 +157,8 @@ class IntegerModel:
             raise ValueError(f"codes: expected {len(self.steps)} columns, found shape {table.shape}.")
         if table.dtype != np.int16:
             raise ValueError(f"codes: expected int16, found {table.dtype}.")
-        total = np.tile(self.points.intercepts, (len(table), 1))
-        for j, (steps, levels) in enumerate(zip(self.steps, self.points.levels, strict=True)):
-            total += levels[np.searchsorted(np.array(steps.cuts), table[:, j].astype(np.float64))]
+        levels = self.points.pairs()
+        total = add_up(self.points.intercepts, self.steps, levels, table.astype(np.float64))
         return total[:, 0] if self.plan.n_scores == 1 else total
 
     def encode(self, values: Any) -> NDArray[np.int16]:
@@ -158,27 +170,27 @@ class IntegerModel:
         out = np.full(table.shape, MISSING, dtype=np.int16)
         for j, grid in enumerate(self.grids):
             column = table[:, j]
-            known = ~np.isnan(column)
+            present = ~np.isnan(column)
             if grid is None:
-                out[known, j] = np.clip(column[known], LOWEST, HIGHEST).astype(np.int16)
+                out[present, j] = np.clip(column[present], LOWEST, HIGHEST).astype(np.int16)
             else:
-                out[known, j] = [grid.encode(value) for value in column[known].tolist()]
+                out[present, j] = [grid.encode(value) for value in column[present].tolist()]
         return out
 
     def decode(self, codes: Any) -> Array:
         """The numbers that codes stand for, codes of labels as they are; NaN where missing or unseen."""
         table = np.asarray(codes).astype(np.float64)
         out = np.where(table == MISSING, np.nan, table)
-        for j, (own, grid) in enumerate(zip(self.plan.inputs, self.grids, strict=True)):
+        for j, (source, grid) in enumerate(zip(self.plan.inputs, self.grids, strict=True)):
             if grid is not None:
                 out[:, j] = (out[:, j] + grid.offset) / grid.scale
             else:
-                out[(out[:, j] < 0) | (out[:, j] >= len(own.levels)), j] = np.nan
+                out[(out[:, j] < 0) | (out[:, j] >= len(source.levels)), j] = np.nan
         return out
 
 
 def unproven(plan: Plan) -> str:
-    """Why there are no whole points."""
+    """The message for a model without proven whole points."""
     if plan.n_scores > 1:
         return (
             "exact: scores of several classes in whole points cannot be proven to decide as the model does; "
@@ -190,35 +202,37 @@ def unproven(plan: Plan) -> str:
     )
 
 
-def _on_codes(own: Input, grid: Grid | None, missing: bool) -> Steps:
-    """Over all int16, of which the lowest is missing."""
+def _on_codes(source: Input, grid: CodeGrid | None, missing: bool) -> Steps:
+    """The steps of an input over all int16, of which the lowest is missing."""
     if grid is None:
-        return own.steps().on(math.floor, HIGHEST)
-    inside = own.steps().on(grid.at_most, HIGHEST)
+        return source.steps().restricted(math.floor, HIGHEST)
+    inside = source.steps().restricted(grid.at_most, HIGHEST)
     if not missing:
         return inside.never_missing()
-    levels = np.vstack([own.missing, inside.levels])
-    return Steps((float(MISSING), *inside.cuts), levels, own.missing).merged()
+    levels = np.vstack([source.missing, inside.levels])
+    return Steps((float(MISSING), *inside.cuts), levels, source.missing).merged()
 
 
-def _check_scales(scales: Any, plan: Plan) -> dict[int, Grid]:
+def _check_scales(scales: Any, plan: Plan) -> dict[int, CodeGrid]:
     if scales is None:
         return {}
     if not isinstance(scales, Mapping):
         raise ValueError(f"scales: expected a mapping from features to codes per unit, found {scales!r}.")
-    places = {own.name: own for own in plan.inputs} | {own.feature: own for own in plan.inputs}
-    found = {}
-    for key, given in scales.items():
-        if key not in places:
+    sources = {source.name: source for source in plan.inputs} | {
+        source.feature: source for source in plan.inputs
+    }
+    grids = {}
+    for key, value in scales.items():
+        if key not in sources:
             raise ValueError(f"scales: {key!r} is no feature that the model uses.")
-        if places[key].categories is not None:
+        if sources[key].categories is not None:
             raise ValueError(f"scales: {key!r} holds labels, which have codes of their own.")
-        scale, offset = given if isinstance(given, tuple) and len(given) == 2 else (given, 0)
+        scale, offset = value if isinstance(value, tuple) and len(value) == 2 else (value, 0)
         real = isinstance(scale, numbers.Real) and not isinstance(scale, bool)
         if not real or not 0 < scale < math.inf:
             raise ValueError(f"scales[{key!r}]: expected a positive number, found {scale!r}.")
         whole = isinstance(offset, numbers.Integral) and not isinstance(offset, bool)
         if not whole or abs(offset) > _LARGEST_OFFSET:
             raise ValueError(f"scales[{key!r}]: expected a whole number as offset, found {offset!r}.")
-        found[places[key].feature] = Grid(float(scale), int(offset))
-    return found
+        grids[sources[key].feature] = CodeGrid(float(scale), int(offset))
+    return grids

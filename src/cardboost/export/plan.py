@@ -1,7 +1,8 @@
-"""What a model computes, input by input, in the form that all exporters read.
+"""The small intermediate form that all exporters read, so that none of them looks into a model.
 
-A model has one score, or one per class. Every used feature is an input, and what it adds to all scores at
-once is one step function. Scores add the inputs in the order of the features, beginning with the intercept.
+:class:`Plan` is for models of stumps. A model has one score, or one per class. Every used feature is an
+input, and its contribution to all scores at once is one step function. Scores add the inputs in the order of
+the features, beginning with the intercept. :class:`NetPlan` is for sums of networks.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from numpy.typing import NDArray
 
 from cardboost.model.ensemble import LOG_ODDS, Ensemble
 from cardboost.model.multiclass import MulticlassEnsemble
+from cardboost.model.nets import NetEnsemble
 
 if TYPE_CHECKING:
     from cardboost.model.terms import Categories, StepFunction
 
 Array = NDArray[np.float64]
+Levels = tuple[NDArray[Any], NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,21 +40,21 @@ class Steps:
         rows = [*ends, len(self.cuts)]
         return Steps(tuple(self.cuts[k] for k in ends), self.levels[rows], self.missing)
 
-    def on(self, at_most: Callable[[float], float], highest: float) -> Steps:
+    def restricted(self, at_most: Callable[[float], float], highest: float) -> Steps:
         """The same function where x takes fewer values.
 
-        ``at_most`` gives the largest of them that is not above a cut, or minus infinity; ``highest`` is the
-        largest of all. Intervals without a value are gone.
+        ``at_most`` returns the largest of them that is not above a cut, or minus infinity; ``highest`` is the
+        largest of all. Intervals without a value are dropped.
         """
         cuts: list[float] = []
         rows: list[int] = []
         for k, cut in enumerate(self.cuts):
-            own = at_most(cut)
-            if own >= highest:
+            value = at_most(cut)
+            if value >= highest:
                 rows.append(k)
                 break
-            if own > -math.inf and (not cuts or own > cuts[-1]):
-                cuts.append(own)
+            if value > -math.inf and (not cuts or value > cuts[-1]):
+                cuts.append(value)
                 rows.append(k)
         else:
             rows.append(len(self.cuts))
@@ -62,7 +65,7 @@ class Steps:
         return Steps(self.cuts, self.levels, self.levels[0])
 
     def chain(self) -> tuple[list[tuple[str, float, Array]], Array]:
-        """Comparisons to be tried one after the other, each with its level, and the level if none is true.
+        """Comparisons to be made one after the other, each with its level, and the level if none is true.
 
         No comparison is true for a missing value.
         """
@@ -75,8 +78,19 @@ class Steps:
         return [*up, (">", self.cuts[-1], self.levels[-1])], self.missing
 
     def values(self) -> Array:
-        """All that the input can add: distinct rows."""
+        """All contributions that the input can make: distinct rows."""
         return np.unique(np.vstack([self.levels, self.missing]), axis=0)
+
+
+def add_up(
+    start: NDArray[Any], steps: Sequence[Steps], levels: Sequence[Levels], table: Array
+) -> NDArray[Any]:
+    """The sums of rows, (rows, scores). ``levels``: levels and missing of every step, or their points."""
+    total = np.tile(start, (len(table), 1))
+    for column, step, (values, missing) in zip(table.T, steps, levels, strict=True):
+        index = np.minimum(np.searchsorted(np.array(step.cuts), column), len(step.cuts))
+        total = total + np.where(np.isnan(column)[:, None], missing, values[index])
+    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +111,16 @@ class Input:
         cuts = tuple(code - 0.5 for code in range(len(self.levels) + 1))
         return Steps(cuts, np.vstack([self.missing, self.levels, self.missing]), self.missing).merged()
 
+    def labels(self) -> list[tuple[Any, Array]]:
+        """Every label of a categorical feature with its levels."""
+        assert self.categories is not None
+        labels = (*self.categories.kept, *self.categories.rare)
+        return [(label, self.levels[self.categories.code(label)]) for label in labels]
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A model as intercepts, one per score, and inputs."""
+    """A model of stumps as intercepts, one per score, and inputs."""
 
     loss: str
     classes: tuple[Any, ...] | None
@@ -120,15 +140,15 @@ class Plan:
             )
         members = ensemble.ensembles if isinstance(ensemble, MulticlassEnsemble) else (ensemble,)
         by_feature: dict[int, list[tuple[int, StepFunction]]] = {j: [] for j in ensemble.features_used}
-        for k, own in enumerate(members):
-            for step in own.step_functions():
+        for k, member in enumerate(members):
+            for step in member.step_functions():
                 by_feature[step.feature].append((k, step))
         return cls(
             ensemble.loss,
             ensemble.classes,
             ensemble.n_features,
             ensemble.feature_names is not None,
-            np.array([own.intercept for own in members]),
+            np.array([member.intercept for member in members]),
             tuple(
                 _join(feature, steps, len(members), ensemble.categories.get(feature))
                 for feature, steps in by_feature.items()
@@ -150,8 +170,8 @@ class Plan:
         """f in the probability 1 / (1 + exp(-f score)) of a class."""
         return LOG_ODDS.get(self.loss)
 
-    def words(self) -> str:
-        """What the model is, for a comment."""
+    def description(self) -> str:
+        """The model in one sentence, for a comment."""
         inputs = f"{len(self.inputs)} of {self.n_features} features"
         if self.classes is None:
             return f"A regressor on {inputs}."
@@ -162,11 +182,56 @@ def _join(
     feature: int, steps: Sequence[tuple[int, StepFunction]], n_scores: int, categories: Categories | None
 ) -> Input:
     """The step functions of one feature for several scores as one; scores without one get 0 from it."""
-    cuts = sorted({cut for _, own in steps for cut in own.cuts})
+    cuts = sorted({cut for _, step in steps for cut in step.cuts})
     levels = np.zeros((len(cuts) + 1, n_scores))
     missing = np.zeros(n_scores)
-    for k, own in steps:
-        at = np.searchsorted(np.array(own.cuts), np.array([*cuts, math.inf]), side="left")
-        levels[:, k] = np.array(own.levels)[at]
-        missing[k] = own.missing
+    for k, step in steps:
+        index = np.searchsorted(np.array(step.cuts), np.array([*cuts, math.inf]), side="left")
+        levels[:, k] = np.array(step.levels)[index]
+        missing[k] = step.missing
     return Input(feature, steps[0][1].name, tuple(cuts), levels, missing, categories)
+
+
+@dataclass(frozen=True, eq=False)
+class NetPlan:
+    """A sum of networks as one network: all hidden units side by side, gammas and offsets multiplied in.
+
+    score(x) = intercept + act(z hidden + bias) out,    z = (x - mean) / scale
+    """
+
+    loss: str
+    classes: tuple[Any, ...] | None
+    feature_names: tuple[str, ...]
+    activation: str
+    mean: Array
+    scale: Array
+    hidden: Array
+    bias: Array
+    out: Array
+    intercept: Array
+
+    @staticmethod
+    def fits(ensemble: Any) -> bool:
+        """Whether a model is a sum of networks."""
+        return isinstance(ensemble, NetEnsemble)
+
+    @classmethod
+    def of(cls, ensemble: NetEnsemble) -> NetPlan:
+        """The plan of a model; without any net, one unit that adds nothing."""
+        nets, n, m = ensemble.nets, ensemble.n_features, ensemble.n_outputs
+        hidden, bias, out = np.zeros((n, 1)), np.zeros(1), np.zeros((1, m))
+        intercept = ensemble.intercept
+        if nets:
+            hidden = np.concatenate([net.hidden for net in nets], axis=1)
+            bias = np.concatenate([net.bias for net in nets])
+            out = np.concatenate([net.gamma * net.out for net in nets])
+            intercept = intercept + sum(net.gamma * net.offset for net in nets)
+        names = tuple(ensemble.feature_name(j) for j in range(n))
+        return cls(
+            ensemble.loss, ensemble.classes, names, ensemble.activation, ensemble.mean, ensemble.scale,
+            hidden, bias, out, intercept,
+        )  # fmt: skip
+
+    @property
+    def n_outputs(self) -> int:
+        return self.out.shape[1]

@@ -1,8 +1,8 @@
 """Scores in whole points, with a proof that no decision changes.
 
 Every level is rounded to points, so integer sums need no particular order and no floating-point unit.
-Rounding can change the sign of a score near 0, or the order of two classes; whether it does is found by going
-through everything that the inputs can add up to.
+Rounding can change the sign of a score near 0, or the order of two classes; whether it does is decided by
+enumeration of all sums that the inputs can have.
 
 Points of 8 bits are for decisions between two classes, and their whole intercept is one that separates these.
 If all weights are whole multiples of a unit, a point is twice that unit (a stump is -1 or 1, so every step is
@@ -28,20 +28,23 @@ from numpy.typing import NDArray
 from cardboost.export.plan import Array, Plan, Steps
 
 Integers = NDArray[np.int64]
-MAX_COMBINATIONS = 2**20
-#: what no sum may exceed, by the width of a difference of two levels
-MOST = {8: 2**31 - 1, 16: 2**31 - 1, 32: 2**31 - 1, 64: 2**58}
+MAX_COMBINATIONS = 2**20  # sums that a proof enumerates
+_MAX_COMBINATIONS_PER_VALUE = 2**16  # where many values of a point are tried
+_MAX_TOTALS = 2**22  # different totals of points that a proof goes through
+#: the largest sum, by the width of a difference of two levels
+MAX_SUM = {8: 2**31 - 1, 16: 2**31 - 1, 32: 2**31 - 1, 64: 2**58}
 WIDTHS = (8, 16, 32, 64)
-_MOST_BITS = 900
-_UNIT = 2.0**-53
-_FEW_COMBINATIONS = 2**16
-_MOST_TOTALS = 2**22
-_SMALL_START = 255  # what one instruction of a small processor loads
+_MAX_BITS = 900  # of the power of two that a point is a part of
+_ROUNDING = 2.0**-53  # relative, of a sum of doubles
+PROBABILITY_UNIT = 10_000  # probabilities are in ten-thousandths
+_SEGMENTS = 64  # of the table of probabilities, about
+_FARTHEST_LOG_ODDS = 10.0  # 1 / (1 + exp(-10)) is 1 up to half a ten-thousandth
+_LARGEST_IMMEDIATE = 255  # what one instruction of a small processor loads
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
-    """Levels of all inputs in points, for steps with the same cuts."""
+class WholePoints:
+    """The levels of all inputs in points, for steps with the same cuts."""
 
     value: float  # of a point, in units of the score
     width: int  # bits of a difference of two levels of one input; 64 has sums of 64 bits, all others of 32
@@ -54,40 +57,40 @@ class Points:
     @property
     def lowest(self) -> Integers:
         """The least possible total of every score."""
-        return self.intercepts + sum(np.minimum(x.min(axis=0), m) for x, m in self._pairs())
+        return self.intercepts + sum(np.minimum(x.min(axis=0), m) for x, m in self.pairs())
 
     @property
     def highest(self) -> Integers:
         """The largest possible total of every score."""
-        return self.intercepts + sum(np.maximum(x.max(axis=0), m) for x, m in self._pairs())
+        return self.intercepts + sum(np.maximum(x.max(axis=0), m) for x, m in self.pairs())
 
     @property
     def reach(self) -> int:
         """No sum of differences of levels, in any order, is larger than this."""
         total = np.abs(self.intercepts)
-        for x, m in self._pairs():
+        for x, m in self.pairs():
             total = total + np.abs(x[0]) + np.abs(np.diff(x, axis=0)).sum(axis=0)
             total = total + np.abs(m - x).max(axis=0)
         return int(total.max())
 
     def fits(self, most: int) -> bool:
         """Whether differences keep to the width, and sums to ``most``."""
-        spans = [int(np.ptp(np.vstack([x, m]), axis=0).max()) for x, m in self._pairs()]
+        spans = [int(np.ptp(np.vstack([x, m]), axis=0).max()) for x, m in self.pairs()]
         return max([*spans, 0]) < 2 ** (self.width - 1) and self.reach <= most
 
-    def _pairs(self) -> list[tuple[Integers, Integers]]:
+    def pairs(self) -> list[tuple[Integers, Integers]]:
         return list(zip(self.levels, self.missing, strict=True))
 
 
 def find_points(
     plan: Plan, steps: Sequence[Steps], widths: Sequence[int] = WIDTHS, most: int | None = None
-) -> Points:
+) -> WholePoints:
     """Points of the smallest width that keeps every decision; if none does, those of 32 bits.
 
     ``most`` is what no sum may exceed. If 8 is among the widths, so are points of the unit of the weights; it
     is left out where scores are more than a decision.
     """
-    found: dict[int, Points] = {}
+    by_width: dict[int, WholePoints] = {}
     if 8 in widths and plan.decides and plan.n_scores == 1:
         coarse = _coarse(plan, steps, [width for width in widths if width < 64])
         if coarse is not None:
@@ -95,59 +98,63 @@ def find_points(
     for width in widths:
         if width == 8 and (plan.n_scores == 1 or not plan.decides):
             continue
-        found[width] = _rounded(plan, steps, width, MOST[width] if most is None else most)
-        if found[width].proven:
-            return found[width]
-    return found.get(32) or found[max(found)]
+        by_width[width] = _rounded(plan, steps, width, MAX_SUM[width] if most is None else most)
+        if by_width[width].proven:
+            return by_width[width]
+    return by_width.get(32) or by_width[max(by_width)]
 
 
 # ------------------------------------------------------------------------------------------------ coarse
 
 
-def _coarse(plan: Plan, steps: Sequence[Steps], widths: Sequence[int]) -> Points | None:
-    """Points that only have to keep the decisions between two classes; None if none are found."""
+def _coarse(plan: Plan, steps: Sequence[Steps], widths: Sequence[int]) -> WholePoints | None:
+    """Points that only keep the decisions between two classes; None if there are none."""
     if plan.unit is not None:
         for width in widths:
-            own = _separated(plan, steps, width, 2 * plan.unit, MAX_COMBINATIONS)
-            if own is not None:
-                return own
+            points = _separated(plan, steps, width, 2 * plan.unit, MAX_COMBINATIONS)
+            if points is not None:
+                return points
     if 8 not in widths:
         return None
-    largest = max([float(np.ptp(own.values(), axis=0).max()) for own in steps], default=0.0)
+    largest = max([float(np.ptp(step.values(), axis=0).max()) for step in steps], default=0.0)
     if not 0 < largest < math.inf:
         return None
     values = [largest / k for k in range(127, 7, -2) if largest / k > 0]
-    spans = [sum(float(np.rint(np.ptp(own.values()) / value)) for own in steps) for value in values]
-    for value, _ in sorted(zip(values, spans, strict=True), key=lambda own: own[1] > _SMALL_START):
-        own = _separated(plan, steps, 8, value, _FEW_COMBINATIONS)
-        if own is not None:
-            return own
+
+    def is_long(value: float) -> bool:
+        return sum(float(np.rint(np.ptp(step.values()) / value)) for step in steps) > _LARGEST_IMMEDIATE
+
+    for value in sorted(values, key=is_long):
+        points = _separated(plan, steps, 8, value, _MAX_COMBINATIONS_PER_VALUE)
+        if points is not None:
+            return points
     return None
 
 
-def _separated(plan: Plan, steps: Sequence[Steps], width: int, value: float, room: int) -> Points | None:
-    """Points of a given value with the intercept that keeps every decision; None if there is no such one.
+def _separated(plan: Plan, steps: Sequence[Steps], width: int, value: float, room: int) -> WholePoints | None:
+    """Points of one value with the intercept that keeps every decision; None if there is no such one.
 
     Levels are counted from the first of their input. Sums of the model are compared to the bit if there are
     at most ``room`` of them, and otherwise by bounds.
     """
-    first = [own.levels[0] for own in steps]
-    exact = [np.vstack([own.levels, own.missing]) for own in steps]
+    first = [step.levels[0] for step in steps]
+    exact = [np.vstack([step.levels, step.missing]) for step in steps]
     with np.errstate(over="ignore", invalid="ignore"):
-        ratio = [np.rint((own - start) / value) for own, start in zip(exact, first, strict=True)]
-    if any(not (np.abs(own) < 2 ** (width - 1)).all() for own in ratio):
+        ratio = [np.rint((levels - start) / value) for levels, start in zip(exact, first, strict=True)]
+    if any(not (np.abs(levels) < 2 ** (width - 1)).all() for levels in ratio):
         return None
-    whole = [own.astype(np.int64) for own in ratio]
-    size = abs(float(plan.intercepts[0])) + sum(float(np.abs(own).max()) for own in exact)
-    start = float(plan.intercepts[0]) + float(sum(own[0] for own in first))
-    rounding = 0.0 if _sums_are_exact(plan, exact) else 8 * (len(steps) + 2) * _UNIT * size
-    pairs = [_distinct_pairs(own, q) for own, q in zip(exact, whole, strict=True)]
-    totals = _totals(pairs, start, [own[0] for own in first])
+    whole = [levels.astype(np.int64) for levels in ratio]
+    size = abs(float(plan.intercepts[0])) + sum(float(np.abs(levels).max()) for levels in exact)
+    start = float(plan.intercepts[0]) + float(sum(levels[0] for levels in first))
+    largest_rounding = 8 * (len(steps) + 2) * _ROUNDING * size
+    rounding = 0.0 if _sums_are_exact(plan, exact) else largest_rounding
+    pairs = [_distinct(levels, q) for levels, q in zip(exact, whole, strict=True)]
+    totals = _totals([(levels[:, 0], q[:, 0]) for levels, q in pairs], start, [levels[0] for levels in first])
     if totals is None:
         return None
     reached, low, high = totals
-    if math.prod(len(own) for own, _ in pairs) <= room:
-        score, total = _all_sums(plan, [(own[:, None], q[:, None]) for own, q in pairs], np.zeros(1, int))
+    if math.prod(len(levels) for levels, _ in pairs) <= room:
+        score, total = _all_sums(plan, pairs, np.zeros(1, int))
         above, below = total[score > 0], total[~(score > 0)]
     else:
         positive, negative = low > rounding, high <= -rounding
@@ -159,24 +166,24 @@ def _separated(plan: Plan, steps: Sequence[Steps], width: int, value: float, roo
     middle = float(np.median([(low - value * reached).min(), (high - value * reached).max()])) / value
     least = 1 - int(above.min()) if len(above) else -math.inf
     intercept = int(min(max(round(middle), least), -int(below.max()) if len(below) else math.inf))
-    known = value * (reached + intercept)
-    error = float(np.maximum(np.abs(known - low), np.abs(known - high)).max())
-    error = (error + 8 * (len(steps) + 2) * _UNIT * size) * (1 + 1e-9)
-    found = Points(
+    rounded = value * (reached + intercept)
+    error = float(np.maximum(np.abs(rounded - low), np.abs(rounded - high)).max())
+    points = WholePoints(
         value,
         width,
         np.array([intercept]),
-        tuple(own[:-1] for own in whole),
-        tuple(own[-1] for own in whole),
+        tuple(levels[:-1] for levels in whole),
+        tuple(levels[-1] for levels in whole),
         True,
-        error,
+        (error + largest_rounding) * (1 + 1e-9),
     )
-    return found if found.fits(MOST[width]) else None
+    return points if points.fits(MAX_SUM[width]) else None
 
 
-def _distinct_pairs(exact: Array, whole: Integers) -> tuple[Array, Integers]:
-    _, first = np.unique(exact[:, 0], return_index=True)
-    return exact[first, 0], whole[first, 0]
+def _distinct(exact: Array, whole: Integers) -> tuple[Array, Integers]:
+    """Distinct rows of levels, and their points."""
+    _, first = np.unique(exact + 0.0, axis=0, return_index=True)  # -0.0 is 0.0
+    return exact[first], whole[first]
 
 
 def _totals(
@@ -185,7 +192,7 @@ def _totals(
     """Every total of points that can be reached, and the least and the largest score that has it."""
     lowest = sum(int(whole.min()) for _, whole in pairs)
     size = sum(int(whole.max()) for _, whole in pairs) - lowest + 1
-    if size > _MOST_TOTALS:
+    if size > _MAX_TOTALS:
         return None
     low, high = np.full(size, math.inf), np.full(size, -math.inf)
     low[0] = high[0] = start
@@ -205,7 +212,7 @@ def _totals(
 
 def _sums_are_exact(plan: Plan, exact: Sequence[Array]) -> bool:
     """Whether all numbers are on a grid of powers of two that is coarse enough for sums without rounding."""
-    values = np.concatenate([plan.intercepts, *(own.ravel() for own in exact)])
+    values = np.concatenate([plan.intercepts, *(levels.ravel() for levels in exact)])
     values = np.abs(values[values != 0])
     if not len(values):
         return True
@@ -219,54 +226,49 @@ def _sums_are_exact(plan: Plan, exact: Sequence[Array]) -> bool:
 # ------------------------------------------------------------------------------------------------ fine
 
 
-def _rounded(plan: Plan, steps: Sequence[Steps], width: int, most: int) -> Points:
-    spans = [float(np.ptp(own.values(), axis=0).max()) for own in steps]
-    largest = max([*spans, 0.0])
-    total = float(np.abs(plan.intercepts).max()) + sum(float(np.abs(own.values()).max()) for own in steps)
-    bits = _MOST_BITS if max(largest, total) > 0 else 0
+def _rounded(plan: Plan, steps: Sequence[Steps], width: int, most: int) -> WholePoints:
+    largest = max([float(np.ptp(step.values(), axis=0).max()) for step in steps], default=0.0)
+    total = float(np.abs(plan.intercepts).max()) + sum(float(np.abs(step.values()).max()) for step in steps)
+    bits = _MAX_BITS if max(largest, total) > 0 else 0
     for size, room in ((largest, 2 ** (width - 1) - 1), (total, most)):
         if size > 0:  # at least the largest number of bits that can do
             bits = min(bits, math.frexp(room)[1] - math.frexp(size)[1] + 1)
-    while not (points := _at(plan, steps, width, bits)).fits(most):
+    while not (points := _with_bits(plan, steps, width, bits)).fits(most):
         bits -= 1
     return replace(points, proven=not plan.decides or _same_decisions(plan, steps, points))
 
 
-def _at(plan: Plan, steps: Sequence[Steps], width: int, bits: int) -> Points:
+def _with_bits(plan: Plan, steps: Sequence[Steps], width: int, bits: int) -> WholePoints:
     def whole(values: Array) -> Integers:
         return np.rint(np.ldexp(values, bits)).astype(np.int64)
 
     intercepts = whole(plan.intercepts)
-    levels = tuple(whole(own.levels) for own in steps)
-    missing = tuple(whole(own.missing) for own in steps)
-    off = np.abs(intercepts - np.ldexp(plan.intercepts, bits))
-    for own, x, m in zip(steps, levels, missing, strict=True):
-        scaled = np.ldexp(np.vstack([own.levels, own.missing]), bits)
-        off = off + np.abs(np.vstack([x, m]) - scaled).max(axis=0)
-    size = np.abs(plan.intercepts) + sum(np.abs(own.values()).max(axis=0) for own in steps)
-    sums = (len(steps) + 1) * _UNIT * float(size.max())  # the model's own rounding
-    error = (math.ldexp(float(off.max()), -bits) + sums) * (1 + 1e-9)
-    return Points(2.0**-bits, width, intercepts, levels, missing, False, error)
+    levels = tuple(whole(step.levels) for step in steps)
+    missing = tuple(whole(step.missing) for step in steps)
+    difference = np.abs(intercepts - np.ldexp(plan.intercepts, bits))
+    for step, x, m in zip(steps, levels, missing, strict=True):
+        scaled = np.ldexp(np.vstack([step.levels, step.missing]), bits)
+        difference = difference + np.abs(np.vstack([x, m]) - scaled).max(axis=0)
+    size = np.abs(plan.intercepts) + sum(np.abs(step.values()).max(axis=0) for step in steps)
+    sums = (len(steps) + 1) * _ROUNDING * float(size.max())  # rounding of the sums of the model
+    error = (math.ldexp(float(difference.max()), -bits) + sums) * (1 + 1e-9)
+    return WholePoints(2.0**-bits, width, intercepts, levels, missing, False, error)
 
 
 # ------------------------------------------------------------------------------------------------ proof
 
 
-def _same_decisions(plan: Plan, steps: Sequence[Steps], points: Points) -> bool:
-    values = [_distinct(own, x, m) for own, x, m in zip(steps, points.levels, points.missing, strict=True)]
-    if math.prod(len(own) for own, _ in values) * plan.n_scores <= MAX_COMBINATIONS:
-        return _all_agree(plan, values, points.intercepts)
-    return plan.n_scores == 1 and _far_from_zero(plan, [own[:, 0] for own, _ in values], points.error)
-
-
-def _distinct(steps: Steps, levels: Integers, missing: Integers) -> tuple[Array, Integers]:
-    exact = np.vstack([steps.levels, steps.missing])
-    _, first = np.unique(exact, axis=0, return_index=True)
-    return exact[first], np.vstack([levels, missing])[first]
-
-
-def _all_agree(plan: Plan, values: Sequence[tuple[Array, Integers]], intercepts: Integers) -> bool:
-    score, total = _all_sums(plan, values, intercepts)
+def _same_decisions(plan: Plan, steps: Sequence[Steps], points: WholePoints) -> bool:
+    """Whether points are proven to decide as the model does."""
+    values = [
+        _distinct(np.vstack([step.levels, step.missing]), np.vstack([x, m]))
+        for step, x, m in zip(steps, points.levels, points.missing, strict=True)
+    ]
+    if math.prod(len(levels) for levels, _ in values) * plan.n_scores > MAX_COMBINATIONS:
+        return plan.n_scores == 1 and _far_from_zero(
+            plan, [levels[:, 0] for levels, _ in values], points.error
+        )
+    score, total = _all_sums(plan, values, points.intercepts)
     if plan.n_scores == 1:
         return bool(((score > 0) == (total > 0)).all())
     return bool((np.argmax(score, axis=1) == np.argmax(total, axis=1)).all())
@@ -275,7 +277,7 @@ def _all_agree(plan: Plan, values: Sequence[tuple[Array, Integers]], intercepts:
 def _all_sums(
     plan: Plan, values: Sequence[tuple[Array, Integers]], intercepts: Integers
 ) -> tuple[Array, Integers]:
-    """Every combination, the sums of the model in its own order."""
+    """The scores and totals of every combination, scores summed in the order of the model."""
     score, total = plan.intercepts[None, :], intercepts[None, :]
     for exact, whole in values:
         score = (score[:, None, :] + exact[None, :, :]).reshape(-1, plan.n_scores)
@@ -284,16 +286,71 @@ def _all_sums(
 
 
 def _far_from_zero(plan: Plan, values: Sequence[Array], error: float) -> bool:
+    """Whether every score is farther from 0 than all rounding errors together."""
     halves = [np.zeros(1), np.zeros(1)]
-    for own in sorted(values, key=len, reverse=True):
+    for levels in sorted(values, key=len, reverse=True):
         k = 0 if len(halves[0]) <= len(halves[1]) else 1
-        if len(halves[k]) * len(own) > 4 * MAX_COMBINATIONS:
+        if len(halves[k]) * len(levels) > 4 * MAX_COMBINATIONS:
             return False
-        halves[k] = np.unique(halves[k][:, None] + own[None, :])
+        halves[k] = np.unique(halves[k][:, None] + levels[None, :])
     one, two = halves[0] + plan.intercepts[0], np.sort(-halves[1])
-    at = np.searchsorted(two, one)
+    index = np.searchsorted(two, one)
     near = np.minimum(
-        np.abs(one - two[np.minimum(at, len(two) - 1)]), np.abs(one - two[np.maximum(at - 1, 0)])
+        np.abs(one - two[np.minimum(index, len(two) - 1)]), np.abs(one - two[np.maximum(index - 1, 0)])
     )
-    size = abs(float(plan.intercepts[0])) + sum(float(np.abs(own).max()) for own in values)
-    return bool(near.min() > error + 4 * (len(values) + 2) * _UNIT * size)
+    size = abs(float(plan.intercepts[0])) + sum(float(np.abs(levels).max()) for levels in values)
+    return bool(near.min() > error + 4 * (len(values) + 2) * _ROUNDING * size)
+
+
+# ------------------------------------------------------------------------------------------------ probability
+
+
+@dataclass(frozen=True, eq=False)
+class ProbabilityTable:
+    """Probabilities of totals of points, read with straight lines between the entries of a small table.
+
+    ``entries`` are 2**(shift + fraction) points apart, from 0 upwards.
+    """
+
+    shift: int  # bits of a total that are dropped
+    fraction: int  # bits between two entries
+    entries: NDArray[np.int64]
+    error: float  # the largest, against the probability of the model
+
+    @classmethod
+    def of(cls, plan: Plan, points: WholePoints) -> ProbabilityTable:
+        """The table for a classifier of two classes."""
+        factor = plan.probability_factor
+        if factor is None or plan.n_scores != 1:
+            raise ValueError("probability: only classifiers for two classes have a table of probabilities.")
+        far = max(abs(int(points.lowest[0])), abs(int(points.highest[0])), 1)
+        per_point = factor * points.value  # log-odds
+        far = min(far, math.ceil(_FARTHEST_LOG_ODDS / per_point) if per_point > 0 else far)
+        step = max(0, (far // _SEGMENTS).bit_length())  # entries are 2**step points apart
+        fraction = min(step, 8)
+        entries = far // 2**step + 2
+        chance = 1 / (1 + np.exp(-np.arange(entries) * 2.0**step * per_point))
+        table = cls(step - fraction, fraction, np.rint(PROBABILITY_UNIT * chance).astype(np.int64), 0.0)
+        top = int(max(abs(points.lowest[0]), abs(points.highest[0])))
+        last = min(top >> table.shift, entries << fraction)  # behind the table its value is constant
+        cells = np.arange(last + 1, dtype=np.int64) << table.shift
+        values = table.evaluate(cells) / PROBABILITY_UNIT
+        worst = 0.0
+        for edge in (
+            cells,
+            np.minimum(cells + (1 << table.shift) - 1, top),
+        ):  # the probability rises within a cell
+            worst = max(worst, float(np.abs(values - 1 / (1 + np.exp(-edge * per_point))).max()))
+        end = 1 / (1 + math.exp(-min(top * per_point, 700.0)))
+        worst = max(worst, abs(end - float(table.evaluate(np.array([top]))[0]) / PROBABILITY_UNIT))
+        return replace(table, error=min(1.0, worst + factor * points.error / 4))
+
+    def evaluate(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The ten-thousandths of totals, in whole numbers as the C code computes them."""
+        size = np.abs(totals) >> self.shift
+        index = size >> self.fraction
+        last = len(self.entries) - 1
+        low, high = self.entries[np.minimum(index, last)], self.entries[np.minimum(index + 1, last)]
+        part = size & ((1 << self.fraction) - 1)
+        value = low + (((high - low) * part + ((1 << self.fraction) >> 1)) >> self.fraction)
+        return np.where(totals < 0, PROBABILITY_UNIT - value, value)

@@ -13,15 +13,25 @@ from typing import Any
 from cardboost.export.plan import Input, Plan, Steps
 
 _DOUBLE = "DOUBLE PRECISION"
-_MOST_DIGITS = 15
-_LARGEST = 2**53
+_MOST_DIGITS = 15  # of a decimal that every database reads exactly
+_MANTISSA = 2**53  # whole numbers below are exact doubles
 
 
 def export_sql(ensemble: Any, *, output: str = "score", table: str | None = None) -> str:
     """The expression. For several classes it is a list, one score per class, each with AS and its label.
 
-    ``output`` "class" gives the label in place of the score (two classes only). ``table`` is put in front of
-    the columns. Columns are found by the names of the features.
+    Parameters
+    ----------
+    ensemble : Ensemble or MulticlassEnsemble
+        Columns are found by the names of the features.
+    output : {"score", "class"}, default "score"
+        "class" is the label in place of the score (two classes only).
+    table : str, default None
+        Put in front of the columns.
+
+    Returns
+    -------
+    str
     """
     plan = Plan.of(ensemble)
     if output not in ("score", "class"):
@@ -32,8 +42,7 @@ def export_sql(ensemble: Any, *, output: str = "score", table: str | None = None
     if plan.n_scores > 1:
         if output == "class":
             raise ValueError("output: 'class' needs a model for two classes; several have one score each.")
-        assert plan.classes is not None
-        labels = [_identifier(str(label)) for label in plan.classes]
+        labels = [_identifier(str(label)) for label in plan.classes or ()]
         return ",\n".join(f"{_score(plan, k, table)}\nAS {label}" for k, label in enumerate(labels)) + "\n"
     score = _score(plan, 0, table)
     if output == "score":
@@ -46,15 +55,17 @@ def export_sql(ensemble: Any, *, output: str = "score", table: str | None = None
 
 def _score(plan: Plan, k: int, table: str | None) -> str:
     parts = [_number(float(plan.intercepts[k]), cast=True)]
-    for own in plan.inputs:
-        if own.levels[:, k].any() or own.missing[k] != 0:
-            parts.append(_labels(own, k, table) if own.categories is not None else _steps(own, k, table))
+    for source in plan.inputs:
+        if source.levels[:, k].any() or source.missing[k] != 0:
+            column = _identifier(source.name)
+            column = column if table is None else f"{_identifier(table)}.{column}"
+            parts.append((_steps if source.categories is None else _labels)(source, k, column))
     return "(" + "\n + ".join(parts) + ")"
 
 
-def _steps(own: Input, k: int, table: str | None) -> str:
-    column = f"CAST({_column(own, table)} AS {_DOUBLE})"
-    steps = Steps(own.cuts, own.levels[:, k : k + 1], own.missing[k : k + 1]).merged()
+def _steps(source: Input, k: int, column: str) -> str:
+    column = f"CAST({column} AS {_DOUBLE})"
+    steps = Steps(source.cuts, source.levels[:, k : k + 1], source.missing[k : k + 1]).merged()
     missing = _number(float(steps.missing[0]))
     if not steps.cuts:
         return f"CASE WHEN {column} IS NOT NULL THEN {_number(float(steps.levels[0, 0]))} ELSE {missing} END"
@@ -65,17 +76,14 @@ def _steps(own: Input, k: int, table: str | None) -> str:
     return f"CASE {' '.join(whens)} ELSE {missing} END"
 
 
-def _labels(own: Input, k: int, table: str | None) -> str:
-    assert own.categories is not None
+def _labels(source: Input, k: int, column: str) -> str:
     by_level: dict[float, list[str]] = {}
-    labels = (*own.categories.kept, *own.categories.rare)
-    truth = all(isinstance(label, bool) for label in labels)
-    for label in labels:
-        level = float(own.levels[own.categories.code(label), k])
-        plain = int(label) if isinstance(label, bool) and not truth else label
-        by_level.setdefault(level, []).append(_label(plain))
-    missing = float(own.missing[k])
-    column = _column(own, table)
+    labels = source.labels()
+    booleans = all(isinstance(label, bool) for label, _ in labels)
+    for label, levels in labels:
+        plain = int(label) if isinstance(label, bool) and not booleans else label
+        by_level.setdefault(float(levels[k]), []).append(_label(plain))
+    missing = float(source.missing[k])
     whens = [
         f"WHEN {column} IN ({', '.join(group)}) THEN {_number(level)}"
         for level, group in by_level.items()
@@ -84,22 +92,18 @@ def _labels(own: Input, k: int, table: str | None) -> str:
     return f"CASE {' '.join(whens)} ELSE {_number(missing)} END" if whens else _number(missing)
 
 
-def _column(own: Input, table: str | None) -> str:
-    return _identifier(own.name) if table is None else f"{_identifier(table)}.{_identifier(own.name)}"
-
-
 def _check_names(plan: Plan) -> None:
-    seen: dict[str, str] = {}
-    for own in plan.inputs:
-        other = seen.setdefault(own.name.casefold(), own.name)
-        if other != own.name:
+    names: dict[str, str] = {}
+    for source in plan.inputs:
+        other = names.setdefault(source.name.casefold(), source.name)
+        if other != source.name:
             raise ValueError(
-                f"feature_names: SQL does not tell {other!r} from {own.name!r}, which differ only in case."
+                f"feature_names: SQL does not tell {other!r} from {source.name!r}, which differ only in case."
             )
 
 
 def _text(text: str, what: str) -> str:
-    """Text that a statement can hold."""
+    """Refuse text that a statement cannot hold."""
     if "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
         raise ValueError(f"{what}: {text!r} holds a character that SQL cannot.")
     return text
@@ -124,23 +128,20 @@ def _label(label: Any) -> str:
 
 
 def _number(value: float, cast: bool = False) -> str:
-    """A double with all its bits. With ``cast`` its type is double in every database."""
+    """A literal with all bits of a double. With ``cast`` its type is double in every database."""
     shown = Decimal(repr(value))
     digits = shown.as_tuple()
     if shown == Decimal(value) and len(digits.digits) <= _MOST_DIGITS and abs(int(digits.exponent)) <= 15:
         text = f"{value!r}e0" if "e" not in repr(value) else repr(value)
         return f"CAST({text} AS {_DOUBLE})" if cast else text
     mantissa, exponent = math.frexp(value)
-    whole, exponent = int(mantissa * _LARGEST), exponent - 53
+    whole, exponent = int(mantissa * _MANTISSA), exponent - 53
     while whole % 2 == 0:
         whole, exponent = whole // 2, exponent + 1
     text = f"CAST({whole} AS {_DOUBLE})"
     sign = "*" if exponent > 0 else "/"
     # powers that stay exact on the way: a subnormal result is reached by the last division only
-    for part in _powers(abs(exponent)):
-        text += f" {sign} {2**part}"
+    full, rest = divmod(abs(exponent), 62)
+    for power in [62] * full + ([rest] if rest else []):
+        text += f" {sign} {2**power}"
     return f"({text})"
-
-
-def _powers(exponent: int) -> list[int]:
-    return [62] * (exponent // 62) + ([exponent % 62] if exponent % 62 else [])

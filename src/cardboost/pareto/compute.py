@@ -1,6 +1,6 @@
 """``pareto_front``: all rows first, then the folds, then the proofs.
 
-The models of all rows come first, by local search, so that an interruption finds a model for every size.
+The models of all rows come first, by local search, so that an interruption leaves a model for every size.
 Folds then give the scores, and proofs, size by size, the certificates.
 """
 
@@ -23,16 +23,13 @@ from cardboost.estimators.regressor import CardBoostRegressor
 from cardboost.estimators.sizes import SizedFits, fit_sizes
 from cardboost.estimators.validation import class_codes, real_targets, sample_weights
 from cardboost.model.fitted_learner import count_rows
-from cardboost.pareto.folds import FoldResult, FoldTask, Scorer, run_elsewhere, splits, take
+from cardboost.pareto.folds import FoldResult, FoldTask, Scorer, run_in_worker, splits, take
 from cardboost.pareto.front import ParetoFront, SizePoint
-from cardboost.pareto.stability import TermComparison, feature_frequency, rows_to_look_at
+from cardboost.pareto.stability import TermComparison, compared_rows, feature_frequency
 from cardboost.problem.budget import Budget, Stage
 
-Saying = Callable[..., None]
-
 SIZES = tuple(range(1, 21))
-#: more different whole numbers than this are amounts, not classes
-MOST_CLASSES = 20
+MOST_CLASSES = 20  # a target with more different whole numbers is one of regression
 
 
 def pareto_front(
@@ -57,32 +54,45 @@ def pareto_front(
 
     Parameters
     ----------
-    X, y : table and target, as the estimator takes them.
-    sizes : ascending whole numbers, default 1 to 20
-        Terms at most; for more than two classes, per class.
-    cv : int, splitter or list of splits, default 5
+    X : array-like or data frame of shape (n_rows, n_features)
+        The table, as the estimator takes it.
+    y : array-like of shape (n_rows,)
+        The target.
+    sizes : sequence of int, default None
+        Terms at most, ascending; for more than two classes, per class. None is 1 to 20.
+    cv : int, splitter or iterable of splits, default 5
         An int: so many folds, shuffled by ``random_state``, that have every class in its proportion.
-    scoring : str, callable or None
-        Any scorer of scikit-learn for such a target by its name, or a callable (estimator, X, y); higher is
-        better. None: "neg_log_loss" for classes, "neg_mean_squared_error" for numbers.
-    estimator : CardBoostClassifier or CardBoostRegressor
-        Its settings are kept but for ``max_terms``. The default follows from the target: text, truth values
-        and at most 20 different whole numbers are classes.
-    sample_weight : one number per row; scores are weighted too.
-    n_jobs : int or None
-        Folds at the same time, through joblib. None: one, unless joblib is told otherwise; each then uses
-        the threads that the estimator may use. Results do not depend on it.
-    random_state : decides which rows are in which fold.
-    time_limit : float or None
-        Seconds for all. Searches and proofs end early, and folds that are not done are left out, but for one.
-        Reading and checking the data are not cut short.
-    verbose : 0, or 1 to print a line for every step.
+    scoring : str or callable, default None
+        The name of a scorer of scikit-learn for such a target, or a callable (estimator, X, y); higher is
+        better. None is "neg_log_loss" for classification and "neg_mean_squared_error" for regression.
+    estimator : CardBoostClassifier or CardBoostRegressor, default None
+        Its settings are kept but for ``max_terms``. None follows from the target: text, truth values and at
+        most 20 different whole numbers are classes.
+    sample_weight : array-like of shape (n_rows,), default None
+        Row weights, of the fits and of the scores.
+    n_jobs : int, default None
+        Folds at the same time, through joblib. None is one, unless joblib is configured otherwise; each then
+        uses the threads that the estimator may use. Results do not depend on it.
+    random_state : int, RandomState instance or None, default None
+        Decides which rows are in which fold.
+    time_limit : float, default None
+        Seconds for everything. Searches and proofs end early, and folds that are not done are left out, but
+        for one. Reading and checking the data are not cut short.
+    verbose : int, default 0
+        1 prints a line for every step.
 
     Returns
     -------
     ParetoFront
         ``print(front)``, ``front.table()``, ``front.plot()``, ``front.pick("1se")``, ``front.save(path)``.
 
+    Raises
+    ------
+    ValueError, TypeError
+        Where an argument is wrong; the message names it.
+
+    Notes
+    -----
     Ctrl-C keeps what is done as soon as one fold is: the front that is returned has ``status`` "interrupted".
     A second Ctrl-C ends it.
 
@@ -99,10 +109,10 @@ def pareto_front(
 
     def say(stage: str, model: Any = None) -> None:
         if verbose:
-            detail = (
+            proof = (
                 "" if model is None else f", {model.max_terms} terms, {100 * least_guarantee(model):.1f} %"
             )
-            print(f"[cardboost] {budget.elapsed:7.2f} s  {stage}{detail}", flush=True)
+            print(f"[cardboost] {budget.elapsed:7.2f} s  {stage}{proof}", flush=True)
 
     limit = None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
     budget = Budget.of(limit)
@@ -112,7 +122,7 @@ def pareto_front(
 
 @dataclass(frozen=True, eq=False)
 class FrontWork:
-    """What was asked for, checked."""
+    """The checked arguments of a front, and the work itself."""
 
     X: Any
     y: NDArray[Any]
@@ -128,13 +138,12 @@ class FrontWork:
         cls, X: Any, y: Any, sizes: Any, cv: Any, scoring: Any, estimator: Any, sample_weight: Any,
         n_jobs: Any, random_state: Any,
     ) -> FrontWork:  # fmt: skip
+        """Check the arguments of :func:`pareto_front`."""
         from joblib import effective_n_jobs
 
-        if n_jobs is not None:
-            n_jobs = whole("n_jobs", n_jobs, -(2**31))
-            if n_jobs == 0:
-                raise ValueError("n_jobs must be a whole number other than 0, or None; got 0.")
-        known = SIZES if sizes is None else check_sizes(sizes)
+        if n_jobs is not None and whole("n_jobs", n_jobs, -(2**31)) == 0:
+            raise ValueError("n_jobs must be a whole number other than 0, or None; got 0.")
+        sizes = SIZES if sizes is None else check_sizes(sizes)
         if not hasattr(X, "shape") and not hasattr(X, "__len__"):
             raise TypeError(f"X must be a table (an array or a frame); got {type(X).__name__}.")
         X, rows = unmasked(X), count_rows(X)
@@ -148,20 +157,19 @@ class FrontWork:
         weight = sample_weights(sample_weight, rows)
         scorer = Scorer.make(scoring, classifier, weight is not None)
         folds = splits(cv, target, weight, classifier, random_state)
-        return cls(X, target, weight, known, model, scorer, folds, effective_n_jobs(n_jobs))
+        return cls(X, target, weight, sizes, model, scorer, folds, effective_n_jobs(n_jobs))
 
-    def run(self, budget: Budget, say: Saying) -> ParetoFront:
-        """All rows, folds, proofs. ``stopped`` of the budget is a wish to finish early.
+    def run(self, budget: Budget, say: Callable[..., None]) -> ParetoFront:
+        """All rows, folds, proofs; ``budget.stopped`` is a wish to finish early.
 
-        ``say`` is told of every stage, in a few words and with the model that was proved.
+        ``say`` gets a few words for every stage, and the model that was proved.
         """
-        stopped, status = budget.stopped, "complete"
         say("all rows")
         fits = fit_sizes(
             self.estimator, self.X, self.y, self.weight, self.sizes, budget.within(Stage.ALL_ROWS)
         )
         done: list[FoldResult] = []
-        asked = False  # to come to an end
+        interrupted = False
         try:
             with contextlib.closing(self._folds(budget.within(Stage.FOLDS), done)) as results:
                 for result in results:
@@ -170,22 +178,21 @@ class FrontWork:
         except KeyboardInterrupt:
             if not done:
                 raise
-            asked = True
+            interrupted = True
         late = fits.cut_short or len(done) < len(self.folds) or any(result.late for result in done)
         models = []
         try:
-            proving = replace(budget.within(Stage.PROOFS), stopped=lambda: asked or stopped())
+            proving = replace(budget.within(Stage.PROOFS), stopped=lambda: interrupted or budget.stopped())
             for model in self._proofs(fits, proving, say):
                 models.append(model)
         except KeyboardInterrupt:
-            asked = True
+            interrupted = True
             models = [*models, *self._proofs(fits, replace(budget, stopped=lambda: True), say, len(models))]
         late = late or (budget.limited and budget.left < 0.1 * budget.seconds)
-        if asked or stopped():
+        status = "time limit" if late else "complete"
+        if interrupted or budget.stopped():
             status = "interrupted"
-        elif late:
-            status = "time limit"
-        done.sort(key=lambda own: own.number)
+        done.sort(key=lambda result: result.number)
         return ParetoFront(self._points(models, done), self.scorer.name, len(self.folds), status)
 
     def _folds(self, budget: Budget, done: list[FoldResult]) -> Generator[FoldResult]:
@@ -202,21 +209,20 @@ class FrontWork:
             for k, (kept, held) in enumerate(self.folds)
         ]  # fmt: skip
         if self.n_jobs == 1:
-            took = 0.0
+            seconds = 0.0  # of the fold before: in less time a fold would be ended early
             for task in tasks:
-                # in less time than the fold before took, a fold would be ended early
-                if done and (budget.stopped() or budget.left < took):
+                if done and (budget.stopped() or budget.left < seconds):
                     return
-                begun = budget.elapsed
+                start = budget.elapsed
                 result = task.run(budget.stopped)
-                took = budget.elapsed - begun
+                seconds = budget.elapsed - start
                 if result is not None and not (done and result.late):
                     yield result
             return
         from joblib import Parallel, delayed
 
         parallel = Parallel(n_jobs=self.n_jobs, return_as="generator_unordered")
-        with contextlib.closing(parallel(delayed(run_elsewhere)(task) for task in tasks)) as results:
+        with contextlib.closing(parallel(delayed(run_in_worker)(task) for task in tasks)) as results:
             for result in results:
                 if result is not None and not (done and result.late):
                     yield result
@@ -224,11 +230,7 @@ class FrontWork:
                     return
 
     def _proofs(
-        self,
-        fits: SizedFits,
-        budget: Budget,
-        say: Saying,
-        first: int = 0,
+        self, fits: SizedFits, budget: Budget, say: Callable[..., None], first: int = 0
     ) -> Iterator[Any]:
         """The model of every size with its certificate, from the ``first`` size on."""
         before: Any = ()
@@ -238,19 +240,19 @@ class FrontWork:
             yield model
 
     def _points(self, models: list[Any], done: list[FoldResult]) -> tuple[SizePoint, ...]:
-        look = rows_to_look_at(len(self.y))
-        compare = TermComparison(self.X if len(look) == len(self.y) else take(self.X, look))
+        rows = compared_rows(len(self.y))
+        terms = TermComparison(self.X if len(rows) == len(self.y) else take(self.X, rows))
         points = []
         for k, (size, model) in enumerate(zip(self.sizes, models, strict=True)):
-            curves = tuple(fold.recalls[k] for fold in done)
+            curves = [fold.recalls[k] for fold in done]
             others = [fold.ensembles[k] for fold in done]
             points.append(
                 SizePoint(
                     size,
                     tuple(fold.scores[k] for fold in done),
-                    None if None in curves else tuple(own for own in curves if own is not None),
+                    None if None in curves else tuple(curve for curve in curves if curve is not None),
                     model,
-                    compare.frequency(model.ensemble_, others),
+                    terms.frequency(model.ensemble_, others),
                     feature_frequency(model.ensemble_, others),
                 )
             )
@@ -258,31 +260,31 @@ class FrontWork:
 
 
 def least_guarantee(model: Any) -> float:
-    own = model.certificate_
-    return min(one.guarantee for one in (own if isinstance(own, list) else [own]))
+    certificates = model.certificate_ if isinstance(model.certificate_, list) else [model.certificate_]
+    return min(certificate.guarantee for certificate in certificates)
 
 
 def check_sizes(sizes: Any) -> tuple[int, ...]:
     """Whole numbers of at least 1, each above the one before."""
+    message = f"sizes must be ascending whole numbers of at least 1; got {sizes!r}."
     try:
-        given = list(sizes)
+        values = list(sizes)
     except TypeError:
-        raise TypeError(f"sizes must be ascending whole numbers of at least 1; got {sizes!r}.") from None
-    if isinstance(sizes, str) or not given:
-        raise ValueError(f"sizes must be ascending whole numbers of at least 1; got {sizes!r}.")
-    found = [whole("sizes", own, 1) for own in given]
-    for before, own in pairwise(found):
-        if own <= before:
-            raise ValueError(f"sizes must ascend; got {own} after {before}.")
-    return tuple(found)
+        raise TypeError(message) from None
+    if isinstance(sizes, str) or not values:
+        raise ValueError(message)
+    values = [whole("sizes", size, 1) for size in values]
+    for before, size in pairwise(values):
+        if size <= before:
+            raise ValueError(f"sizes must ascend; got {size} after {before}.")
+    return tuple(values)
 
 
 def check_estimator(estimator: Any) -> Any:
     if not isinstance(estimator, CardBoostClassifier | CardBoostRegressor):
-        what = estimator.__name__ if isinstance(estimator, type) else type(estimator).__name__
+        kind = f"the class {estimator.__name__}" if isinstance(estimator, type) else type(estimator).__name__
         raise TypeError(
-            "estimator must be a CardBoostClassifier(...) or a CardBoostRegressor(...); "
-            f"got {'the class ' if isinstance(estimator, type) else ''}{what}."
+            f"estimator must be a CardBoostClassifier(...) or a CardBoostRegressor(...); got {kind}."
         )
     return estimator
 
@@ -295,6 +297,6 @@ def default_estimator(y: Any) -> Any:
     target = np.asarray(y)
     if target.dtype.kind not in "iuf" or target.ndim != 1:
         return CardBoostClassifier()
-    known = np.unique(target[np.isfinite(target)] if target.dtype.kind == "f" else target)
-    classes = len(known) <= MOST_CLASSES and bool((known == np.rint(known)).all())
+    values = np.unique(target[np.isfinite(target)] if target.dtype.kind == "f" else target)
+    classes = len(values) <= MOST_CLASSES and bool((values == np.rint(values)).all())
     return CardBoostClassifier() if classes else CardBoostRegressor()

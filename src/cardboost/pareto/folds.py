@@ -8,7 +8,7 @@ import multiprocessing
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from cardboost.estimators.validation import search_seed
 from cardboost.pareto.picking import RATES
 from cardboost.problem.budget import Budget
 
-Rows = NDArray[np.intp]
+Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +34,13 @@ class FoldResult:
     scores: tuple[float, ...]
     recalls: tuple[tuple[float, ...] | None, ...]
     ensembles: tuple[Any, ...]
-    late: bool  # whether time was up before all was done
+    late: bool  # time was up before all searches ended
 
 
-def take(X: Any, rows: Rows) -> Any:
+def take(X: Any, rows: Indices) -> Any:
     """Some rows of a table of any kind."""
-    own = getattr(X, "take_rows", None)
-    return own(rows) if callable(own) else _safe_indexing(X, rows)
+    take_rows = getattr(X, "take_rows", None)
+    return take_rows(rows) if callable(take_rows) else _safe_indexing(X, rows)
 
 
 # ------------------------------------------------------------------------------------------------ splits
@@ -48,46 +48,46 @@ def take(X: Any, rows: Rows) -> Any:
 
 def splits(
     cv: Any, y: NDArray[Any], weight: Any, classifier: bool, random_state: Any
-) -> list[tuple[Rows, Rows]]:
+) -> list[tuple[Indices, Indices]]:
     """Training and held-out rows of every fold, those without weight left out."""
     from sklearn.model_selection import KFold, StratifiedKFold, check_cv  # many modules
 
     present = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
     y = y[present]
     if isinstance(cv, str) or not (hasattr(cv, "split") or hasattr(cv, "__iter__")):
-        folds = whole("cv", cv, 2)
+        n_folds = whole("cv", cv, 2)
         seed = search_seed(random_state)
         if classifier:
             classes, counts = np.unique(y, return_counts=True)
-            if counts.min() < folds:
+            if counts.min() < n_folds:
                 least = classes[int(np.argmin(counts))]
                 raise ValueError(
-                    f"cv={folds}: class {least!r} has {counts.min()} row(s) of positive weight; every class "
-                    "needs one for every fold."
+                    f"cv={n_folds}: class {least!r} has {counts.min()} row(s) of positive weight; every "
+                    "class needs one for every fold."
                 )
-            cv = StratifiedKFold(folds, shuffle=True, random_state=seed)
+            cv = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
         else:
-            if len(y) < folds:
-                raise ValueError(f"cv={folds}: there are only {len(y)} rows of positive weight.")
-            cv = KFold(folds, shuffle=True, random_state=seed)
+            if len(y) < n_folds:
+                raise ValueError(f"cv={n_folds}: there are only {len(y)} rows of positive weight.")
+            cv = KFold(n_folds, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
-        found = list(check_cv(cv, y, classifier=classifier).split(np.zeros(len(y)), y))
-    if not found:
+        folds = list(check_cv(cv, y, classifier=classifier).split(np.zeros(len(y)), y))
+    if not folds:
         raise ValueError("cv gives no folds; at least one is needed.")
-    for k, (kept, held) in enumerate(found):
+    for k, (kept, held) in enumerate(folds):
         if len(kept) == 0 or len(held) == 0:
             raise ValueError(f"cv: fold {k + 1} has no rows to train on, or none that are held out.")
         if classifier and len(np.unique(y[kept])) < len(np.unique(y)):
             raise ValueError(f"cv: the training rows of fold {k + 1} do not have every class.")
-    return [(present[kept], present[held]) for kept, held in found]
+    return [(present[kept], present[held]) for kept, held in folds]
 
 
 # ------------------------------------------------------------------------------------------------ scoring
 
 
 #: the scorers of scikit-learn for regression
-OF_NUMBERS = (
+REGRESSION_SCORERS = (
     "neg_mean_squared_error",
     "neg_root_mean_squared_error",
     "neg_mean_absolute_error",
@@ -106,14 +106,14 @@ OF_NUMBERS = (
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """What the user means by ``scoring``, with its name for messages and tables."""
+    """A score of models on held-out rows, with its name for messages and tables."""
 
     name: str
     score: Callable[..., Any]
-    takes_weight: bool
 
     @classmethod
     def make(cls, scoring: Any, classifier: bool, weighted: bool) -> Scorer:
+        """The scorer that ``scoring`` of ``pareto_front`` names."""
         from sklearn.metrics import get_scorer, get_scorer_names  # many modules
 
         if scoring is None:
@@ -128,29 +128,28 @@ class Scorer:
                     f"scoring must be a name of sklearn.metrics.get_scorer_names() or a callable "
                     f"(estimator, X, y); got {scoring!r}{hint}."
                 )
-            if not classifier and scoring not in OF_NUMBERS:
+            if not classifier and scoring not in REGRESSION_SCORERS:
                 raise ValueError(
                     f"scoring={scoring!r} is for classes, but the target holds numbers: accepted are "
-                    f"{', '.join(map(repr, OF_NUMBERS))}, or a callable (estimator, X, y)."
+                    f"{', '.join(map(repr, REGRESSION_SCORERS))}, or a callable (estimator, X, y)."
                 )
-            return cls(scoring, get_scorer(scoring), True)
+            return cls(scoring, get_scorer(scoring))
         if not callable(scoring):
             raise TypeError(
                 "scoring must be a name of sklearn.metrics.get_scorer_names() or a callable (estimator, X, "
                 f"y); got {scoring!r}."
             )
         name = getattr(scoring, "__name__", None) or str(scoring)
-        takes = hasattr(scoring, "_sign") or "sample_weight" in _parameters(scoring)
-        if weighted and not takes:
+        if weighted and not _takes_weight(scoring):
             raise ValueError(
                 f"scoring: {name} must take sample_weight=... where the rows have weights; it does not."
             )
-        return cls(name, scoring, takes)
+        return cls(name, scoring)
 
     def __call__(self, model: Any, X: Any, y: Any, weight: Any, fold: int) -> float:
-        more = {} if weight is None else {"sample_weight": weight}
+        options = {} if weight is None else {"sample_weight": weight}
         try:
-            value = self.score(model, X, y, **more)
+            value = self.score(model, X, y, **options)
         except (ValueError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"scoring={self.name!r} failed on the held-out rows of fold {fold + 1}: {error}"
@@ -164,24 +163,24 @@ class Scorer:
         return float(value)
 
 
-def _parameters(function: Any) -> Sequence[str]:
+def _takes_weight(scoring: Any) -> bool:
+    """Whether a callable is a scorer of scikit-learn, or has a parameter ``sample_weight``."""
     try:
-        return list(inspect.signature(function).parameters)
+        return hasattr(scoring, "_sign") or "sample_weight" in inspect.signature(scoring).parameters
     except (TypeError, ValueError):
-        return []
+        return False
 
 
 def recalls(model: Any, X: Any, y: Any, weight: Any) -> tuple[float, ...] | None:
-    """At each of the ``RATES`` the largest share of the positive rows that a threshold finds without more
-    false alarms; None where there are no such rows, or no others."""
+    """At each of the ``RATES`` of false alarms the largest recall of any threshold; None for one class."""
     from sklearn.metrics import roc_curve
 
     positive = np.asarray(y == model.classes_[1])
     if positive.all() or not positive.any():
         return None
     fpr, tpr, _ = roc_curve(positive, model.decision_function(X), sample_weight=weight)
-    at = np.searchsorted(fpr, np.array(RATES) + 1e-12, side="right") - 1
-    return tuple(float(share) for share in np.clip(tpr[at], 0.0, 1.0))
+    index = np.searchsorted(fpr, np.array(RATES) + 1e-12, side="right") - 1
+    return tuple(float(share) for share in np.clip(tpr[index], 0.0, 1.0))
 
 
 # ------------------------------------------------------------------------------------------------ a fold
@@ -189,22 +188,22 @@ def recalls(model: Any, X: Any, y: Any, weight: Any) -> tuple[float, ...] | None
 
 @dataclass(frozen=True, eq=False)
 class FoldTask:
-    """All that a fold needs, in this process or in another. ``deadline``: that of a budget."""
+    """Everything that a fold needs, in this process or in another. ``deadline``: that of a budget."""
 
     number: int
     estimator: Any
     X: Any
     y: NDArray[Any]
     weight: Any
-    kept: Rows
-    held: Rows
+    kept: Indices
+    held: Indices
     sizes: tuple[int, ...]
     scorer: Scorer
     deadline: float = math.inf
-    must: bool = True  # also when there is no time left
+    must: bool = True  # run also when there is no time left
 
     def run(self, stopped: Callable[[], bool] = lambda: False) -> FoldResult | None:
-        """None where it was too late to begin."""
+        """Fit and score every size; None where it was too late to begin."""
         budget = Budget.before(self.deadline, stopped)
         if budget.seconds == 0.0 and not self.must:
             return None
@@ -223,8 +222,8 @@ class FoldTask:
         return FoldResult(self.number, scores, curves, tuple(model.ensemble_ for model in models), late)
 
 
-def run_elsewhere(task: FoldTask) -> FoldResult | None:
-    """In a worker: Ctrl-C is for the process that waits for it."""
+def run_in_worker(task: FoldTask) -> FoldResult | None:
+    """Run a fold in a worker, which leaves Ctrl-C to the process that waits for it."""
     if multiprocessing.parent_process() is not None and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     return task.run()

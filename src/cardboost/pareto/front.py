@@ -1,25 +1,16 @@
-"""The front: for every size the scores of the folds and the model of all rows, and what is made of them."""
+"""The front: for every size the scores of the folds and the model of all rows, with its views and files."""
 
 from __future__ import annotations
 
-import numbers
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
 
-from cardboost.data.arguments import whole
-from cardboost.pareto.picking import (
-    RATES,
-    RULES,
-    ScoredSizes,
-    mean,
-    rate_at_most,
-    standard_error,
-)
+from cardboost.pareto.picking import RATES, RULES, ScoredSizes, mean, pick_size, standard_error
 
 STATUS = {
     "complete": "all folds and all proofs are done",
@@ -30,13 +21,24 @@ STATUS = {
 
 @dataclass(frozen=True, eq=False)
 class SizePoint:
-    """One size.
+    """One size of a front.
 
-    ``scores``: on the held-out rows of every fold. ``recalls``: for every fold the share of the positive rows
-    that is found at each of the ``RATES`` of false alarms; None unless there are two classes.
-    ``term_frequency``: for every term of the model the share of the folds whose model of this size has it
-    too; for more than two classes one after the other. ``feature_frequency``: the same for features, by
-    their position.
+    Attributes
+    ----------
+    size : int
+        Terms at most.
+    scores : tuple of float
+        The score on the held-out rows of every fold.
+    recalls : tuple of tuple of float, or None
+        For every fold the share of the positive rows that is found at each of the ``RATES`` of false alarms;
+        None unless there are two classes.
+    model : estimator
+        Fitted to all rows.
+    term_frequency : tuple of float
+        For every term of the model the share of the folds whose model of this size has it too; for more than
+        two classes one class after the other.
+    feature_frequency : tuple of (int, float)
+        The same for features, by their position.
     """
 
     size: int
@@ -48,33 +50,42 @@ class SizePoint:
 
     @property
     def mean(self) -> float:
+        """The mean score of the folds."""
         return mean(self.scores)
 
     @property
     def standard_error(self) -> float | None:
-        """Of the mean score; None for one fold."""
+        """The standard error of the mean score; None for one fold."""
         return standard_error(self.scores)
 
     @property
     def certificates(self) -> list[Any]:
-        """One, or one per class."""
-        own = self.model.certificate_
-        return own if isinstance(own, list) else [own]
+        """One certificate, or one per class."""
+        certificate = self.model.certificate_
+        return certificate if isinstance(certificate, list) else [certificate]
 
     def guarantee(self, scope: str | None = None) -> float | None:
-        """The least of the certificates', over the candidate terms ("pool") or all stumps ("dictionary").
+        """The least guarantee of the certificates.
 
-        Default: that of the widest scope that is proven. None where there is no such bound.
+        Parameters
+        ----------
+        scope : {"pool", "dictionary"}, default None
+            Over the candidate terms or over all stumps; None is the widest scope that is proven.
+
+        Returns
+        -------
+        float or None
+            None where there is no such bound.
         """
-        found = [
-            [bound.guarantee for bound in own.bounds if scope in (None, bound.scope)][:1]
-            for own in self.certificates
+        guarantees = [
+            [bound.guarantee for bound in certificate.bounds if scope in (None, bound.scope)][:1]
+            for certificate in self.certificates
         ]
-        return min(own[0] for own in found) if all(found) else None
+        return min(values[0] for values in guarantees) if all(guarantees) else None
 
     @property
     def status(self) -> str:
-        """The weakest of the certificates'."""
+        """The weakest status of the certificates."""
         statuses = {certificate.status for certificate in self.certificates}
         return next(
             status for status in ("feasible", "optimal among candidates", "optimal") if status in statuses
@@ -88,10 +99,16 @@ class SizePoint:
 
 @dataclass(frozen=True, eq=False)
 class ParetoFront(Sequence[SizePoint]):
-    """Cross-validated score against number of terms, smallest size first.
+    """Cross-validated score against number of terms, a sequence of :class:`SizePoint`, smallest size first.
 
-    ``n_folds``: how many were asked for; after an interruption fewer may be done. ``status``: "complete",
-    "time limit" or "interrupted".
+    Attributes
+    ----------
+    points : tuple of SizePoint
+    scoring : str
+        The name of the score; higher is better.
+    n_folds : int
+        Folds requested; after an interruption or a time limit fewer may be done.
+    status : {"complete", "time limit", "interrupted"}
     """
 
     points: tuple[SizePoint, ...]
@@ -109,19 +126,19 @@ class ParetoFront(Sequence[SizePoint]):
     def __len__(self) -> int:
         return len(self.points)
 
-    def __iter__(self) -> Iterator[SizePoint]:
-        return iter(self.points)
-
     @property
     def sizes(self) -> tuple[int, ...]:
+        """The numbers of terms, ascending."""
         return tuple(point.size for point in self.points)
 
     @property
     def n_folds_done(self) -> int:
+        """Folds whose scores the front has."""
         return len(self.points[0].scores)
 
     @property
     def message(self) -> str:
+        """The status in words."""
         return STATUS[self.status]
 
     # ------------------------------------------------------------------------------------ picking
@@ -138,17 +155,26 @@ class ParetoFront(Sequence[SizePoint]):
 
         Parameters
         ----------
-        rule : {"1se", "knee", "best"}
+        rule : {"1se", "knee", "best"}, default None
             "best": the highest mean score. "1se": the smallest size within one standard error of it.
-            "knee": where the curve bends most. The default is "1se", and "best" where only ``max_terms`` is
-            given.
-        max_terms : int
+            "knee": where the curve bends most. None is "1se", and "best" where only ``max_terms`` is given.
+        max_terms : int, default None
             Only sizes up to this one.
-        min_score : float
+        min_score : float, default None
             In place of a rule: the smallest size with at least this mean score.
-        recall_at_fpr : float
+        recall_at_fpr : float, default None
             In place of the score: the share of the positive rows (``classes_[1]``) that is found while at
             most this share of the others is a false alarm. For two classes.
+
+        Returns
+        -------
+        estimator
+            Fitted to all rows, with its certificate.
+
+        Raises
+        ------
+        ValueError
+            Where an argument is wrong, or no size satisfies them.
         """
         return self.picked(rule, max_terms=max_terms, min_score=min_score, recall_at_fpr=recall_at_fpr).model
 
@@ -160,65 +186,70 @@ class ParetoFront(Sequence[SizePoint]):
         min_score: float | None = None,
         recall_at_fpr: float | None = None,
     ) -> SizePoint:
-        """As :meth:`pick`, with scores and stability."""
-        if rule is not None and rule not in RULES:
-            raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}; got {rule!r}.")
-        if rule is not None and min_score is not None:
-            raise ValueError(f"min_score takes the place of a rule; got both, rule={rule!r}.")
-        known = self._scored if recall_at_fpr is None else self._recalls_at(recall_at_fpr)
-        if max_terms is not None:
-            known = known.at_most(whole("max_terms", max_terms, 1))
-            if not known.sizes:
-                raise ValueError(
-                    f"max_terms={max_terms}: the smallest size of this front is {self.sizes[0]}."
-                )
-        if min_score is None:
-            rule = rule or ("best" if max_terms is not None and recall_at_fpr is None else "1se")
-            return self.points[known.pick(rule)]
-        if isinstance(min_score, bool) or not isinstance(min_score, numbers.Real) or min_score != min_score:
-            raise ValueError(f"min_score must be a number; got {min_score!r}.")
-        found = known.reaching(float(min_score))
-        if found is None:
-            best = known.best()
-            raise ValueError(
-                f"min_score={min_score!r}: no size reaches it; the best mean is {known.means[best]:.6g}, "
-                f"with {known.sizes[best]} terms."
-            )
-        return self.points[found]
+        """The point of one size: the model of :meth:`pick` with its scores and its stability.
+
+        Parameters
+        ----------
+        rule, max_terms, min_score, recall_at_fpr
+            As in :meth:`pick`.
+
+        Returns
+        -------
+        SizePoint
+        """
+        if recall_at_fpr is None:
+            return self.points[pick_size(self._scored, rule, max_terms, min_score)]
+        recalls = [point.recalls for point in self.points]
+        scored = ScoredSizes.of_recalls(self.sizes, recalls, recall_at_fpr)
+        return self.points[pick_size(scored, rule, max_terms, min_score, limited_rule="1se")]
 
     @cached_property
     def _scored(self) -> ScoredSizes:
         return ScoredSizes(self.sizes, np.array([point.scores for point in self.points]))
 
-    def _recalls_at(self, rate: Any) -> ScoredSizes:
-        real = isinstance(rate, numbers.Real) and not isinstance(rate, bool)
-        if not real or not 0.0 <= rate <= 1.0:
-            raise ValueError(f"recall_at_fpr must be a number from 0 to 1; got {rate!r}.")
-        at = rate_at_most(float(rate))
-        every = [point.recalls for point in self.points]
-        known = [[fold[at] for fold in own] for own in every if own is not None]
-        if len(known) < len(every):
-            raise ValueError("recall_at_fpr is for two classes, and needs both in the held-out rows.")
-        return ScoredSizes(self.sizes, np.array(known))
-
     def marks(self) -> dict[int, str]:
-        """What the rules pick, in words: size by size."""
-        out: dict[int, list[str]] = {}
+        """The sizes that the rules pick, each with the names of its rules.
+
+        Returns
+        -------
+        dict of int to str
+        """
+        rules: dict[int, list[str]] = {}
         for rule in RULES:
-            out.setdefault(self.sizes[self._scored.pick(rule)], []).append(rule)
-        return {size: ", ".join(rules) for size, rules in out.items()}
+            rules.setdefault(self.sizes[self._scored.pick(rule)], []).append(rule)
+        return {size: ", ".join(names) for size, names in rules.items()}
+
+    def at(self, size: int) -> SizePoint:
+        """The point of a size.
+
+        Parameters
+        ----------
+        size : int
+            One of :attr:`sizes`.
+
+        Returns
+        -------
+        SizePoint
+        """
+        for point in self.points:
+            if point.size == size:
+                return point
+        raise ValueError(f"size must be one of {list(self.sizes)}; got {size!r}.")
 
     # ------------------------------------------------------------------------------------ showing
 
     def table(self) -> list[dict[str, Any]]:
         """One row per size as plain data, which data frames of any library take.
 
-        ``terms``: allowed; ``used``: by the model of all rows (of all classes together); ``features``: so
-        many distinct ones; ``mean``, ``standard_error``: of the score on held-out rows; ``objective``,
-        ``lower_bound``, ``guarantee``, ``status``: of the certificate, over the widest scope that is proven;
-        where there are several the sum of the first two and the least of the others;
-        ``guarantee_candidates``: over the candidate terms; ``stability``: mean share of the folds that have a
-        term; ``picked``: the rules that pick this size. What is not known is None.
+        Returns
+        -------
+        list of dict
+            ``terms``: allowed; ``used``: by the model of all rows (of all classes together); ``features``:
+            how many distinct ones; ``mean``, ``standard_error``: of the score on held-out rows;
+            ``objective``, ``lower_bound``, ``guarantee``, ``status``: of the certificate, over the widest
+            scope that is proven; where there are several the sum of the first two and the least of the
+            others; ``guarantee_candidates``: over the candidate terms; ``stability``: mean share of the folds
+            that have a term; ``picked``: the rules that pick this size. Undefined cells are None.
         """
         marks = self.marks()
         return [
@@ -228,8 +259,8 @@ class ParetoFront(Sequence[SizePoint]):
                 "features": len(point.feature_frequency),
                 "mean": point.mean,
                 "standard_error": point.standard_error,
-                "objective": sum(own.objective for own in point.certificates),
-                "lower_bound": sum(own.lower_bound for own in point.certificates),
+                "objective": sum(certificate.objective for certificate in point.certificates),
+                "lower_bound": sum(certificate.lower_bound for certificate in point.certificates),
                 "guarantee": point.guarantee(),
                 "guarantee_candidates": point.guarantee("pool"),
                 "status": point.status,
@@ -240,22 +271,36 @@ class ParetoFront(Sequence[SizePoint]):
         ]
 
     def stability(self, size: int | None = None) -> list[dict[str, Any]]:
-        """The terms of the model of one size (default: that of "1se"), with the share of the folds that have
-        each, most frequent first."""
+        """The terms of the model of one size, with the share of the folds that have each.
+
+        Parameters
+        ----------
+        size : int, default None
+            One of :attr:`sizes`; None is that of the rule "1se".
+
+        Returns
+        -------
+        list of dict
+            ``term``, ``feature``, ``weight`` and ``frequency``, for more than two classes also ``class``;
+            the most frequent terms first.
+        """
         from cardboost.pareto.stability import term_rows
 
         return term_rows(self.picked() if size is None else self.at(size))
 
-    def at(self, size: int) -> SizePoint:
-        """The point of a size; it must be one of :attr:`sizes`."""
-        for point in self.points:
-            if point.size == size:
-                return point
-        raise ValueError(f"size must be one of {list(self.sizes)}; got {size!r}.")
-
     def plot(self, ax: Any = None) -> Any:
-        """The scores with their standard errors against the sizes, by matplotlib; returns the axes."""
-        from cardboost.pareto.plotting import plot
+        """Draw the scores with their standard errors against the sizes, by matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default None
+            None draws on axes of a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from cardboost.pareto.pages import plot
 
         return plot(self, ax)
 
@@ -279,27 +324,66 @@ class ParetoFront(Sequence[SizePoint]):
     # ------------------------------------------------------------------------------------ files
 
     def to_json(self) -> str:
-        """Everything but how the models were trained; :meth:`from_json` reads it back."""
+        """Everything but how the models were trained, as text.
+
+        Returns
+        -------
+        str
+            What :meth:`from_json` reads.
+        """
         from cardboost.pareto.file import front_text
 
         return front_text(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`to_json` into a file, which is never half written."""
+        """Write :meth:`to_json` into a file, which is never half written.
+
+        Parameters
+        ----------
+        path : path-like
+        """
         from cardboost.pareto.file import save
 
         save(path, self)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> ParetoFront:
-        """The front of a text; a ValueError says where its first fault is."""
+        """Read the text of :meth:`to_json`.
+
+        Parameters
+        ----------
+        text : str or bytes
+
+        Returns
+        -------
+        ParetoFront
+
+        Raises
+        ------
+        ValueError
+            Names the first fault of the text and where it is.
+        """
         from cardboost.pareto.file import read_front
 
         return read_front(text.encode() if isinstance(text, str) else text)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ParetoFront:
-        """The front of a file; a ValueError says where its first fault is. Nothing is unpickled."""
+        """Read a file of :meth:`save`. Nothing is unpickled.
+
+        Parameters
+        ----------
+        path : path-like
+
+        Returns
+        -------
+        ParetoFront
+
+        Raises
+        ------
+        ValueError
+            Names the first fault of the file and where it is.
+        """
         from cardboost.pareto.file import load
 
         return load(path)

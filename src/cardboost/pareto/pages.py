@@ -1,27 +1,28 @@
-"""A front as something to look at: a table of text, a figure, a page, comma-separated values."""
+"""A front to look at: a table of text, a figure, a page, comma-separated values, a plot by matplotlib."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from cardboost.pareto.picking import RULES
 from cardboost.pareto.stability import term_rows
-from cardboost.report import html
-from cardboost.report.figures import Chart, Figure, Line
+from cardboost.report import document as doc
+from cardboost.report.figures import Chart, Figure, Series
 
 if TYPE_CHECKING:
     from cardboost.pareto.front import ParetoFront, SizePoint
 
 HEADER = ("terms", "used", "features", "score", "std. error", "guarantee", "stability", "picked by")
-_WORDS = {"1se": "within one standard error of the best", "knee": "the bend of the curve", "best": "the best"}
+_LAST = (len(HEADER) - 1,)  # the column that is aligned at the left
 
 
 def rows_of_text(front: ParetoFront) -> list[list[str]]:
-    """The table in words, one list per size."""
-    means = [row["mean"] for row in front.table()]
-    digits = _digits(means, [row["standard_error"] for row in front.table()])
+    """The table as text, one list per size."""
+    table = front.table()
+    digits = _digits([row["mean"] for row in table], [row["standard_error"] for row in table])
     return [
         [
             str(row["terms"]),
@@ -33,15 +34,14 @@ def rows_of_text(front: ParetoFront) -> list[list[str]]:
             "" if row["stability"] is None else _percent(row["stability"], 0),
             row["picked"],
         ]
-        for row in front.table()
+        for row in table
     ]
 
 
 def _digits(means: list[float], errors: list[float | None]) -> int:
     """Decimals that show the scores, and two figures of the least standard error."""
     largest = max(map(abs, means)) or 1.0
-    known = [own for own in errors if own]
-    finest = min([1e-3 * largest, *known])
+    finest = min([1e-3 * largest, *(error for error in errors if error)])
     return max(0, min(10, 1 - math.floor(math.log10(finest))))
 
 
@@ -58,22 +58,20 @@ def headline(front: ParetoFront) -> str:
     return f"{front.scoring} on held-out rows (higher is better), mean of {folds}"
 
 
+def _notes(front: ParetoFront) -> list[str]:
+    """A sentence where the front is not complete."""
+    return [] if front.status == "complete" else [f"Not complete: {front.message}."]
+
+
 def text_table(front: ParetoFront) -> str:
     """For a terminal, within 79 characters unless a score is very long."""
-    lines = [list(HEADER), *rows_of_text(front)]
-    widths = [max(len(line[k]) for line in lines) for k in range(len(HEADER))]
-    body = [
-        "  ".join(
-            [*(cell.rjust(width) for cell, width in zip(line[:-1], widths, strict=False)), line[-1]]
-        ).rstrip()
-        for line in lines
-    ]
-    note = [] if front.status == "complete" else ["", f"Not complete: {front.message}."]
-    return "\n".join([headline(front), "", *body, *note])
+    body = doc.table_lines(HEADER, rows_of_text(front), left=_LAST, indent="")
+    notes = [line for note in _notes(front) for line in ("", note)]
+    return "\n".join([headline(front), "", *body, *notes])
 
 
 def csv_table(front: ParetoFront) -> str:
-    """For spreadsheets: numbers as they are; cells that are not known are empty."""
+    """For spreadsheets: numbers with all their digits; undefined cells are empty."""
     rows = front.table()
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
@@ -86,65 +84,80 @@ def figure(front: ParetoFront) -> Figure:
     """Scores with their standard errors against sizes; the rules' picks have marks of their own."""
     errors = tuple(point.standard_error or 0.0 for point in front)
     sizes = tuple(float(size) for size in front.sizes)
-    lines = [Line("mean score", sizes, tuple(point.mean for point in front), 0, spread=errors)]
+    series = [Series("mean score", sizes, tuple(point.mean for point in front), 0, spread=errors)]
     for style, (size, rules) in enumerate(sorted(front.marks().items()), start=1):
-        lines.append(Line(rules, (float(size),), (front.at(size).mean,), style, size=6.0))
-    picked = "; ".join(f"{rule}: {_WORDS[rule]}" for rule in _WORDS)
+        series.append(Series(rules, (float(size),), (front.at(size).mean,), style, size=6.0))
+    rules = "; ".join(f"{rule}: {words}" for rule, words in RULES.items())
     return Figure(
         "Score against number of terms",
-        f"{headline(front)}. Bars are one standard error to each side. {picked}.",
-        (Chart("", "terms at most", front.scoring, tuple(lines)),),
+        f"{headline(front)}. Bars are one standard error to each side. {rules}.",
+        (Chart("", "terms at most", front.scoring, tuple(series)),),
         height=320.0,
     )
 
 
 def fragment(front: ParetoFront) -> str:
     """A table and a figure for a notebook."""
-    note = [] if front.status == "complete" else [html.paragraph(f"Not complete: {front.message}.")]
-    return "\n".join(
-        [
-            '<div style="max-width: 54rem">',
-            html.paragraph(f"{headline(front)}."),
-            *note,
-            html.table(HEADER, rows_of_text(front), left=(7,)),
-            html.figure(figure(front).svg()),
-            "</div>",
-        ]
-    )
+    blocks = [
+        *map(doc.paragraph, [f"{headline(front)}.", *_notes(front)]),
+        doc.table(HEADER, rows_of_text(front), left=_LAST),
+        doc.figure(figure(front)),
+    ]
+    return "\n".join(['<div style="max-width: 54rem">', *doc.html_blocks(blocks), "</div>"])
 
 
 def page(front: ParetoFront, point: SizePoint, data: str) -> str:
     """One offline page: the table, the figure, and the model of one size with its stability and its card.
 
-    ``data``: a sentence on what was learned from.
+    ``data``: a sentence on the training data.
     """
-    blocks = [html.paragraph(data)]
-    if front.status != "complete":
-        blocks.append(html.paragraph(f"Not complete: {front.message}."))
-    blocks += [
-        html.figure(figure(front).svg()),
-        html.table(HEADER, rows_of_text(front), left=(7,)),
-        html.paragraph(
+    terms = [
+        [
+            (f"{row['class']}: " if "class" in row else "") + row["term"],
+            f"{row['weight']:+.4f}",
+            _percent(row["frequency"], 0),
+        ]
+        for row in term_rows(point)
+    ]
+    blocks = [
+        *map(doc.paragraph, [data, *_notes(front)]),
+        doc.figure(figure(front)),
+        doc.table(HEADER, rows_of_text(front), left=_LAST),
+        doc.paragraph(
             "Used and features: of the model fitted to all rows. Guarantee: at least this share of the "
             "improvement over the empty model that any model of so many terms could make on these rows, of "
             "all stumps or, where no more is proven, of the candidate terms. Stability: in what share of the "
             "folds a term is chosen again, the mean of the terms."
         ),
-        html.heading(f"The model with at most {point.size} terms"),
-        html.table(
-            ("term", "weight", "in folds"),
-            [
-                [
-                    (f"{row['class']}: " if "class" in row else "") + row["term"],
-                    f"{row['weight']:+.4f}",
-                    _percent(row["frequency"], 0),
-                ]
-                for row in term_rows(point)
-            ],
-            left=(0,),
-        ),
-        html.paragraph("The weight is added where the term holds, and taken off where it does not."),
-        html.heading("Its card"),
-        html.preformatted(point.model.card()),
+        doc.heading(f"The model with at most {point.size} terms"),
+        doc.table(("term", "weight", "in folds"), terms, left=(0,)),
+        doc.paragraph("The weight is added where the term holds, and taken off where it does not."),
+        doc.heading("Its card"),
+        doc.preformatted(point.model.card()),
     ]
-    return html.page("How small can the model be?", blocks)
+    return doc.html_page("How small can the model be?", blocks)
+
+
+def plot(front: ParetoFront, ax: Any = None) -> Any:
+    """Mean scores with their standard errors by matplotlib, an extra; the rules' picks are marked."""
+    if ax is None:
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise ImportError(
+                "ParetoFront.plot needs matplotlib: pip install 'cardboost[plot]'. Without it, "
+                "ParetoFront shows itself in notebooks, and `cardboost pareto` draws SVG."
+            ) from error
+        _, ax = plt.subplots()
+    means = [point.mean for point in front]
+    errors = [point.standard_error or 0.0 for point in front]
+    ax.errorbar(list(front.sizes), means, yerr=errors, marker="o", markersize=4, capsize=3, linewidth=1.5)
+    for size, rules in front.marks().items():
+        ax.annotate(
+            rules, (size, front.at(size).mean), xytext=(0, 12), textcoords="offset points", ha="center"
+        )
+    ax.margins(y=0.15)  # room for the names above the points
+    ax.set_xlabel("terms at most")
+    ax.set_ylabel(f"{front.scoring}, mean of {front.n_folds_done} folds")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    return ax

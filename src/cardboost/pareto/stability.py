@@ -1,7 +1,7 @@
-"""How stable the terms of a model are: the share of the folds whose model of the same size has them too.
+"""The stability of the terms of a model: the share of the folds whose model of the same size has them too.
 
 Cuts move a little from fold to fold, and sets of labels change by a rare one. Two terms count as the same if
-they ask about the same feature and what they say of the rows is correlated by ``SAME`` or more.
+they are on the same feature and their columns are correlated by ``SAME_CORRELATION`` or more.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ from cardboost.model.terms import Term
 if TYPE_CHECKING:
     from cardboost.pareto.front import SizePoint
 
-SAME = 0.9
-ROWS = 20_000  # looked at, evenly spaced, of a larger table
+SAME_CORRELATION = 0.9  # of the columns of two terms
+MOST_COMPARED_ROWS = 20_000  # evenly spaced in a larger table
 
 
-def rows_to_look_at(n_rows: int) -> NDArray[np.intp]:
-    """All rows, or ``ROWS`` of them."""
-    if n_rows <= ROWS:
-        return np.arange(n_rows)
-    return (np.arange(ROWS) * n_rows) // ROWS
+def compared_rows(n_rows: int) -> NDArray[np.intp]:
+    """Indices of all rows, or of ``MOST_COMPARED_ROWS`` of them."""
+    count = min(n_rows, MOST_COMPARED_ROWS)
+    return (np.arange(count) * n_rows) // max(count, 1)
 
 
 def parts_of(ensemble: Any) -> tuple[Ensemble, ...]:
@@ -43,7 +42,7 @@ def parts_of(ensemble: Any) -> tuple[Ensemble, ...]:
 
 
 class TermComparison:
-    """Says whether terms are the same, on some rows. Every term is evaluated once."""
+    """Compares terms on some rows. Every term is evaluated once."""
 
     def __init__(self, X: Any) -> None:
         self.X = X
@@ -53,13 +52,11 @@ class TermComparison:
     def frequency(self, model: Any, folds: Sequence[Any]) -> tuple[float, ...]:
         """For every term of a model the share of the folds' models that have it."""
         shares = []
-        for c, own in enumerate(parts_of(model)):
+        for c, part in enumerate(parts_of(model)):
             others = [parts_of(fold)[c] for fold in folds]
-            shares += [
-                sum(any(self._are_same(own, term, other, one) for one in other.terms) for other in others)
-                / len(folds)
-                for term in own.terms
-            ]
+            for term in part.terms:
+                count = sum(any(self._are_same(part, term, fold, t) for t in fold.terms) for fold in others)
+                shares.append(count / len(folds))
         return tuple(shares)
 
     def _are_same(self, model: Ensemble, term: Term, other: Ensemble, one: Term) -> bool:
@@ -70,7 +67,7 @@ class TermComparison:
         key = (term, kinds[0], one, kinds[1])
         if key not in self._same:
             a, b = self._sign(model, term), self._sign(other, one)
-            self._same[key] = term == one or correlation(a, b) >= SAME
+            self._same[key] = term == one or correlation(a, b) >= SAME_CORRELATION
         return self._same[key]
 
     def _sign(self, model: Ensemble, term: Term) -> NDArray[np.int8]:
@@ -83,7 +80,7 @@ class TermComparison:
 
 
 def correlation(a: NDArray[np.int8], b: NDArray[np.int8]) -> float:
-    """Of two columns of signs; 0 where one of them is constant. Sums are whole numbers."""
+    """The correlation of two columns of signs; 0 where one of them is constant. Sums are whole numbers."""
     n = len(a)
     sum_a, sum_b = int(a.sum(dtype=np.int64)), int(b.sum(dtype=np.int64))
     both = int((a.astype(np.int16) * b).sum(dtype=np.int64))
@@ -96,32 +93,31 @@ def feature_frequency(model: Any, folds: Sequence[Any]) -> tuple[tuple[int, floa
     if not parts_of(model):
         return ()
     used = [set(fold.features_used) for fold in folds]
-    return tuple((j, sum(j in own for own in used) / len(folds)) for j in model.features_used)
+    return tuple((j, sum(j in features for features in used) / len(folds)) for j in model.features_used)
 
 
 def term_rows(point: SizePoint) -> list[dict[str, Any]]:
     """The terms of a model with their frequencies, most frequent first; of equals the heaviest."""
-    ensemble, rows = point.model.ensemble_, []
+    ensemble = point.model.ensemble_
+    rows: list[dict[str, Any]] = []
     several = isinstance(ensemble, MulticlassEnsemble)
-    at = 0
-    for c, own in enumerate(parts_of(ensemble)):
-        for term in own.terms:
+    for c, part in enumerate(parts_of(ensemble)):
+        for term in part.terms:
             row: dict[str, Any] = {"class": ensemble.classes[c]} if several else {}
             row |= {
-                "term": term_text(own, term),
-                "feature": own.feature_name(term.feature),
+                "term": term_text(part, term),
+                "feature": part.feature_name(term.feature),
                 "weight": term.polarity * term.weight,
-                "frequency": point.term_frequency[at],
+                "frequency": point.term_frequency[len(rows)],
             }
             rows.append(row)
-            at += 1
     return sorted(rows, key=lambda row: (-row["frequency"], -abs(row["weight"])))
 
 
 def term_text(ensemble: Ensemble, term: Term) -> str:
-    """What a term asks: "age <= 37", "town is Bergen", "town is one of Bergen, Oslo"."""
+    """The condition of a term: "age <= 37", "town is Bergen", "town is one of Bergen, Oslo"."""
     name = ensemble.feature_name(term.feature)
     if term.cut is not None:
         return f"{name} is not missing" if math.isinf(term.cut) else f"{name} <= {number(term.cut)}"
-    names = ["other" if isinstance(own, Other) else category_names([own])[0] for own in term.labels]
+    names = ["other" if isinstance(label, Other) else category_names([label])[0] for label in term.labels]
     return f"{name} is {'one of ' if term.one_of is not None else ''}{', '.join(names)}"

@@ -20,7 +20,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Axis:
-    """A range of values, as places from 0 to 1.
+    """A range of values, as positions from 0 to 1.
 
     On a log scale zeros have a lane of their own, below all other values: ``zero`` is its share of the axis.
     """
@@ -32,7 +32,7 @@ class Axis:
     zero: float = 0.0
     minor: tuple[float, ...] = ()  # between the ticks, without a label
 
-    def place(self, value: float) -> float:
+    def position(self, value: float) -> float:
         if self.kind == "linear":
             return (value - self.low) / (self.high - self.low)
         if value == 0:
@@ -46,14 +46,14 @@ def axis_for(values: Iterable[float], kind: Kind = "linear", *, most: int = 6, c
 
     ``counts``: the values are whole numbers; so are the ticks, and a linear axis begins at 0.
     """
-    known = [float(value) for value in values]
-    if not known:
+    values = [float(value) for value in values]
+    if not values:
         raise ValueError("there is nothing to draw: an axis needs values.")
-    if not all(map(math.isfinite, known)):
+    if not all(map(math.isfinite, values)):
         raise ValueError("an axis cannot show values that are not finite.")
     if kind == "log":
-        return _log(known, most)
-    return _linear(min(known), max(known), most, counts)
+        return _log(values, most)
+    return _linear(min(values), max(values), most, counts)
 
 
 def _linear(low: float, high: float, most: int, counts: bool) -> Axis:
@@ -82,32 +82,30 @@ def nice_step(least: float) -> float:
     return next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= least * (1 - 1e-9))
 
 
-def _log(known: list[float], most: int) -> Axis:
-    if min(known) < 0:
+def _log(values: list[float], most: int) -> Axis:
+    if min(values) < 0:
         raise ValueError("a log scale cannot show values below 0.")
-    above = [value for value in known if value > 0] or [1.0]
-    low, high = min(above), max(above)
-    zero = 0.1 if min(known) == 0 else 0.0
-    room = max((high / low) ** 0.04, 1.05)
-    low, high = low / room, high * room
+    positive = [value for value in values if value > 0] or [1.0]
+    room = max((max(positive) / min(positive)) ** 0.04, 1.05)
+    low, high = min(positive) / room, max(positive) * room
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     every = max(1, math.ceil((last - first) / most))
-    if last - first >= 2:
-        marks = [(k, 1) for k in range(first, last + 1) if k % every == 0]
-    else:
-        marks = [(k, digit) for k in range(first - 1, last + 1) for digit in (1, 2, 5)]
-    minor = [float(f"{digit}e{k}") for k in range(first - 1, last + 1) for digit in range(2, 10)]
-    inside = last - first < 2 or every > 1  # ticks between powers of ten, or powers left out
-    values = [float(f"{digit}e{k}") for k, digit in marks]
-    values = [value for value in values if low <= value <= high]
-    if not values:
-        values = [float(f"{math.sqrt(low * high):.2g}")]
-    short = values[0] >= 1e-4 and values[-1] <= 1e4
-    ticks = [Tick(value, plain(value) if short else power_of_ten(value)) for value in values]
-    if zero:
-        ticks.insert(0, Tick(0.0, "0"))
-    between = () if inside else tuple(value for value in minor if low <= value <= high)
-    return Axis("log", low, high, tuple(ticks), zero, between)
+    few = last - first < 2
+    powers = range(first - 1, last + 1) if few else (k for k in range(first, last + 1) if k % every == 0)
+    marks = _decimals(powers, (1, 2, 5) if few else (1,), low, high)
+    marks = marks or [float(f"{math.sqrt(low * high):.2g}")]
+    minor = [] if few or every > 1 else _decimals(range(first - 1, last + 1), range(2, 10), low, high)
+    label = plain if marks[0] >= 1e-4 and marks[-1] <= 1e4 else power_of_ten
+    ticks = [Tick(value, label(value)) for value in marks]
+    if min(values) > 0:
+        return Axis("log", low, high, tuple(ticks), minor=tuple(minor))
+    return Axis("log", low, high, (Tick(0.0, "0"), *ticks), 0.1, tuple(minor))
+
+
+def _decimals(powers: Iterable[int], digits: Iterable[int], low: float, high: float) -> list[float]:
+    """Numbers of one digit times a power of ten, within a range."""
+    numbers = [float(f"{digit}e{power}") for power in powers for digit in digits]
+    return [value for value in numbers if low <= value <= high]
 
 
 def plain(value: float, decimals: int | None = None) -> str:

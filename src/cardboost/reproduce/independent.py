@@ -1,4 +1,4 @@
-"""The soft margin once more, in NumPy and SciPy alone: what the solvers say is checked with this.
+"""The soft margin in NumPy and SciPy alone, to check the solvers.
 
 The problem: least ``ln(sum_i exp(-(A w)_i))`` over ``w >= 0`` with ``sum w = R``.
 """
@@ -15,13 +15,13 @@ from scipy.optimize import LinearConstraint, linprog, minimize
 
 Array = NDArray[np.float64]
 
-_NEW = 40  # columns that SLSQP gets in a round
-_ROUNDS = 30
+_NEW_COLUMNS = 40  # that SLSQP gets in a round
+_MAX_ROUNDS = 30  # of SLSQP, each with the columns that the last one lacked
 
 
 @dataclass(frozen=True)
 class Kkt:
-    """How far a point is from the conditions of Karush, Kuhn and Tucker.
+    """The amounts by which a point violates the conditions of Karush, Kuhn and Tucker.
 
     ``spread``: the most by which the slopes of weights in use differ from their mean. ``below``: the most by
     which a slope of a weight that is 0 is below that mean. ``negative``: the most by which a weight is below
@@ -40,14 +40,14 @@ class Kkt:
 
 @dataclass(frozen=True)
 class Reference:
-    """What another solver found."""
+    """The value that another solver reaches."""
 
     name: str
     value: float
 
 
 def soft_margin(A: Array, w: Array) -> tuple[float, Array]:
-    """The value, and the share p of every row in it."""
+    """The value of the soft margin, and the share p of every row in it."""
     losses = -(A @ w)
     most = losses.max()
     shares = np.exp(losses - most)
@@ -56,7 +56,7 @@ def soft_margin(A: Array, w: Array) -> tuple[float, Array]:
 
 
 def dual_value(A: Array, p: Array, radius: float) -> float:
-    """For any p >= 0 with sum 1, no point of the simplex has a value below this one."""
+    """A lower bound on the soft margin over the simplex, from any p >= 0 with sum 1."""
     used = p[p > 0]
     divergence = float(used @ np.log(used * len(p)))
     return float(np.log(len(p)) - divergence - radius * np.max(A.T @ p))
@@ -78,7 +78,7 @@ def kkt(A: Array, w: Array, radius: float) -> Kkt:
 def hard_margin(A: Array) -> float:
     """The largest least margin of weights with sum 1: a linear programme."""
     m, n = A.shape
-    found = linprog(
+    result = linprog(
         np.append(np.zeros(n), -1.0),
         A_ub=np.column_stack([-A, np.ones(m)]),
         b_ub=np.zeros(m),
@@ -87,9 +87,9 @@ def hard_margin(A: Array) -> float:
         bounds=[(0, None)] * n + [(None, None)],
         method="highs",
     )
-    if not found.success:
-        raise ArithmeticError(f"the linear programme of the hard margin was not solved: {found.message}")
-    return -float(found.fun or 0.0) + 0.0
+    if not result.success:
+        raise ArithmeticError(f"the linear programme of the hard margin was not solved: {result.message}")
+    return -float(result.fun or 0.0) + 0.0
 
 
 def by_slsqp(A: Array, radius: float, tol: float = 1e-6) -> Reference:
@@ -99,16 +99,16 @@ def by_slsqp(A: Array, radius: float, tol: float = 1e-6) -> Reference:
     """
     w = np.zeros(A.shape[1])
     least, p = soft_margin(A, w)
-    for _ in range(_ROUNDS):
-        new = np.argsort(-(A.T @ p), kind="stable")[:_NEW]
+    for _ in range(_MAX_ROUNDS):
+        new = np.argsort(-(A.T @ p), kind="stable")[:_NEW_COLUMNS]
         used = np.union1d(np.flatnonzero(w), new)
-        own = np.ascontiguousarray(A[:, used])
+        columns = np.ascontiguousarray(A[:, used])
 
-        def value(v: Array, own: Array = own) -> tuple[float, Array]:
-            least, p = soft_margin(own, v)
-            return least, -(own.T @ p)
+        def value(v: Array, columns: Array = columns) -> tuple[float, Array]:
+            least, p = soft_margin(columns, v)
+            return least, -(columns.T @ p)
 
-        found: Any = minimize(
+        result: Any = minimize(
             value,
             w[used] if w.any() else np.full(len(used), radius / len(used)),
             jac=True,
@@ -118,7 +118,7 @@ def by_slsqp(A: Array, radius: float, tol: float = 1e-6) -> Reference:
             options={"maxiter": 500, "ftol": 1e-13},
         )
         w = np.zeros(A.shape[1])
-        w[used] = np.maximum(found.x, 0.0)
+        w[used] = np.maximum(result.x, 0.0)
         w *= radius / w.sum()
         least, p = soft_margin(A, w)
         if least - dual_value(A, p, radius) <= tol:
@@ -127,7 +127,7 @@ def by_slsqp(A: Array, radius: float, tol: float = 1e-6) -> Reference:
 
 
 def by_cone(A: Array, radius: float) -> Reference | None:
-    """Clarabel, an interior-point solver for cones, through CVXPY; None where they give no answer."""
+    """Clarabel, an interior-point solver for cones, through CVXPY; None without an answer."""
     try:
         import clarabel  # noqa: F401
         import cvxpy

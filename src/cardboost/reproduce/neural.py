@@ -1,13 +1,14 @@
 """The experiment of the paper on boosted networks (docs/reproduce.md): Iris.
 
-Training loss and accuracy on unseen rows after 1, 2, ... nets, with one weight found per round (the paper's)
-and with all weights solved for together; the default model, which chooses its size inside every training
-part; and three models of scikit-learn, all on the same folds. What the paper claims of the squared loss is
-checked on every fit (neural_checks.py).
+Training loss and accuracy on unseen rows after 1, 2, ... nets, with the weight of the new net alone solved
+for in every round (the paper's way) and with all weights together; the default model, which chooses its
+size inside every training part; and three models of scikit-learn, all on the same folds. The paper's
+claims about the squared loss are checked on every fit (neural_checks.py).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,18 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.reproduce.neural_checks import (
-    Check,
-    Replay,
-    check_decrease,
-    check_gammas,
-    check_refit,
-    class_columns,
-    refit_gaps,
-    replay,
-)
+from cardboost.report.document import CheckPoint
+from cardboost.reproduce import neural_checks as checks
+from cardboost.reproduce.neural_checks import Replay
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 #: name: loss and refit. The first is the paper's own
 CURVES = {
@@ -41,12 +36,10 @@ DEFAULT = "NeuralBoostClassifier"
 PEERS = ("LogisticRegression", "MLPClassifier", "GradientBoostingClassifier")
 ALLOWED = 0.5  # standard errors below the best peer, at which the goal is still met
 
-Say = Callable[[str], object]
-
 
 @dataclass(frozen=True)
-class Settings:
-    """How much is run: ``repeats`` times ``folds`` parts; ``nets`` and ``l2`` of the curves."""
+class FoldSettings:
+    """The size of the experiment: ``repeats`` times ``folds`` parts; ``nets`` and ``l2`` of the curves."""
 
     repeats: int = 10
     folds: int = 10
@@ -55,25 +48,25 @@ class Settings:
     seed: int = 0
 
 
-FULL = Settings()
+FULL = FoldSettings()
 
 
 @dataclass(frozen=True)
-class Stages:
-    """One fit: training loss, and share of the rows held out that are right, after every net."""
+class NetCurve:
+    """Training loss, and accuracy on the rows held out, after every net of one fit."""
 
     loss: tuple[float, ...]
-    right: tuple[float, ...]
+    accuracy: tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Part:
-    """All that is measured with one fold held out."""
+class FoldMeasurement:
+    """The measurements with one fold held out."""
 
-    stages: dict[str, Stages]
-    right: dict[str, float]
+    curves: dict[str, NetCurve]
+    accuracy: dict[str, float]
     size: tuple[int, float]  # nets and decay that the default chose
-    way: Replay
+    replay: Replay
     gaps: tuple[float, ...]
     unfinished: bool  # the MLP had not converged
 
@@ -91,7 +84,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Curve:
+class MeanCurve:
     """Means over the folds after 1, 2, ... nets; fits that end early stay where they are."""
 
     name: str
@@ -117,28 +110,32 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Experiment:
-    settings: Settings
+class IrisExperiment:
+    """All results of the folds, and of the paper's setting on all rows."""
+
+    settings: FoldSettings
     rows: int
-    curves: tuple[Curve, ...]
+    curves: tuple[MeanCurve, ...]
     scores: tuple[Score, ...]  # the default, the peers, and the curves at their end
     sizes: tuple[tuple[int, float, int], ...]  # nets, decay, and in how many folds the default chose them
     whole: Replay  # the paper's setting on all rows
-    checks: tuple[Check, ...]
+    checks: tuple[CheckPoint, ...]
     goal: Goal
     unfinished: int = field(default=0)  # folds in which the MLP had not converged
 
     @property
     def holds(self) -> bool:
-        """The check points of the method; the goal is not one of them."""
+        """Whether all check points of the method hold; the goal is not one of them."""
         return all(check.holds for check in self.checks)
 
     def score(self, name: str) -> Score:
-        return next(own for own in self.scores if own.name == name)
+        return next(score for score in self.scores if score.name == name)
 
 
-def run(settings: Settings = FULL, say: Say = lambda words: None, jobs: int | None = None) -> Experiment:
-    """The whole experiment. ``jobs``: processes that share the folds; None is one per core."""
+def run(
+    settings: FoldSettings = FULL, say: Callable[[str], object] = lambda words: None, jobs: int | None = None
+) -> IrisExperiment:
+    """Run the whole experiment. ``jobs``: processes that share the folds; None is one per core."""
     from joblib import Parallel, delayed
     from sklearn.datasets import load_iris
     from sklearn.model_selection import RepeatedStratifiedKFold
@@ -148,16 +145,17 @@ def run(settings: Settings = FULL, say: Say = lambda words: None, jobs: int | No
         n_splits=settings.folds, n_repeats=settings.repeats, random_state=settings.seed
     ).split(X, y)
     tasks = (
-        delayed(_part)(X, y, train, test, settings, settings.seed + k)
+        delayed(_measure_fold)(X, y, train, test, settings, settings.seed + k)
         for k, (train, test) in enumerate(splits)
     )
-    parts: list[Part] = []
-    for part in Parallel(n_jobs=_processes(jobs), return_as="generator")(tasks):
-        parts.append(part)
-        if len(parts) % settings.folds == 0:
-            say(f"{len(parts)} of {settings.folds * settings.repeats} folds")
-    whole, gaps = _on_all_rows(X, y, settings)
-    return summary(settings, parts, whole, gaps, len(y))
+    folds: list[FoldMeasurement] = []
+    for fold in Parallel(n_jobs=_processes(jobs), return_as="generator")(tasks):
+        folds.append(fold)
+        if len(folds) % settings.folds == 0:
+            say(f"{len(folds)} of {settings.folds * settings.repeats} folds")
+    last, together = (boosted(name, settings, settings.seed).fit(X, y) for name in (PAPER, PAPER_ALL))
+    whole, gaps = _replays(last, together, X, y)
+    return summary(settings, folds, whole, gaps, len(y))
 
 
 def _processes(jobs: int | None) -> int:
@@ -166,8 +164,8 @@ def _processes(jobs: int | None) -> int:
     return int(effective_n_jobs(-1)) if jobs is None else jobs
 
 
-def boosted(name: str, settings: Settings, seed: int) -> Any:
-    """The model of one curve: so many nets, whatever they are worth."""
+def boosted(name: str, settings: FoldSettings, seed: int) -> Any:
+    """The model of one curve, with all its nets whatever they are worth."""
     from cardboost.estimators.neural_classifier import NeuralBoostClassifier
 
     loss, refit = CURVES[name]
@@ -196,77 +194,74 @@ def models(seed: int) -> dict[str, Any]:
     }
 
 
-def _part(
-    X: Array, y: NDArray[Any], train: NDArray[np.intp], test: NDArray[np.intp], settings: Settings, seed: int
-) -> Part:
-    """One fold. One BLAS thread, so that results do not depend on the cores."""
+def _measure_fold(
+    X: Array, y: NDArray[Any], train: Indices, test: Indices, settings: FoldSettings, seed: int
+) -> FoldMeasurement:
+    """Fit and score all models, on one BLAS thread, so that results do not depend on the cores."""
+    from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
-        stages, fitted = {}, {}
-        for name in CURVES:
-            own = fitted[name] = boosted(name, settings, seed).fit(X[train], y[train])
-            right = [float(np.mean(said == y[test])) for said in own.staged_predict(X[test])]
-            stages[name] = Stages(tuple(own.loss_curve_), tuple(right))
-        found, unfinished = _fit_all(models(seed), X[train], y[train])
-        last, together = fitted[PAPER], fitted[PAPER_ALL]
-        Y = class_columns(y[train])
-        return Part(
-            stages,
-            {name: float(np.mean(own.predict(X[test]) == y[test])) for name, own in found.items()},
-            (found[DEFAULT].n_iter_, float(found[DEFAULT].l2_)),
-            replay(last.ensemble_, last.loss_curve_, X[train], Y),
-            refit_gaps(together.ensemble_, together.loss_curve_, X[train], Y),
-            unfinished,
+        fits = {name: boosted(name, settings, seed).fit(X[train], y[train]) for name in CURVES}
+        curves = {}
+        for name, fit in fits.items():
+            accuracy = tuple(float(np.mean(labels == y[test])) for labels in fit.staged_predict(X[test]))
+            curves[name] = NetCurve(tuple(fit.loss_curve_), accuracy)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ConvergenceWarning)
+            fitted = {name: model.fit(X[train], y[train]) for name, model in models(seed).items()}
+        return FoldMeasurement(
+            curves,
+            {name: float(np.mean(model.predict(X[test]) == y[test])) for name, model in fitted.items()},
+            (fitted[DEFAULT].n_iter_, float(fitted[DEFAULT].l2_)),
+            *_replays(fits[PAPER], fits[PAPER_ALL], X[train], y[train]),
+            any(issubclass(warning.category, ConvergenceWarning) for warning in caught),
         )
 
 
-def _fit_all(wanted: dict[str, Any], X: Array, y: NDArray[Any]) -> tuple[dict[str, Any], bool]:
-    """All fitted, and whether one of scikit-learn's had not converged."""
-    import warnings
-
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always", ConvergenceWarning)
-        fitted = {name: own.fit(X, y) for name, own in wanted.items()}
-    return fitted, any(issubclass(own.category, ConvergenceWarning) for own in seen)
+def _replays(last: Any, together: Any, X: Array, y: NDArray[Any]) -> tuple[Replay, tuple[float, ...]]:
+    """A fit with ``refit="last"`` net by net, and what one with "all" lacks to the least loss of its nets."""
+    Y = checks.class_columns(y)
+    gaps = checks.refit_gaps(together.ensemble_, together.loss_curve_, X, Y)
+    return checks.replay(last.ensemble_, last.loss_curve_, X, Y), gaps
 
 
-def _on_all_rows(X: Array, y: NDArray[Any], settings: Settings) -> tuple[Replay, tuple[float, ...]]:
-    """The paper's setting on all rows, and what ``refit="all"`` lacks to the least loss of its nets."""
-    Y = class_columns(y)
-    last = boosted(PAPER, settings, settings.seed).fit(X, y)
-    together = boosted(PAPER_ALL, settings, settings.seed).fit(X, y)
-    whole = replay(last.ensemble_, last.loss_curve_, X, Y)
-    return whole, refit_gaps(together.ensemble_, together.loss_curve_, X, Y)
-
-
-# what the folds say together
+# over all folds
 
 
 def summary(
-    settings: Settings, parts: Sequence[Part], whole: Replay, gaps: tuple[float, ...], rows: int
-) -> Experiment:
-    curves = tuple(_curve(name, [own.stages[name] for own in parts], settings.nets) for name in CURVES)
-    folds = {name: [own.right[name] for own in parts] for name in (DEFAULT, *PEERS)}
-    ends = {name: [own.stages[name].right[-1] for own in parts] for name in CURVES}
-    scores = tuple(_score(name, own, folds[DEFAULT]) for name, own in (folds | ends).items())
-    fits = [whole, *(own.way for own in parts)]
-    checks = (
-        check_decrease(fits),
-        check_gammas(fits),
-        check_refit(fits, [gaps, *(own.gaps for own in parts)]),
+    settings: FoldSettings,
+    folds: Sequence[FoldMeasurement],
+    whole: Replay,
+    gaps: tuple[float, ...],
+    rows: int,
+) -> IrisExperiment:
+    """Means, scores and check points over all folds."""
+    accuracy = {name: [fold.accuracy[name] for fold in folds] for name in (DEFAULT, *PEERS)}
+    accuracy |= {name: [fold.curves[name].accuracy[-1] for fold in folds] for name in CURVES}
+    scores = tuple(_score(name, values, accuracy[DEFAULT]) for name, values in accuracy.items())
+    fits = [whole, *(fold.replay for fold in folds)]
+    counts = Counter(fold.size for fold in folds)
+    return IrisExperiment(
+        settings,
+        rows,
+        tuple(_curve(name, [fold.curves[name] for fold in folds], settings.nets) for name in CURVES),
+        scores,
+        tuple((*size, count) for size, count in sorted(counts.items())),
+        whole,
+        (
+            checks.check_decrease(fits),
+            checks.check_gammas(fits),
+            checks.check_refit(fits, [gaps, *(fold.gaps for fold in folds)]),
+        ),
+        goal_of(scores),
+        sum(fold.unfinished for fold in folds),
     )
-    counted = Counter(own.size for own in parts)
-    sizes = tuple((*size, count) for size, count in sorted(counted.items()))
-    unfinished = sum(own.unfinished for own in parts)
-    return Experiment(settings, rows, curves, scores, sizes, whole, checks, goal_of(scores), unfinished)
 
 
 def goal_of(scores: Sequence[Score]) -> Goal:
-    by_name = {own.name: own for own in scores}
-    best = max((by_name[name] for name in PEERS), key=lambda own: own.mean)
+    by_name = {score.name: score for score in scores}
+    best = max((by_name[name] for name in PEERS), key=lambda score: score.mean)
     return Goal(best.name, best.mean - ALLOWED * best.error, by_name[DEFAULT].mean)
 
 
@@ -278,19 +273,19 @@ def _score(name: str, folds: Sequence[float], default: Sequence[float]) -> Score
     )  # fmt: skip
 
 
-def _curve(name: str, stages: Sequence[Stages], nets: int) -> Curve:
-    loss = np.array([_stretched(own.loss, nets) for own in stages])
-    right = np.array([_stretched(own.right, nets) for own in stages])
-    return Curve(
-        name, *CURVES[name], tuple(loss.mean(axis=0).tolist()), tuple(right.mean(axis=0).tolist()),
-        tuple(standard_error(own) for own in right.T), sum(len(own.loss) < nets for own in stages),
+def _curve(name: str, curves: Sequence[NetCurve], nets: int) -> MeanCurve:
+    def stretched(values: tuple[float, ...]) -> tuple[float, ...]:
+        return values + values[-1:] * (nets - len(values))
+
+    loss = np.array([stretched(curve.loss) for curve in curves])
+    accuracy = np.array([stretched(curve.accuracy) for curve in curves])
+    return MeanCurve(
+        name, *CURVES[name], tuple(loss.mean(axis=0).tolist()), tuple(accuracy.mean(axis=0).tolist()),
+        tuple(standard_error(values) for values in accuracy.T),
+        sum(len(curve.loss) < nets for curve in curves),
     )  # fmt: skip
 
 
-def _stretched(values: tuple[float, ...], nets: int) -> tuple[float, ...]:
-    return values + values[-1:] * (nets - len(values))
-
-
 def standard_error(values: Sequence[float] | Array) -> float:
-    """Of the mean, as if the folds were independent, which they are not quite: it is a little too small."""
+    """The standard error of the mean, a little too small, as the folds are not quite independent."""
     return float(np.std(values, ddof=1)) / float(np.sqrt(len(values)))

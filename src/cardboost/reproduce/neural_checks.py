@@ -1,4 +1,4 @@
-"""What the paper on boosted networks claims of the squared loss, recomputed in NumPy alone.
+"""The claims of the paper on boosted networks about the squared loss, recomputed in NumPy alone.
 
 From a fitted model come its networks (weights, biases, gammas), its constants, and the losses that it
 reports; outputs, losses, gammas and least squares are computed here. With Y in columns of 0 and 1, the
@@ -18,22 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.report.document import CheckPoint
+
 Array = NDArray[np.float64]
 
 SAME_GAMMA = 1e-12  # share of gamma: up to which it is the closed form
 SAME_LOSS = 1e-8  # share of the loss: up to which two solutions of least squares are the same
 ROUNDING = 1e-13  # share of the loss: a rise of less is none
-
-
-@dataclass(frozen=True)
-class Check:
-    """What is claimed, what was measured, and whether it holds."""
-
-    letter: str
-    claim: str
-    measured: str
-    holds: bool
-    numbers: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -58,7 +49,7 @@ class Replay:
 
     @property
     def losses(self) -> tuple[float, ...]:
-        return (self.start, *(own.loss for own in self.rounds))
+        return (self.start, *(after.loss for after in self.rounds))
 
 
 def net_outputs(ensemble: Any, X: Array) -> Array:
@@ -66,7 +57,7 @@ def net_outputs(ensemble: Any, X: Array) -> Array:
     if ensemble.activation != "tanh":
         raise ValueError(f"the networks must be of tanh units; found {ensemble.activation!r}.")
     Z = (X - ensemble.mean) / ensemble.scale
-    return np.array([np.tanh(Z @ own.hidden + own.bias) @ own.out + own.offset for own in ensemble.nets])
+    return np.array([np.tanh(Z @ net.hidden + net.bias) @ net.out + net.offset for net in ensemble.nets])
 
 
 def class_columns(y: NDArray[Any]) -> Array:
@@ -79,7 +70,7 @@ def half_mean_square(residual: Array) -> float:
 
 
 def least_loss(outputs: Array, Y: Array) -> float:
-    """Of any constants and gammas for these nets: least squares by singular values."""
+    """The least loss of any constants and gammas for these nets, by least squares."""
     rows, m = Y.shape
     ones = np.tile(np.eye(m), (rows, 1))
     nets = outputs.reshape(len(outputs), rows * m).T
@@ -90,7 +81,7 @@ def least_loss(outputs: Array, Y: Array) -> float:
 
 
 def replay(ensemble: Any, reported: Sequence[float], X: Array, Y: Array) -> Replay:
-    """The way to a fitted model whose gammas stay as they were found (``refit="last"``)."""
+    """Retrace a fit whose gammas stay as they were (``refit="last"``)."""
     outputs = net_outputs(ensemble, X)
     residual = Y - ensemble.intercept
     start = half_mean_square(residual)
@@ -111,41 +102,41 @@ def refit_gaps(ensemble: Any, reported: Sequence[float], X: Array, Y: Array) -> 
     """After every net of a fit with ``refit="all"``: its loss less the least of the same nets, as a share."""
     outputs = net_outputs(ensemble, X)
     least = [least_loss(outputs[:k], Y) for k in range(1, len(outputs) + 1)]
-    return tuple((float(own) - best) / best for own, best in zip(reported, least, strict=True))
+    return tuple((float(loss) - best) / best for loss, best in zip(reported, least, strict=True))
 
 
-def check_decrease(fits: Sequence[Replay]) -> Check:
+def check_decrease(fits: Sequence[Replay]) -> CheckPoint:
     """No net raises the loss, and the losses are those that the model reports."""
-    losses = [own.losses for own in fits]
-    rises = sum(after > before * (1.0 + ROUNDING) for way in losses for before, after in pairwise(way))
-    off = max(abs(r.loss - r.reported) / r.loss for own in fits for r in own.rounds)
-    nets = sum(len(own.rounds) for own in fits)
-    return Check(
+    rises = sum(after > before * (1.0 + ROUNDING) for fit in fits for before, after in pairwise(fit.losses))
+    rounds = [r for fit in fits for r in fit.rounds]
+    difference = max(abs(r.loss - r.reported) / r.loss for r in rounds)
+    return CheckPoint(
         "a", "squared loss with refit=\"last\": the loss never increases",
-        f"{rises} of {nets} nets in {len(fits)} fits raise it; losses recomputed differ from the reported "
-        f"ones by {off:.1g} of their size at most",
-        rises == 0 and off <= SAME_LOSS,
-        {"fits": len(fits), "nets": nets, "rises": rises, "difference": off},
+        f"{rises} of {len(rounds)} nets in {len(fits)} fits raise it; losses recomputed differ from the "
+        f"reported ones by {difference:.1g} of their size at most",
+        rises == 0 and difference <= SAME_LOSS,
+        {"fits": len(fits), "nets": len(rounds), "rises": rises, "difference": difference},
     )  # fmt: skip
 
 
-def check_gammas(fits: Sequence[Replay]) -> Check:
-    off = max(abs(r.gamma - r.closed_form) / abs(r.closed_form) for own in fits for r in own.rounds)
-    gammas = [r.gamma for own in fits for r in own.rounds]
-    return Check(
+def check_gammas(fits: Sequence[Replay]) -> CheckPoint:
+    rounds = [r for fit in fits for r in fit.rounds]
+    difference = max(abs(r.gamma - r.closed_form) / abs(r.closed_form) for r in rounds)
+    gammas = [r.gamma for r in rounds]
+    return CheckPoint(
         "b", "every gamma is the closed form, sum Delta'h / sum h'h",
-        f"{len(gammas)} gammas from {min(gammas):.3g} to {max(gammas):.3g} differ by {off:.1g} of their size "
-        f"at most (allowed: {SAME_GAMMA:g})",
-        off <= SAME_GAMMA, {"gammas": len(gammas), "difference": off},
+        f"{len(gammas)} gammas from {min(gammas):.3g} to {max(gammas):.3g} differ by {difference:.1g} of "
+        f"their size at most (allowed: {SAME_GAMMA:g})",
+        difference <= SAME_GAMMA, {"gammas": len(gammas), "difference": difference},
     )  # fmt: skip
 
 
-def check_refit(fits: Sequence[Replay], gaps: Sequence[tuple[float, ...]]) -> Check:
+def check_refit(fits: Sequence[Replay], gaps: Sequence[tuple[float, ...]]) -> CheckPoint:
     """``gaps``: what fits with ``refit="all"`` lack to the least loss of their nets."""
-    shares = [r.least / r.loss for own in fits for r in own.rounds]
-    ends = [own.rounds[-1].least / own.rounds[-1].loss for own in fits]
-    largest = max(abs(own) for way in gaps for own in way)
-    return Check(
+    shares = [r.least / r.loss for fit in fits for r in fit.rounds]
+    ends = [fit.rounds[-1].least / fit.rounds[-1].loss for fit in fits]
+    largest = max(abs(gap) for gaps_of_fit in gaps for gap in gaps_of_fit)
+    return CheckPoint(
         "c", "refit=\"all\" is at most \"last\" with the same nets",
         f"least squares over all weights of the nets of \"last\" gives {max(shares):.6f} of its loss at most "
         f"and {float(np.mean(ends)):.3f} in the mean of the fits; the losses of refit=\"all\" differ from "

@@ -1,9 +1,9 @@
-"""Work that can be stopped at any moment and taken up again, in one process, in several, or on Dask.
+"""Jobs that can be stopped at any moment and resumed, in one process, in several, or on Dask.
 
 Every job is one experiment on one split of one set. Its result is a file of its own, written at once or not
-at all, with a key that names all it depends on: settings, data, and the results it begins from. A file that
-is damaged, or has another key, is as good as none. Results are plain data and pass through their text, so
-that it makes no difference where a job has run, or when.
+at all, with a key that names all it depends on: settings, data, and the results it starts from. A file that
+is damaged, or has another key, counts as missing. Results are plain data and pass through their text, so that
+it makes no difference where a job has run, or when.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import multiprocessing
 import os
 import secrets
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
@@ -22,17 +25,19 @@ from typing import Any
 
 import numpy as np
 
-from cardboost.datasets.table import Dataset
-from cardboost.reproduce.totalqboost import EXPERIMENTS, HOT_START, NEEDS, Settings, run_experiment
+from cardboost.datasets.dataset import Dataset
+from cardboost.reproduce.totalqboost import EXPERIMENTS, HOT_START, NEEDS, Result, Settings, run_experiment
 
-FORMAT = 1  # of the files, and of what the experiments do: a change makes earlier files worthless
-Result = dict[str, Any]
-#: how long jobs take, about; those that others wait for first
+FORMAT = 1  # of the files and of the experiments: a change makes earlier files worthless
+#: how long jobs take, roughly; jobs that others wait for come first
 _LENGTH = {"A": 1.0, "B": 20.0, "C": 4.0, "D": 3.0, "E": 6.0, "F": 2.0}
+_OLD_DRAFT = 3600  # seconds after which a draft is that of a killed run
 
 
 @dataclass(frozen=True)
 class Job:
+    """One experiment on one split of a set."""
+
     dataset: str
     split: int
     experiment: str
@@ -47,12 +52,12 @@ class Job:
 
 
 def jobs_of(names: Sequence[str], splits: int) -> list[Job]:
-    return [Job(name, k, own) for name in names for k in range(splits) for own in EXPERIMENTS]
+    return [Job(name, k, experiment) for name in names for k in range(splits) for experiment in EXPERIMENTS]
 
 
 @dataclass(frozen=True)
-class Progress:
-    """A job that is done: how many are, of how many, and the processor's seconds; None: it was at hand."""
+class JobProgress:
+    """A finished job, how many are finished, of how many, and its processor seconds; None: it was stored."""
 
     job: Job
     done: int
@@ -60,25 +65,25 @@ class Progress:
     seconds: float | None
 
 
-class Store:
-    """Results as files of a folder. ``version``: of the program, as another one may find other results."""
+class ResultStore:
+    """Results as files of a folder. ``version``: of the program, as another one may have other results."""
 
     def __init__(self, folder: Path, version: str) -> None:
         self.folder, self.version = folder, version
         folder.mkdir(parents=True, exist_ok=True)
 
     def get(self, job: Job, key: str) -> Result | None:
-        """None where there is no file, or not this one."""
+        """The stored result; None where there is no file, or one with another key."""
         try:
             content = json.loads((self.folder / job.file).read_bytes())
             text = _text(content["result"])
-            whole = content["key"] == key and content["digest"] == _digest(text)
+            intact = content["key"] == key and content["digest"] == _digest(text)
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        return json.loads(text) if whole else None
+        return json.loads(text) if intact else None
 
     def put(self, job: Job, key: str, result: Result, seconds: float) -> Result:
-        """Write the file and give what :meth:`get` will."""
+        """Write the file and return what :meth:`get` will."""
         text = _text(result)
         content = {"key": key, "digest": _digest(text), "seconds": round(seconds, 3), "result": result}
         draft = self.folder / f".{secrets.token_hex(8)}.tmp"
@@ -93,10 +98,10 @@ class Store:
         return json.loads(text)
 
     def clear_drafts(self) -> None:
-        """Remove what a killed run has left half written, an hour ago or more."""
+        """Remove the unfinished files of a killed run."""
         for draft in self.folder.glob(".*.tmp"):
             with contextlib.suppress(OSError):
-                if time.time() - draft.stat().st_mtime > 3600:
+                if time.time() - draft.stat().st_mtime > _OLD_DRAFT:
                     draft.unlink()
 
 
@@ -109,22 +114,22 @@ def _digest(text: str) -> str:
 
 
 def _data_digest(data: Dataset) -> str:
-    found = hashlib.sha256(f"{data.name} {data.X.shape}".encode())
-    found.update(np.ascontiguousarray(data.X).tobytes())
-    found.update(np.ascontiguousarray(data.y).tobytes())
-    return found.hexdigest()
+    digest = hashlib.sha256(f"{data.name} {data.X.shape}".encode())
+    digest.update(np.ascontiguousarray(data.X).tobytes())
+    digest.update(np.ascontiguousarray(data.y).tobytes())
+    return digest.hexdigest()
 
 
-class Places:
-    """Where jobs run: here, one after the other. The others give another executor."""
+class Workers:
+    """Runs jobs in this process, one after the other. Subclasses have another executor."""
 
     limit = 1
 
     def __init__(self) -> None:
-        self.executor: Executor = _Here()
+        self.executor: Executor = _ThisProcess()
 
     def share(self, value: Any) -> Any:
-        """What jobs get in place of a value that many of them read."""
+        """Stand-in for a value that many jobs read."""
         return value
 
     def close(self, hurry: bool) -> None:
@@ -132,28 +137,24 @@ class Places:
         self.executor.shutdown(wait=not hurry, cancel_futures=True)
 
 
-class _Here(Executor):
+class _ThisProcess(Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
         future.set_result(fn(*args, **kwargs))
         return future
 
 
-class Processes(Places):
+class Processes(Workers):
     """Several processes on this machine, which end when this one does, however it does."""
 
     def __init__(self, workers: int) -> None:
-        import multiprocessing
-
         self.limit = workers
         self._others = {child.pid for child in multiprocessing.active_children()}
         spawn = multiprocessing.get_context("spawn")
         self.executor = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_end_with_parent)
 
     def close(self, hurry: bool) -> None:
-        import multiprocessing
-
-        self.executor.shutdown(wait=not hurry, cancel_futures=True)
+        super().close(hurry)
         if hurry:
             for child in multiprocessing.active_children():
                 if child.pid not in self._others:
@@ -161,11 +162,7 @@ class Processes(Places):
 
 
 def _end_with_parent() -> None:
-    """Ctrl-C is the parent's affair, and a worker whose parent was killed has nobody to work for."""
-    import multiprocessing
-    import signal
-    import threading
-
+    """Leave Ctrl-C to the parent, and end a worker whose parent was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
 
@@ -177,8 +174,8 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-class Dask(Places):
-    """The workers of a Dask scheduler. ValueError says why there are none."""
+class DaskWorkers(Workers):
+    """The workers of a Dask scheduler. A ValueError says why there are none."""
 
     def __init__(self, address: str) -> None:
         try:
@@ -211,14 +208,14 @@ def compute(
     sets: Mapping[str, Dataset],
     splits: int,
     settings: Settings,
-    store: Store,
-    places: Places,
-    told: Callable[[Progress], object] = lambda progress: None,
+    store: ResultStore,
+    workers: Workers,
+    report: Callable[[JobProgress], object] = lambda progress: None,
 ) -> dict[Job, Result]:
-    """The results of all experiments on all splits: those at hand, and the others as they are computed."""
+    """The results of all experiments on all splits: those stored, and the others as they are computed."""
     store.clear_drafts()
     digests = {name: _data_digest(data) for name, data in sets.items()}
-    # split by split, so that what is done of many is whole splits; long jobs first
+    # split by split, so that an interrupted run has whole splits; long jobs first
     jobs = sorted(
         jobs_of(list(sets), splits),
         key=lambda job: (job.split, -_LENGTH[job.experiment] * sets[job.dataset].X.size),
@@ -228,69 +225,62 @@ def compute(
     running: dict[Future[Any], Job] = {}
     shared: dict[str, Any] = {}
 
-    def ready(job: Job) -> bool:
-        return all(other in done for other in job.needs)
-
     def finish(job: Job, result: Result, seconds: float | None) -> None:
         done[job] = result
-        told(Progress(job, len(done), len(jobs), seconds))
+        report(JobProgress(job, len(done), len(jobs), seconds))
 
     def start(job: Job) -> None:
-        """Take the result that is at hand, or set the job going."""
-        needs = {other.experiment: done[other] for other in job.needs}
-        parts = [store.version, digests[job.dataset], asdict(settings), [keys[other] for other in job.needs]]
-        key = keys[job] = _key(job, parts)
-        known = store.get(job, key)
-        if known is not None:
-            finish(job, known, None)
+        """Take the stored result, or start the job."""
+        parts = [FORMAT, job.split, job.experiment, HOT_START[job.dataset], store.version]
+        parts += [digests[job.dataset], asdict(settings), [keys[other] for other in job.needs]]
+        keys[job] = _digest(_text(parts))
+        stored = store.get(job, keys[job])
+        if stored is not None:
+            finish(job, stored, None)
             return
         if job.dataset not in shared:
-            shared[job.dataset] = places.share(sets[job.dataset])
-        future = places.executor.submit(_timed, job, shared[job.dataset], settings, needs)
-        running[future] = job
+            shared[job.dataset] = workers.share(sets[job.dataset])
+        needs = {other.experiment: done[other] for other in job.needs}
+        running[workers.executor.submit(_timed, job, shared[job.dataset], settings, needs)] = job
 
     waiting = list(jobs)
     while len(done) < len(jobs):
         for job in list(waiting):
-            if len(running) >= places.limit:
+            if len(running) >= workers.limit:
                 break
-            if ready(job):
+            if all(other in done for other in job.needs):
                 waiting.remove(job)
                 start(job)
         if not running:
             continue
         finished, _ = wait(running, return_when=FIRST_COMPLETED)
-        for future in sorted(finished, key=lambda own: running[own].file):
+        for future in sorted(finished, key=lambda future: running[future].file):
             job = running.pop(future)
             result, seconds = future.result()
             finish(job, store.put(job, keys[job], result, seconds), seconds)
     return {job: done[job] for job in jobs_of(list(sets), splits)}
 
 
-def _key(job: Job, parts: list[Any]) -> str:
-    return _digest(_text([FORMAT, job.split, job.experiment, HOT_START[job.dataset], *parts]))
-
-
 def _timed(job: Job, data: Dataset, settings: Settings, needs: dict[str, Result]) -> tuple[Result, float]:
-    began = time.thread_time()
-    hot = HOT_START[job.dataset]
-    result = run_experiment(job.experiment, data.X, data.y, job.split, hot, settings, needs)
-    return result, time.thread_time() - began
+    start = time.thread_time()
+    hot_start = HOT_START[job.dataset]
+    result = run_experiment(job.experiment, data.X, data.y, job.split, hot_start, settings, needs)
+    return result, time.thread_time() - start
 
 
 @contextlib.contextmanager
-def places_for(workers: int | None, address: str | None) -> Iterator[Places]:
-    """``workers`` processes, a Dask scheduler at ``address``, or this process."""
-    places: Places
+def workers_for(processes: int | None, address: str | None) -> Iterator[Workers]:
+    """Several processes, a Dask scheduler at ``address``, or this process."""
+    workers: Workers
     if address is not None:
-        places = Dask(address)
-    elif workers is not None and workers > 1:
-        places = Processes(workers)
+        workers = DaskWorkers(address)
+    elif processes is not None and processes > 1:
+        workers = Processes(processes)
     else:
-        places = Places()
+        workers = Workers()
     hurry = True
     try:
-        yield places
+        yield workers
         hurry = False
     finally:
-        places.close(hurry)
+        workers.close(hurry)

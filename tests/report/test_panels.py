@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 
 from cardboost.report import png
-from cardboost.report.figures import Box, Chart, Figure, Line
-from cardboost.report.frontiers import FrontierPanel, Side
+from cardboost.report.figures import Box, Chart, Figure, Series
+from cardboost.report.panels import FrontierPanel, Side
 
 SVG = "{http://www.w3.org/2000/svg}"
 CONVEX = Side("convex", ((1.0, 30.0), (2.0, 20.0), (4.0, 10.0)), ((1.0, 30.0), (2.0, 20.0), (4.0, 10.0)))
@@ -54,7 +54,9 @@ def test_nothing_to_show():
     ("count", "per_row", "rows"), [(1, None, 1), (3, None, 1), (3, 3, 1), (4, 3, 2), (12, 3, 4)]
 )
 def test_panels_in_rows(count, per_row, rows):
-    panels = tuple(Chart(f"panel {k}", "x", "y", (Line("a", (0.0, 1.0), (0.0, 1.0)),)) for k in range(count))
+    panels = tuple(
+        Chart(f"panel {k}", "x", "y", (Series("a", (0.0, 1.0), (0.0, 1.0)),)) for k in range(count)
+    )
     figure = Figure("title", "caption", panels, height=100.0, per_row=per_row)
     picture = ET.fromstring(figure.svg())
     assert (float(picture.attrib["width"]), float(picture.attrib["height"])) == figure.size

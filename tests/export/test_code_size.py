@@ -9,8 +9,8 @@ import pytest
 from cross import cross_tool
 from exported import fixed_models, random_ensemble, random_multiclass, stumps
 
-from cardboost.export.budget import c_size
 from cardboost.export.c_model import c_model
+from cardboost.export.code_size import c_size
 from cardboost.model import Ensemble, Term
 
 STYLES = ("small", "whole", "tenths", "sixteenths")

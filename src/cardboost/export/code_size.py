@@ -1,4 +1,4 @@
-"""How many bytes of flash a model takes, for a budget: by an estimate, or by the compiler."""
+"""The bytes of flash that a model takes: by an estimate, or by the compiler."""
 
 from __future__ import annotations
 
@@ -12,9 +12,23 @@ from cardboost.export.c_model import c_model
 def c_size(ensemble: Any, *, compiled: bool = False, **options: Any) -> int:
     """Bytes of code and tables on a Cortex-M0 with -Os, of the function that decides.
 
-    Options are those of ``c_model``, but ``number`` is "int16" if it is not given. The estimate is the same
-    everywhere, needs no compiler and is an upper bound to within four bytes. ``compiled``: what
-    ``arm-none-eabi-gcc`` makes of it, helpers included; without that compiler it is an error.
+    Parameters
+    ----------
+    ensemble : Ensemble or MulticlassEnsemble
+    compiled : bool, default False
+        False: an estimate that is the same everywhere, needs no compiler, and is an upper bound to within
+        four bytes. True: the size of the code that ``arm-none-eabi-gcc`` generates, helpers included.
+    **options
+        Those of :func:`cardboost.export.c_model.c_model`; ``number`` is "int16" by default.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        Where there is no estimate (scores that are doubles), or no compiler.
     """
     if not isinstance(compiled, bool | np.bool_):
         raise ValueError(f"compiled: expected True or False, found {compiled!r}.")
