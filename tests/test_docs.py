@@ -105,6 +105,8 @@ def test_the_make_targets_of_the_readme_exist():
         "cardboost.estimators.stagewise",
         "cardboost.estimators.stagewise_regressor",
         "cardboost.pareto.compute",
+        "cardboost.problem.losses",
+        "cardboost.problem.losses.base",
         "cardboost.solvers.column_selection",
         "cardboost.solvers.l1",
         "cardboost.solvers.thinning",
