@@ -169,6 +169,13 @@ def test_every_room_has_its_line():
     assert {room for room in rooms if f"`{room}`" not in text} == set()
 
 
+def test_places_in_the_glossary_exist():
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    paths = set(re.findall(r"`([a-z_]+/(?:[a-z_]+/|[a-z_]+\.py)?)`", text))
+    assert {"problem/risk.py", "certificate/checker/"} <= paths
+    assert {path for path in paths if not (PACKAGE / path).exists()} <= {"data/shards.py"}
+
+
 def test_every_kernel_is_named():
     text = (ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
     stub = (PACKAGE / "_kernels.pyi").read_text(encoding="utf-8")
