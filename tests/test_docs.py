@@ -259,16 +259,16 @@ def test_the_whole_file_on_the_page_holds():
 
 
 def test_the_constants_on_the_page_are_those_of_the_checker():
-    from cardboost.certificate.checker import claims, curvature, format
+    from cardboost.certificate.checker import bounds, claims, curvature, format, losses
 
     text = (ROOT / "docs" / "certificate.md").read_text(encoding="utf-8")
     section = text.split("\n## All constants\n")[1].split("\n## ")[0]
     line = {row.split(" | ")[0].strip("| "): row for row in section.splitlines() if row.startswith("|")}
     for name, values in {
-        "sums over rows": [claims.TOLERANCE],
-        "size": [claims.LEAST_SIZE],
+        "sums over rows": [bounds.TOLERANCE],
+        "size": [bounds.LEAST_SIZE],
         "optimal": [format.OPTIMAL],
-        "worthless": [claims.WORTHLESS],
+        "worthless": [bounds.WORTHLESS],
         "nearby": [claims.NEARBY],
         "arithmetic": [claims.ARITHMETIC],
         "scaling": [claims.SCALING],
@@ -282,4 +282,4 @@ def test_the_constants_on_the_page_are_those_of_the_checker():
         found = [float(word) for word in re.findall(r"\d[\d.]*(?:e-?\d+)?", line[name].split(" | ")[1])]
         assert set(values) <= set(found), name
     assert "1/4" in line["corner"]
-    assert claims.CORNER == 0.25
+    assert losses.CORNER == 0.25
