@@ -1,8 +1,8 @@
 """Losses of a certificate: mean loss, and row weights with their dual value. Part of the checker.
 
-Row weights are u_i = s_i v_i with v_i = theta (-loss'(F_i)). For the squared loss v_i is theta (t_i - F_i) and
-columns are not multiplied with labels. For the soft margin, log sum s_i exp(-F_i), u_i is p_i proportional to
-s_i exp(-F_i). docs/certificate.md has the table of all formulas.
+Row weights are u_i = s_i v_i with v_i = theta (-loss'(F_i)). For the squared loss v_i is theta (t_i - F_i),
+and columns are not multiplied with labels. For the soft margin, log sum s_i exp(-F_i), u_i is p_i,
+proportional to s_i exp(-F_i). docs/certificate.md has the table of all formulas.
 """
 
 from __future__ import annotations
