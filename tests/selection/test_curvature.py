@@ -279,8 +279,8 @@ def test_a_changed_curve_is_refused_or_its_bound_is_true(factor, loss):
             continue
         broken = copy.deepcopy(content)
         own = broken["bounds"][0]["leaves"][i]
-        pairs = checker.format.leaf_weights(leaf["curve"]["aside"], bound["columns"])
-        own["curve"]["aside"] = [[j, factor * d] for j, d in pairs]
+        aside = checker.format.leaf_weights(leaf["curve"]["aside"], bound["columns"], bound["columns"])
+        own["curve"]["aside"] = [[j, factor * d] for j, d in enumerate(aside.tolist()) if d]
         evidence = bounds.gather(broken, A)
         own["bound"] = float(bounds.leaf_bounds(evidence, broken["bounds"][0], [own])[0])
         faults = [fault for fault in checker.check(sealed(broken), A) if f"leaves[{i}]" in fault]

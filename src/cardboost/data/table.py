@@ -288,10 +288,14 @@ def check_finite(table: Table, threads: int, *, what: str = "X") -> None:
     numeric = [j for j, column in enumerate(table.columns) if not isinstance(column, CategoricalColumn)]
     infinite = _kernels.find_infinite([table.columns[j] for j in numeric], threads)
     if infinite >= 0:
-        raise ValueError(
-            f"{what} contains infinity in {table.label(numeric[infinite])}: only finite numbers and missing "
-            "values (NaN) are accepted."
-        )
+        raise infinity_fault(what, table.label(numeric[infinite]))
+
+
+def infinity_fault(what: str, column: str) -> ValueError:
+    """What to raise for an infinite number."""
+    return ValueError(
+        f"{what} contains infinity in {column}: only finite numbers and missing values (NaN) are accepted."
+    )
 
 
 def match_names(seen: Sequence[str] | None, n_features: int, table: Table, who: str = "the model") -> None:

@@ -123,6 +123,8 @@ class EmpiricalRisk:
     def _check_kernel(self) -> None:
         if not in_kernels(self.loss):
             raise ValueError(f"the kernels do not know the loss {self.loss.name!r}.")
+        if len(self.weights.shards.parts) != 1:  # they finish their sums, which then cannot be added up
+            raise ValueError("the kernels of losses take rows in one part.")
 
     def sums(self, F: Array, rows: Array) -> tuple[float, float, float, float, float, float, float]:
         """The sums of a pass over the rows, relative to exp of the first of them; fills ``rows``."""
@@ -163,12 +165,9 @@ class EmpiricalRisk:
 
     def edge_rows(self, point: RiskPoint) -> tuple[NDArray[np.int64], float]:
         """Lane 0 of :meth:`fixed_rows` alone, and the value of one unit: all that edges need."""
-        w, scale = self.weights, self._scale(point.derivative_sum)
-        lane = _kernels.quantise(
-            point.rows[:1], self.sign, w.count, w.factor, w.largest_factor, np.array([scale]),
-            np.array([point.largest]), np.ones(1, dtype=np.uint8), self.threads,
-        )  # fmt: skip
-        return lane, point.factor / scale / w.total
+        scale, largest = self._scale(point.derivative_sum), np.array([point.largest])
+        lane = self.weights.quantise(point.rows[:1], np.array([scale]), largest, self.sign, self.threads)
+        return lane, point.factor / scale / self.weights.total
 
     def _scale(self, total: float) -> float:
         """Units per 1 of a sum of this size; half a unit for the rounding of each row stays below int64."""
@@ -176,14 +175,10 @@ class EmpiricalRisk:
 
     def fixed_rows(self, point: RiskPoint) -> FixedRows:
         """Row weights as integers: signed in lane 0, curvature in lane 1."""
-        w = self.weights
         scales = np.array([self._scale(total) for total in (point.derivative_sum, point.curvature_sum)])
-        lanes = _kernels.quantise(
-            point.rows, self.sign, w.count, w.factor, w.largest_factor, scales,
-            np.array([point.largest, point.largest_curvature]), np.array([1, 0], dtype=np.uint8),
-            self.threads,
-        )  # fmt: skip
-        units = point.factor / scales / w.total
+        largest = np.array([point.largest, point.largest_curvature])
+        lanes = self.weights.quantise(point.rows, scales, largest, self.sign, self.threads)
+        units = point.factor / scales / self.weights.total
         return FixedRows(lanes, float(units[0]), float(units[1]))
 
 

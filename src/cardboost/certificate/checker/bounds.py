@@ -8,7 +8,6 @@ c_j = sum_i u_i a_ij, the worth of a column, kappa_j - l0 with kappa_j = max ove
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ import numpy.typing as npt
 from cardboost.certificate.checker.columns import Indices, Rows, Stumps, bin_stumps, merge_rows
 from cardboost.certificate.checker.curvature import Curvature
 from cardboost.certificate.checker.data import Floats, Table, read
-from cardboost.certificate.checker.format import PRICES, SOFT
+from cardboost.certificate.checker.format import PRICES, SOFT, leaf_weights
 from cardboost.certificate.checker.losses import mean_loss, row_weights
 
 Leaves = Sequence[dict[str, Any]]
@@ -157,7 +156,7 @@ def leaf_bounds(evidence: Evidence, bound: dict[str, Any], leaves: Leaves) -> Fl
 def _batch_bounds(evidence: Evidence, bound: dict[str, Any], leaves: Leaves) -> Floats:
     problem, rows, stumps, n = evidence.problem, evidence.rows, evidence.stumps, bound["columns"]
     soft = problem["loss"] == SOFT
-    weights = np.stack([_dense(leaf["weights"], n, rows.a.shape[1]) for leaf in leaves], axis=1)
+    weights = np.stack([leaf_weights(leaf["weights"], n, rows.a.shape[1]) for leaf in leaves], axis=1)
     intercept, theta = (
         np.array([leaf[key] for leaf in leaves], dtype=np.float64) for key in ("intercept", "theta")
     )
@@ -192,7 +191,8 @@ def _taken(evidence: Evidence, leaves: Leaves, weights: Floats, edges: Floats, u
     taken = np.zeros(len(leaves))
     if any(leaf.get("curve") is not None for leaf in leaves):
         # d (v - w)^2 / 2 of a column: a higher edge, more l2 and a constant
-        aside = np.stack([_aside(leaf, n) for leaf in leaves])
+        curves = [leaf.get("curve") or {"aside": []} for leaf in leaves]
+        aside = np.stack([leaf_weights(curve["aside"], n, n) for curve in curves])
         edges, prices["l2"] = edges + aside * weights, prices["l2"] + aside
         taken -= 0.5 * np.sum(aside * weights**2, axis=1)
     worth = _worth(edges, prices)
@@ -236,22 +236,6 @@ def _worth(edge: Floats, prices: dict[str, Floats]) -> Floats:
     finite = np.where(np.isinf(w), 0.0, w)
     kappa = np.where(np.isinf(w), math.inf, finite * (excess - 0.5 * l2 * finite))
     return np.where(excess > 0, kappa, 0.0) - prices["l0"]
-
-
-def _dense(weights: Any, covered: int, n: int) -> Floats:
-    """Weights of a leaf, one per column of the pool; a string holds those of the first ``covered``."""
-    dense = np.zeros(n)
-    if isinstance(weights, str):
-        dense[:covered] = np.frombuffer(base64.b64decode(weights), dtype="<f4")
-    else:
-        for j, w in weights:
-            dense[j] = w
-    return dense
-
-
-def _aside(leaf: dict[str, Any], n: int) -> Floats:
-    curve = leaf.get("curve")
-    return np.zeros(n) if curve is None else _dense(curve["aside"], n, n)
 
 
 def _best_choice(
@@ -358,5 +342,5 @@ def _with_point(leaf: dict[str, Any], point: dict[str, Any]) -> dict[str, Any]:
 
 def _point(evidence: Evidence, intercept: float, weights: Any, n: int) -> Floats:
     """Weights as an array; the intercept, where there is one, comes first."""
-    dense = _dense(weights, n, n)
+    dense = leaf_weights(weights, n, n)
     return dense if evidence.problem["intercept_box"] is None else np.append(intercept, dense)
