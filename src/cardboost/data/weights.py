@@ -76,12 +76,12 @@ class RowWeights:
                 unit *= float(factor[0])
                 factor = None
         total_count = float(n_rows if count is None else shards.sum(lambda part: count[part].sum()))
-        made = cls(n_rows, count, factor, total_count, total_count, 1.0, shards, unit)
+        row_weights = cls(n_rows, count, factor, total_count, total_count, 1.0, shards, unit)
         if factor is None:
-            return made
+            return row_weights
         largest = float(shards.maximum(lambda part: factor[part].max()))
-        total = made.group_sums(np.ones(n_rows), np.zeros(n_rows, dtype=np.intp), 1)[0]
-        return replace(made, total=float(total), largest_factor=largest)
+        total = row_weights.group_sums(np.ones(n_rows), np.zeros(n_rows, dtype=np.intp), 1)[0]
+        return replace(row_weights, total=float(total), largest_factor=largest)
 
     def take(self, rows: NDArray[np.intp]) -> RowWeights:
         """The weights of some of the rows, at least one, in one part."""
