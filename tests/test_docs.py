@@ -102,11 +102,15 @@ def test_the_make_targets_of_the_readme_exist():
     "name",
     [
         "cardboost.datasets.catalogue",
+        "cardboost.certificate.certificate",
+        "cardboost.data.shards",
         "cardboost.estimators.classifier",
         "cardboost.estimators.stagewise",
         "cardboost.estimators.stagewise_regressor",
         "cardboost.export",
         "cardboost.pareto.compute",
+        "cardboost.problem.losses",
+        "cardboost.problem.losses.base",
         "cardboost.solvers.column_selection",
         "cardboost.solvers.l1",
         "cardboost.solvers.thinning",
@@ -167,6 +171,13 @@ def test_every_room_has_its_line():
     rooms = {f"{path.parent.name}/" for path in PACKAGE.glob("*/__init__.py")}
     rooms |= {path.name for path in PACKAGE.glob("*.py")}
     assert {room for room in rooms if f"`{room}`" not in text} == set()
+
+
+def test_places_in_the_glossary_exist():
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    paths = set(re.findall(r"`([a-z_]+/(?:[a-z_]+/|[a-z_]+\.py)?)`", text))
+    assert {"problem/risk.py", "certificate/checker/"} <= paths
+    assert {path for path in paths if not (PACKAGE / path).exists()} == set()
 
 
 def test_every_kernel_is_named():
@@ -252,16 +263,16 @@ def test_the_whole_file_on_the_page_holds():
 
 
 def test_the_constants_on_the_page_are_those_of_the_checker():
-    from cardboost.certificate.checker import claims, curvature, format
+    from cardboost.certificate.checker import bounds, claims, curvature, format, losses
 
     text = (ROOT / "docs" / "certificate.md").read_text(encoding="utf-8")
     section = text.split("\n## All constants\n")[1].split("\n## ")[0]
     line = {row.split(" | ")[0].strip("| "): row for row in section.splitlines() if row.startswith("|")}
     for name, values in {
-        "sums over rows": [claims.TOLERANCE],
-        "size": [claims.LEAST_SIZE],
+        "sums over rows": [bounds.TOLERANCE],
+        "size": [bounds.LEAST_SIZE],
         "optimal": [format.OPTIMAL],
-        "worthless": [claims.WORTHLESS],
+        "worthless": [bounds.WORTHLESS],
         "nearby": [claims.NEARBY],
         "arithmetic": [claims.ARITHMETIC],
         "scaling": [claims.SCALING],
@@ -275,4 +286,4 @@ def test_the_constants_on_the_page_are_those_of_the_checker():
         found = [float(word) for word in re.findall(r"\d[\d.]*(?:e-?\d+)?", line[name].split(" | ")[1])]
         assert set(values) <= set(found), name
     assert "1/4" in line["corner"]
-    assert claims.CORNER == 0.25
+    assert losses.CORNER == 0.25

@@ -12,7 +12,7 @@ import pytest
 from cardboost import CardBoostClassifier, CardBoostRegressor, budget, load_model, pareto_front
 from cardboost.boosting import candidates
 from cardboost.certificate.checker import data_digest
-from cardboost.certificate.checker.claims import gather
+from cardboost.certificate.checker.bounds import gather
 from cardboost.cli import prove as verb
 from cardboost.cli.main import main
 from cardboost.pareto import compute

@@ -1,7 +1,7 @@
-"""Laws for what users add: whether a loss of one's own can be trained on.
+"""Checks for losses that users write.
 
-:func:`check_loss` is for losses of a margin or a residual, :func:`check_vector_loss` for those of several
-outputs.
+:func:`check_loss` is for losses of the margin or the residual, :func:`check_vector_loss` for losses of
+several outputs.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from cardboost.problem.losses.vector import VectorLoss
 
 __all__ = ["check_loss", "check_vector_loss"]
 
-_POINTS = np.linspace(-6.0, 6.0, 241) + 0.0123  # 0 and 1, where losses like to bend, are not among them
-_STEP = 1e-6
-_AWAY = 1e-4  # from a kink, within which differences mean nothing
-_SLACK = 1e-9
+_POINTS = np.linspace(-6.0, 6.0, 241) + 0.0123  # 0 and 1, where many losses have a kink, are not among them
+_STEP = 1e-6  # of finite differences
+_KINK_DISTANCE = 1e-4  # closer to a kink finite differences are not compared
+_SLACK = 1e-9  # for rounding, relative
 
 
 def check_loss(loss: Loss) -> None:
-    """Check every law that training relies on; an AssertionError says which one does not hold, and where.
+    """Check every property of a loss that training relies on.
 
     * ``rows``, ``derivative``, ``curvature`` and ``conjugate`` take arrays and keep their shape.
     * The derivative is that of finite differences, away from ``kinks``; so is the curvature.
@@ -30,7 +30,23 @@ def check_loss(loss: Loss) -> None:
     * A loss of the margin never rises, and divided by ``rows(0)`` it is at least 1 wherever z <= 0, at least
       the number of errors.
     * A loss of the residual is least at 0.
-    * ``probability``, where there is one, never falls, is 1/2 at 0, and with its opposite adds up to 1.
+    * ``probability``, where there is one, never falls, is 1/2 at 0, and at f and -f adds up to 1.
+
+    Parameters
+    ----------
+    loss : Loss
+        An instance of a subclass of :class:`cardboost.problem.losses.Loss`.
+
+    Raises
+    ------
+    AssertionError
+        Says which property does not hold, and where.
+
+    Examples
+    --------
+    >>> from cardboost.problem.losses import LOSSES
+    >>> from cardboost.testing import check_loss
+    >>> check_loss(LOSSES["logistic"])
     """
     if not isinstance(loss, Loss):
         raise AssertionError(f"a loss must be an instance of cardboost.problem.losses.Loss; found {loss!r}.")
@@ -38,9 +54,9 @@ def check_loss(loss: Loss) -> None:
         raise AssertionError("a loss needs a name: a text that is not empty.")
     if isinstance(loss, EvaluationLoss):
         raise AssertionError(loss.refusal())
-    z = _POINTS[
-        np.all([np.abs(_POINTS - kink) > _AWAY for kink in loss.kinks] or [_POINTS == _POINTS], axis=0)
-    ]
+    z = _POINTS
+    for kink in loss.kinks:
+        z = z[np.abs(z - kink) > _KINK_DISTANCE]
     _shapes(loss)
     _convex(loss)
     _derivatives(loss, z)
@@ -52,13 +68,13 @@ def check_loss(loss: Loss) -> None:
 
 def _shapes(loss: Loss) -> None:
     for name in ("rows", "derivative", "curvature", "conjugate"):
-        for given in (np.array([0.25, 0.5, 0.75]), np.full((2, 3), 0.5), 0.5):
-            found = np.asarray(getattr(loss, name)(given))
+        for argument in (np.array([0.25, 0.5, 0.75]), np.full((2, 3), 0.5), 0.5):
+            values = np.asarray(getattr(loss, name)(argument))
             _hold(
-                found.shape == np.shape(given),
-                f"{loss.name}: {name} of shape {np.shape(given)} has shape {found.shape}.",
+                values.shape == np.shape(argument),
+                f"{loss.name}: {name} of shape {np.shape(argument)} has shape {values.shape}.",
             )
-            finite = np.isfinite(found) if name != "conjugate" else ~np.isnan(found)
+            finite = np.isfinite(values) if name != "conjugate" else ~np.isnan(values)
             _hold(bool(np.all(finite)), f"{loss.name}: {name} at 0.25 to 0.75 is not finite.")
 
 
@@ -66,9 +82,10 @@ def _derivatives(loss: Loss, z: Array) -> None:
     slope = (loss.rows(z + _STEP) - loss.rows(z - _STEP)) / (2 * _STEP)
     _near(loss, "derivative", "finite differences of rows", z, loss.derivative(z), slope, 1e-6)
     bend = (loss.derivative(z + _STEP) - loss.derivative(z - _STEP)) / (2 * _STEP)
-    calm = np.abs(loss.curvature(z + _AWAY) - loss.curvature(z - _AWAY)) <= 0.1 * (1 + np.abs(bend))
-    found = loss.curvature(z)
-    _near(loss, "curvature", "finite differences of derivative", z[calm], found[calm], bend[calm], 1e-5)
+    change = np.abs(loss.curvature(z + _KINK_DISTANCE) - loss.curvature(z - _KINK_DISTANCE))
+    calm = change <= 0.1 * (1 + np.abs(bend))
+    curvature = loss.curvature(z)
+    _near(loss, "curvature", "finite differences of derivative", z[calm], curvature[calm], bend[calm], 1e-5)
 
 
 def _convex(loss: Loss) -> None:
@@ -88,11 +105,11 @@ def _convex(loss: Loss) -> None:
 
 
 def _conjugate(loss: Loss, z: Array) -> None:
-    own = -loss.derivative(z)
-    room = _SLACK * (1.0 + np.abs(own * z) + loss.rows(z))
-    left = loss.rows(z) + loss.conjugate(own) + own * z
+    best = -loss.derivative(z)
+    room = _SLACK * (1.0 + np.abs(best * z) + loss.rows(z))
+    left = loss.rows(z) + loss.conjugate(best) + best * z
     _first(loss, z, np.abs(left) <= room, "Fenchel-Young is no equality at v = -derivative(z)")
-    for v in np.unique(np.concatenate([own, np.linspace(-2.0, 2.0, 17)])):
+    for v in np.unique(np.concatenate([best, np.linspace(-2.0, 2.0, 17)])):
         value = float(loss.conjugate(v))
         _hold(not np.isnan(value), f"{loss.name}: the conjugate at v = {v:g} is NaN.")
         room = _SLACK * (1.0 + np.abs(v * z) + loss.rows(z))
@@ -131,16 +148,18 @@ def _probability(loss: Loss) -> None:
     _first(loss, _POINTS, both, "the probabilities of f and -f do not add up to 1")
 
 
-def _near(loss: Loss, what: str, other: str, z: Array, found: Array, expected: Array, rel: float) -> None:
-    holds = np.abs(found - expected) <= rel * (1.0 + np.abs(expected) + np.abs(loss.rows(z)))
+def _near(loss: Loss, what: str, other: str, z: Array, values: Array, expected: Array, rel: float) -> None:
+    """Compare two ways to the same values."""
+    holds = np.abs(values - expected) <= rel * (1.0 + np.abs(expected) + np.abs(loss.rows(z)))
     if not holds.all():
         k = int(np.argmin(holds))
         raise AssertionError(
-            f"{loss.name}: {what} at {z[k]:g} is {found[k]:g}, but {other} give {expected[k]:g}."
+            f"{loss.name}: {what} at {z[k]:g} is {values[k]:g}, but {other} give {expected[k]:g}."
         )
 
 
 def _first(loss: Loss, z: Array, holds: np.ndarray, fault: str) -> None:
+    """Report a fault with the first point at which something does not hold."""
     if not np.all(holds):
         raise AssertionError(f"{loss.name}: {fault} (at {z[int(np.argmin(holds))]:g}).")
 
@@ -151,14 +170,28 @@ def _hold(fact: bool, message: str) -> None:
 
 
 def check_vector_loss(loss: VectorLoss, outputs: int = 3) -> None:
-    """The same for a loss of several outputs.
+    """Check every property of a loss of several outputs that training relies on.
 
-    * ``rows``, ``gradient`` and ``hessian`` have the shapes (rows,), (rows, m) and (rows, m, m), and
-    are finite. * The gradient is that of finite differences of ``rows``; away from kinks the Hessian is
-    that of ``gradient``. * The loss is convex, and no Hessian has an eigenvalue below 0.
+    * ``rows``, ``gradient`` and ``hessian`` have the shapes (rows,), (rows, m) and (rows, m, m), and are
+      finite.
+    * The gradient is that of finite differences of ``rows``; away from kinks the Hessian is that of
+      ``gradient``.
+    * The loss is convex, and no Hessian has an eigenvalue below 0.
 
     Targets are columns of 0 and 1 with one 1 in every row for ``cross_entropy``, signs for ``logistic`` and
     numbers for all others.
+
+    Parameters
+    ----------
+    loss : VectorLoss
+        An instance of a subclass of :class:`cardboost.problem.losses.vector.VectorLoss`.
+    outputs : int, default=3
+        How many outputs to check it with.
+
+    Raises
+    ------
+    AssertionError
+        Says which property does not hold.
     """
     if not isinstance(loss, VectorLoss):
         raise AssertionError(
@@ -174,9 +207,9 @@ def check_vector_loss(loss: VectorLoss, outputs: int = 3) -> None:
     elif loss.name == "logistic":
         y = np.where(y > 0, 1.0, -1.0)
     for name, shape in (("rows", f.shape[:1]), ("gradient", f.shape), ("hessian", (*f.shape, outputs))):
-        found = np.asarray(getattr(loss, name)(y, f))
-        _hold(found.shape == shape, f"{loss.name}: {name} has shape {found.shape} in place of {shape}.")
-        _hold(bool(np.isfinite(found).all()), f"{loss.name}: {name} is not finite.")
+        values = np.asarray(getattr(loss, name)(y, f))
+        _hold(values.shape == shape, f"{loss.name}: {name} has shape {values.shape} in place of {shape}.")
+        _hold(bool(np.isfinite(values).all()), f"{loss.name}: {name} is not finite.")
     other = f + rng.normal(size=f.shape)
     chord = 0.5 * (loss.rows(y, f) + loss.rows(y, other))
     above = loss.rows(y, 0.5 * (f + other)) - chord
@@ -185,13 +218,11 @@ def check_vector_loss(loss: VectorLoss, outputs: int = 3) -> None:
         step = np.zeros(outputs)
         step[o] = _STEP
         slope = (loss.rows(y, f + step) - loss.rows(y, f - step)) / (2 * _STEP)
-        own = loss.gradient(y, f)[:, o]
-        off = np.abs(own - slope) > 1e-5 * (1.0 + np.abs(slope))
+        off = np.abs(loss.gradient(y, f)[:, o] - slope) > 1e-5 * (1.0 + np.abs(slope))
         _hold(not off.any(), f"{loss.name}: gradient differs from finite differences of rows (output {o}).")
         bend = (loss.gradient(y, f + step) - loss.gradient(y, f - step)) / (2 * _STEP)
         calm = np.abs(bend) < 1e3  # where the slope jumps, differences mean nothing
-        found = loss.hessian(y, f)[:, :, o]
-        off = (np.abs(found - bend) > 1e-4 * (1.0 + np.abs(bend))) & calm
+        off = (np.abs(loss.hessian(y, f)[:, :, o] - bend) > 1e-4 * (1.0 + np.abs(bend))) & calm
         _hold(
             not off.any(), f"{loss.name}: hessian differs from finite differences of gradient (output {o})."
         )

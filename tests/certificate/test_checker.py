@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from cardboost.certificate import checker
-from cardboost.certificate.checker.claims import gather
+from cardboost.certificate.checker.bounds import gather
 
 PRICE_KEYS = ("l1", "l2", "l0", "max_weight")
 

@@ -17,7 +17,7 @@ import pytest
 
 from cardboost import CardBoostClassifier, CardBoostRegressor, SoftMarginClassifier
 from cardboost.certificate import checker
-from cardboost.certificate.checker.claims import gather, leaf_bounds
+from cardboost.certificate.checker.bounds import gather, leaf_bounds
 from cardboost.solvers import select_columns
 
 
@@ -82,7 +82,7 @@ def rebound(content, X, y):
     """Every leaf claims what its weights prove of the changed problem."""
     evidence = gather(content, X, y)
     for bound in content["bounds"]:
-        values = leaf_bounds(content, bound, bound["leaves"], evidence)
+        values = leaf_bounds(evidence, bound, bound["leaves"])
         for leaf, value in zip(bound["leaves"], values.tolist(), strict=True):
             leaf["bound"] = value if math.isfinite(value) else 0.0
 

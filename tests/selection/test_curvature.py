@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from cardboost import CardBoostClassifier, _kernels
 from cardboost.certificate import checker
-from cardboost.certificate.checker import claims
+from cardboost.certificate.checker import bounds
 from cardboost.certificate.checker.curvature import Curvature
 from cardboost.problem.prices import Prices
 from cardboost.selection import exact
@@ -279,10 +279,10 @@ def test_a_changed_curve_is_refused_or_its_bound_is_true(factor, loss):
             continue
         broken = copy.deepcopy(content)
         own = broken["bounds"][0]["leaves"][i]
-        pairs = checker.format.leaf_weights(leaf["curve"]["aside"], bound["columns"])
-        own["curve"]["aside"] = [[j, factor * d] for j, d in pairs]
-        evidence = claims.gather(broken, A)
-        own["bound"] = float(claims.leaf_bounds(broken, broken["bounds"][0], [own], evidence)[0])
+        aside = checker.format.leaf_weights(leaf["curve"]["aside"], bound["columns"], bound["columns"])
+        own["curve"]["aside"] = [[j, factor * d] for j, d in enumerate(aside.tolist()) if d]
+        evidence = bounds.gather(broken, A)
+        own["bound"] = float(bounds.leaf_bounds(evidence, broken["bounds"][0], [own])[0])
         faults = [fault for fault in checker.check(sealed(broken), A) if f"leaves[{i}]" in fault]
         passed += not faults
         if not faults and not leaf["forced_in"] and not leaf["forced_out"]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import check, structure_faults
-from cardboost.certificate.checker.claims import Evidence, gather, read_rows
+from cardboost.certificate.checker.bounds import Evidence, gather, read_rows
 from cardboost.certificate.checker.data import Table
 from cardboost.certificate.writer import ProvenScope, read_leaves, with_points, with_proof
 from cardboost.data.categories import OTHER, Categories

@@ -1,4 +1,4 @@
-"""The certificate: an objective, a lower bound for every model of the same scope, and the proof.
+"""The certificate of a model: an objective, a lower bound for every model of the same scope, and the proof.
 
 The content is plain JSON (docs/certificate.md); :meth:`Certificate.verify` hands it to the independent
 checker, which recomputes every number from the data.
@@ -20,6 +20,7 @@ from cardboost.certificate.statement import (
     compared_with,
     covers,
     percent,
+    pool_size,
     problem_lines,
     short,
     tolerance_line,
@@ -29,7 +30,17 @@ from cardboost.problem.bound import proof_status
 
 @dataclass(frozen=True)
 class ScopedBound:
-    """A lower bound over the columns of the pool, or over the whole dictionary."""
+    """What is proven of one scope.
+
+    Attributes
+    ----------
+    scope : {"pool", "dictionary"}
+        Candidate terms, or all stumps.
+    lower_bound, gap, relative_gap, guarantee : float
+        As those of :class:`Certificate`, which are for the widest scope.
+    leaves : tuple of dict
+        The parts of the search space with their bounds, as in the file.
+    """
 
     scope: str
     lower_bound: float
@@ -48,18 +59,36 @@ class ScopedBound:
 class Certificate:
     """What is claimed of a model and can be checked.
 
-    ``lower_bound``, ``gap``, ``guarantee`` and ``scope`` are the headline: those of the widest scope that is
-    proven. ``scopes`` has each scope.
+    ``lower_bound``, ``gap``, ``guarantee`` and ``scope`` are those of the widest scope that is proven;
+    ``scopes`` has each scope.
+
+    Parameters
+    ----------
+    content : mapping
+        The content of the file.
+    positive : object, default=True
+        The class that the certificate is about.
+    view : callable, optional
+        Computes the matrix that the file is about from rows, labels and weights. None: the file is about the
+        rows themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cardboost.solvers import select_columns
+    >>> A = np.array([[1, 1], [1, -1], [1, 1], [-1, 1]])
+    >>> certificate = select_columns(A, max_terms=1, l2=0.5, max_weight=2.0).certificate
+    >>> certificate.status, certificate.scope, certificate.verify(A)
+    ('optimal', 'pool', True)
     """
 
     content: Mapping[str, Any]
     positive: Any = True
-    #: makes the matrix that the file is about of rows, labels and weights; None: the file is about the rows
     view: Callable[[Any, Any, Any], tuple[Any, Any, Any]] | None = None
 
     @cached_property
     def scopes(self) -> Mapping[str, ScopedBound]:
-        """What is proven of each scope: "dictionary", all stumps, and "pool", the candidate terms."""
+        """What is proven of each scope, the widest first: "dictionary", all stumps, and "pool"."""
         keys = ("scope", "lower_bound", "gap", "relative_gap", "guarantee")
         bounds = sorted(self.content["bounds"], key=lambda bound: bound["scope"] != "dictionary")
         return {
@@ -73,7 +102,22 @@ class Certificate:
         return tuple(self.scopes.values())
 
     def bound(self, scope: str | None = None) -> ScopedBound:
-        """The bound of that scope (default: the headline, that of the widest scope)."""
+        """The bound of a scope.
+
+        Parameters
+        ----------
+        scope : {"pool", "dictionary"}, optional
+            By default the widest scope.
+
+        Returns
+        -------
+        ScopedBound
+
+        Raises
+        ------
+        ValueError
+            If nothing is proven of that scope.
+        """
         if scope is None:
             return self.bounds[0]
         if scope not in self.scopes:
@@ -82,6 +126,7 @@ class Certificate:
 
     @property
     def objective(self) -> float:
+        """The objective of the model: mean loss plus regularisation."""
         return float(self.content["solution"]["objective"])
 
     @property
@@ -91,14 +136,17 @@ class Certificate:
 
     @property
     def lower_bound(self) -> float:
+        """No model of the widest scope has an objective below this."""
         return self.bound().lower_bound
 
     @property
     def gap(self) -> float:
+        """Objective minus lower bound."""
         return self.bound().gap
 
     @property
     def relative_gap(self) -> float:
+        """The gap as a share of the objective."""
         return self.bound().relative_gap
 
     @property
@@ -107,19 +155,29 @@ class Certificate:
         return self.bound().guarantee
 
     @property
+    def scope(self) -> str:
+        """The widest scope that is proven: "dictionary" or "pool"."""
+        return self.bound().scope
+
+    @property
+    def leaves(self) -> tuple[Mapping[str, Any], ...]:
+        """The leaves of the widest scope."""
+        return self.bound().leaves
+
+    @property
     def continuous_objective(self) -> float | None:
-        """Of a card in whole points: the objective of the continuous card that it was made from."""
+        """For a card in whole points, the objective of the continuous card that it was made from."""
         points = self.content.get("points")
         return None if points is None else float(points["continuous"]["objective"])
 
     @property
     def points_cost(self) -> float | None:
         """The share of the continuous card's improvement over the empty model that whole points give up."""
-        before = self.continuous_objective
-        if before is None:
+        continuous = self.continuous_objective
+        if continuous is None:
             return None
-        gained = self.null_objective - before
-        return (self.objective - before) / gained if gained > 0 else 0.0
+        improvement = self.null_objective - continuous
+        return (self.objective - continuous) / improvement if improvement > 0 else 0.0
 
     @property
     def status(self) -> str:
@@ -129,22 +187,27 @@ class Certificate:
         gaps = {scope: bound.gap for scope, bound in self.scopes.items()}
         return proof_status(gaps, are_candidates(self.content), abs(self.null_objective))
 
-    @property
-    def scope(self) -> str:
-        return self.bound().scope
-
-    @property
-    def leaves(self) -> tuple[Mapping[str, Any], ...]:
-        return self.bound().leaves
-
     def to_dict(self) -> dict[str, Any]:
+        """The content of the file, as a copy."""
         return json.loads(json.dumps(self.content))
 
     def faults(self, X: Any, y: Any = None, sample_weight: Any = None) -> list[str]:
-        """Every claim that the data contradict, in sentences; empty when all hold.
+        """Recompute every number from the data with the independent checker.
 
-        ``y``: the labels of the fit, or the targets of a regression. Of several classes, truth values that
-        mark the rows of this one will do too; class weights are then to be multiplied into the weights.
+        Parameters
+        ----------
+        X : array or frame
+            The rows of the fit, in any order, or the matrix.
+        y : array-like, optional
+            The labels or targets of the fit. With several classes, booleans that mark the rows of this one
+            are accepted too; class weights then have to be multiplied into ``sample_weight``.
+        sample_weight : array-like, optional
+            The weights of the fit.
+
+        Returns
+        -------
+        list of str
+            Every claim that the data contradict, in a sentence; empty when all hold.
         """
         label = None
         marked = (
@@ -159,7 +222,7 @@ class Certificate:
         return checker.check(self.to_dict(), X, label, sample_weight)
 
     def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> bool:
-        """Recompute every number from the data with the independent checker."""
+        """Whether every claim holds for the data; the parameters are those of :meth:`faults`."""
         return not self.faults(X, y, sample_weight)
 
     def lines(self) -> list[str]:
@@ -174,36 +237,34 @@ class Certificate:
                 f"{100 * self.points_cost:.2f} % of its improvement"
             )
         lines += ["", f"{'scope':<12}{'lower bound':>11}  {'guarantee':>9}   among"]
-        for bound in self.bounds:
-            lines.append(
-                f"{bound.scope:<12}{short(bound.lower_bound):>11}  {bound.percent:>9}   "
-                f"{covers(self.content, bound.scope)}"
-            )
         lines += [
-            "",
-            "guarantee: at least this share of the improvement over the empty model, on these rows, ",
+            f"{bound.scope:<12}{short(bound.lower_bound):>11}  {bound.percent:>9}   "
+            f"{covers(self.content, bound.scope)}"
+            for bound in self.bounds
         ]
-        lines[-1] += f"that {compared_with(self.content)} of that scope could make"
-        return [*lines, tolerance_line(self.content, self.status)]
+        explanation = (
+            "guarantee: at least this share of the improvement over the empty model, on these rows, "
+            f"that {compared_with(self.content)} of that scope could make"
+        )
+        return [*lines, "", explanation, tolerance_line(self.content, self.status)]
 
     @property
     def headline(self) -> str:
         """The status and the guarantee of the widest scope, in a few words."""
-        where, status = covers(self.content, self.scope), self.status
+        widest, status = covers(self.content, self.scope), self.status
         if status == "optimal" or (status != "feasible" and self.scope == "pool"):
-            return f"optimal among {where}"
-        first = ""
-        if status != "feasible":
-            columns = next(bound["columns"] for bound in self.content["bounds"] if bound["scope"] == "pool")
-            first = "no candidate term was generated, "
-            if columns:
-                first = f"optimal among {covers(self.content, 'pool')}, "
-        return f"{first}at least {self.bound().percent} of the best possible improvement among {where}"
+            return f"optimal among {widest}"
+        text = f"at least {self.bound().percent} of the best possible improvement among {widest}"
+        if status == "feasible":
+            return text
+        if not pool_size(self.content):
+            return f"no candidate term was generated, {text}"
+        return f"optimal among {covers(self.content, 'pool')}, {text}"
 
     def __repr__(self) -> str:
-        lines = [" ".join(line.split()) for line in problem_lines(self.content)]
+        statement = "; ".join(" ".join(line.split()) for line in problem_lines(self.content))
         return (
             f"Certificate({self.headline}; objective={self.objective:.6g}, "
             f"lower_bound={self.lower_bound:.6g}, guarantee={self.guarantee:.4f}, scope={self.scope!r}, "
-            f"status={self.status!r}; {'; '.join(lines)})"
+            f"status={self.status!r}; {statement})"
         )

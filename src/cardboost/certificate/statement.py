@@ -1,6 +1,6 @@
-"""What a certificate proves, in words: the problem, its limits, the scopes and the tolerances.
+"""The statement of a certificate in words: the problem, its limits, the scopes and the tolerances.
 
-Everything that a claim depends on is said here, so that nobody has to read the file to know what was proven.
+It names everything that a claim depends on, so that nobody has to read the file to know what was proven.
 """
 
 from __future__ import annotations
@@ -46,65 +46,56 @@ def problem_lines(content: Mapping[str, Any]) -> list[str]:
     problem, data = content["problem"], content["data"]
     rows = f"{data['rows']:,} rows, {data['features']:,} "
     rows += "columns" if content["kind"] == "matrix" else "features"
-    lines = [("minimised", _objective(content)), ("models", ", ".join(_limits(content)))]
-    cuts = [len(values) for values in (content["dictionary"] or {}).get("cuts", [])]
-    if max(cuts, default=0) > 0:
-        lines.append(("stumps", f"on the cuts of the table, at most {max(cuts):,} a feature"))
-    lines.append(("data", f"{rows}, digest {data['digest'][:12]}"))
+    facts = {"minimised": _objective(content), "models": ", ".join(_limits(content))}
+    most_cuts = max(map(len, (content["dictionary"] or {}).get("cuts", [])), default=0)
+    if most_cuts > 0:
+        facts["stumps"] = f"on the cuts of the table, at most {most_cuts:,} a feature"
+    facts["data"] = f"{rows}, digest {data['digest'][:12]}"
     if problem["target"] is not None:
-        scaling = problem["target"]
-        lines.append(
-            ("target", f"in standard deviations of {short(scaling['scale'])} from {short(scaling['mean'])}")
-        )
+        scale, mean = (short(problem["target"][key]) for key in ("scale", "mean"))
+        facts["target"] = f"in standard deviations of {scale} from {mean}"
     if problem["class_weight"] != [1.0, 1.0]:
-        negative, positive = problem["class_weight"]
-        lines.append(("classes", f"rows weigh {short(negative)} (negative) and {short(positive)} (positive)"))
-    return [f"{name:<{_NAME_WIDTH}}{text}" for name, text in lines]
+        negative, positive = map(short, problem["class_weight"])
+        facts["classes"] = f"rows weigh {negative} (negative) and {positive} (positive)"
+    return [f"{name:<{_NAME_WIDTH}}{text}" for name, text in facts.items()]
 
 
 def _objective(content: Mapping[str, Any]) -> str:
+    """Loss and regularisation."""
     problem = content["problem"]
     parts = [LOSSES[problem["loss"]]]
     for key, text in (("l1", "sum of weights"), ("l2", "half the sum of squared weights"), ("l0", "terms")):
-        price = _range(_of_terms(content, key))
-        if price != "0":
-            parts.append(f"{price} x {text}")
+        factor = _range(_of_terms(content, key))
+        if factor != "0":
+            parts.append(f"{factor} x {text}")
     if problem["feature_costs"] is not None:
-        costs = problem["feature_costs"]
-        parts.append(f"{_range(costs)} for each feature in use")
+        parts.append(f"{_range(problem['feature_costs'])} for each feature in use")
     return " + ".join(parts)
 
 
-def _of_terms(content: Mapping[str, Any], key: str) -> list[Any]:
-    """A price or box of every term: of the columns that are listed, and of those that are not."""
+def _of_columns(content: Mapping[str, Any], key: str, charged: bool) -> list[Any]:
+    """A property of the columns that are listed, those that count as terms or the others."""
     columns = content["columns"]
-    listed = [value for value, flag in zip(columns[key], columns["charged"], strict=True) if flag]
+    return [value for value, flag in zip(columns[key], columns["charged"], strict=True) if flag == charged]
+
+
+def _of_terms(content: Mapping[str, Any], key: str) -> list[Any]:
+    """Regularisation or box of every term: of the columns that are listed, and of those that are not."""
+    listed = _of_columns(content, key, charged=True)
     return listed if content["unseen"] is None else [*listed, content["unseen"][key]]
 
 
 def _limits(content: Mapping[str, Any]) -> list[str]:
     """What models may do."""
-    problem, columns = content["problem"], content["columns"]
-    terms, features, radius = problem["max_terms"], problem["max_features"], problem.get("radius")
+    problem, radius = content["problem"], content["problem"].get("radius")
+    terms, features = problem["max_terms"], problem["max_features"]
     limits = ["any number of terms" if terms is None else f"at most {counted(terms, 'term')}"]
     if features is not None:
         limits.append(f"at most {counted(features, 'feature')}")
     if radius is not None:
         limits.append(f"weights, with the intercept's size, of sum {short(radius)} at most")
     else:
-        boxes = _of_terms(content, "max_weight")
-        limits.append(f"weights from 0 to {_range(boxes)}")
-        if any(box == 0 for box in boxes):
-            limits.append(f"{counted(boxes.count(0), 'column')} may not be used")
-        box = problem["intercept_box"]
-        if box is not None:
-            limits.append(f"intercept from -{short(box)} to {short(box)}")
-        free = [box for box, flag in zip(columns["max_weight"], columns["charged"], strict=True) if not flag]
-        if free:
-            text = (
-                f"{counted(len(free), 'column')} that {'does' if len(free) == 1 else 'do'} not count as terms"
-            )
-            limits.append(f"{text}, with weights to {_range(free)}{_uncounted_prices(content)}")
+        limits += _boxes(content)
     limits.append("columns that are equal on all rows count as one")
     monotonic = (content["dictionary"] or {}).get("monotonic")
     if monotonic is not None:
@@ -115,14 +106,21 @@ def _limits(content: Mapping[str, Any]) -> list[str]:
     return limits
 
 
-def _uncounted_prices(content: Mapping[str, Any]) -> str:
-    """The prices of columns that do not count as terms."""
-    columns, parts = content["columns"], []
-    for key, text in (("l1", "of weight"), ("l2", "of half the squared weight"), ("l0", "of use")):
-        price = _range([p for p, flag in zip(columns[key], columns["charged"], strict=True) if not flag])
-        if price != "0":
-            parts.append(f"{price} {text}")
-    return f" and prices of {', '.join(parts)}" if parts else ""
+def _boxes(content: Mapping[str, Any]) -> list[str]:
+    """How large weights may be, and what columns cost that do not count as terms."""
+    boxes, intercept_box = _of_terms(content, "max_weight"), content["problem"]["intercept_box"]
+    limits = [f"weights from 0 to {_range(boxes)}"]
+    if 0 in boxes:
+        limits.append(f"{counted(boxes.count(0), 'column')} may not be used")
+    if intercept_box is not None:
+        limits.append(f"intercept from -{short(intercept_box)} to {short(intercept_box)}")
+    free = _of_columns(content, "max_weight", charged=False)
+    if free:
+        text = f"{counted(len(free), 'column')} that {'does' if len(free) == 1 else 'do'} not count as terms"
+        extras = {key: _range(_of_columns(content, key, charged=False)) for key in ("l1", "l2", "l0")}
+        parts = [f"{key} of {value}" for key, value in extras.items() if value != "0"]
+        limits.append(" and ".join([f"{text}, with weights to {_range(free)}", *parts]))
+    return limits
 
 
 def _range(values: Sequence[Any]) -> str:
@@ -135,6 +133,7 @@ def _range(values: Sequence[Any]) -> str:
 
 
 def counted(n: int, noun: str) -> str:
+    """A number with its noun, singular or plural."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
@@ -142,12 +141,17 @@ def covers(content: Mapping[str, Any], scope: str) -> str:
     """Which columns a scope has."""
     if scope == "dictionary":
         return f"all {stump_count(content):,} stumps"
-    n = next(bound["columns"] for bound in content["bounds"] if bound["scope"] == "pool")
+    n = pool_size(content)
     return counted(n, "candidate term") if are_candidates(content) else f"all {counted(n, 'column')}"
 
 
+def pool_size(content: Mapping[str, Any]) -> int:
+    """How many columns the scope "pool" has."""
+    return next(bound["columns"] for bound in content["bounds"] if bound["scope"] == "pool")
+
+
 def are_candidates(content: Mapping[str, Any]) -> bool:
-    """Whether the columns are some of many that there could be; files before version 6 do not say."""
+    """Whether the columns are only some of all that there could be; files before version 6 do not say."""
     return bool(content.get("candidates", content["kind"] == "stumps"))
 
 

@@ -1,7 +1,7 @@
-"""Lays out the file of a certificate (docs/certificate.md) from the parts of a problem.
+"""Writes the content of a certificate file (docs/certificate.md).
 
 Weights are vectors over a pool whose first ``n_free`` columns, two or none, are the intercept's. In the file
-the intercept is a number, and columns are counted without its two.
+the intercept is a number, and columns are counted without these.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Array = NDArray[np.float64]
 
 FORMAT = "cardboost-certificate"
 VERSION = 6
-MAX_BYTES = 5_000_000
-_LEAST_SIZE = 1e-290
+MAX_BYTES = 5_000_000  # of a file; a larger one does without the dictionary
+_LEAST_SIZE = 1e-290  # of the objective, as in the checker
 _CUTS_TO_WEIGH = 100_000  # at most some 25 characters each: fewer cannot pass the limit of a file
 
 
 class Labels(Protocol):
-    """The labels of a categorical feature: those with a category of their own, and the rare others."""
+    """The labels of a categorical feature: those that are a category each, and the rare others."""
 
     @property
     def kept(self) -> Sequence[Any]: ...
@@ -41,17 +41,47 @@ class Labels(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class CertifiedProblem:
-    """What a certificate is about. ``columns`` says what the columns are, ``prices`` are theirs.
+    """What a certificate is about.
 
-    ``unseen`` (one entry), ``cuts`` and ``monotonic``: prices, cuts and directions (1 rising, -1 falling, 0
-    any) of the whole dictionary, where there is one. ``categories``: the labels of every feature, None for a
-    numeric one; none at all where all are numeric. ``columns["category"]`` then holds for each column None, a
-    label, or anything else for the rare labels. ``orders``: for every feature the codes of its labels in the
-    order that makes its sets, or None; ``columns["first"]`` holds for a column on a set how many of these are
-    in it, else None. ``target``: mean and scale of a regression's target. ``radius``: what
-    the weights of a soft margin, that of the intercept included, may add up to. ``candidates``: the columns
-    are some of many that there could be, found by a search; False: a matrix that holds all there are.
-    ``largest_entry``: of a column, for a soft margin.
+    Parameters
+    ----------
+    kind : {"stumps", "matrix"}
+        What the columns are.
+    loss : str
+        Name of the loss.
+    max_terms : int or None
+        Limit on charged columns.
+    columns : mapping
+        Properties of the columns, a list each, as in the file. ``columns["category"]`` holds None, a label,
+        or anything else for the rare labels; ``columns["first"]`` the number of labels of a set, or None.
+    prices : Prices
+        Regularisation and boxes of the columns.
+    rows, features, digest
+        The data: rows with a weight, features, digest.
+    n_free : int
+        Columns of the pool that are the intercept's.
+    intercept_box : float or None
+        Largest size of the intercept.
+    class_weight : pair of float
+        Factors of the weights of negative and positive rows.
+    unseen : Prices or None
+        Regularisation and box of every stump of the dictionary, one entry.
+    cuts, monotonic : sequence
+        Cuts and directions (1 rising, -1 falling, 0 any) of every feature of the dictionary.
+    max_features, feature_costs
+        Limits on features.
+    target : pair of float or None
+        Mean and scale of the target of a regression.
+    categories : sequence
+        Labels of every feature, None for a numeric one; empty where all are numeric.
+    orders : sequence
+        For every feature the codes of its labels in the order that makes its sets, or None.
+    radius : float or None
+        What the weights of a soft margin, that of the intercept included, may add up to.
+    candidates : bool
+        Whether the columns are only some of all that there could be; False for a matrix that holds all.
+    largest_entry : float
+        Of a column, for a soft margin.
     """
 
     kind: str
@@ -78,8 +108,10 @@ class CertifiedProblem:
     largest_entry: float = 1.0
 
     def size(self, null: float) -> float:
-        """What tolerances are relative to: the objective of the empty model; for a soft margin at least 1, or
-        the largest margin where that is less."""
+        """Size of the objective, which tolerances are relative to: that of the empty model.
+
+        For a soft margin it is at least 1, or the largest margin where that is less.
+        """
         margin = 0.0 if self.radius is None else self.radius * self.largest_entry
         return max(abs(null), min(1.0, margin), _LEAST_SIZE)
 
@@ -91,7 +123,7 @@ class ProvenScope:
     scope: str
     columns: int
     leaves: Sequence[Leaf]
-    centre: Array | None = None  # from which the caps follow that curves rely on
+    centre: Array | None = None  # of the caps of margins that curves rely on
 
 
 def write_certificate(
@@ -101,12 +133,30 @@ def write_certificate(
     null: tuple[float, float],
     bounds: Sequence[ProvenScope],
 ) -> dict[str, Any]:
-    """The content of the file. ``null``: intercept and objective of the empty model.
+    """The content of the file of a model and its proof.
 
     A file that would be too large does without the dictionary and the bound over it.
+
+    Parameters
+    ----------
+    problem : CertifiedProblem
+        What was minimised, and on which data.
+    weights : ndarray
+        Weights of the model over the pool.
+    objective : float
+        Objective of the model.
+    null : pair of float
+        Intercept and objective of the empty model.
+    bounds : sequence of ProvenScope
+        The leaves of every scope.
+
+    Returns
+    -------
+    dict
+        JSON content with status and digest.
     """
-    whole = any(own.scope == "dictionary" for own in bounds)
-    size = problem.size(null[1])
+    whole = any(proven.scope == "dictionary" for proven in bounds)
+    size, n_free, columns = problem.size(null[1]), problem.n_free, problem.columns
     content: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -118,34 +168,35 @@ def write_certificate(
             "feature_costs": None if problem.feature_costs is None else problem.feature_costs.tolist(),
             "intercept_box": problem.intercept_box,
             "class_weight": list(problem.class_weight),
-            "target": None if problem.target is None else _scaling(problem.target),
+            "target": problem.target and dict(zip(("mean", "scale"), problem.target, strict=True)),
             "radius": problem.radius,
         },
         "columns": {
-            **problem.columns,
-            **_category_column(problem),
+            **columns,
+            **_category_lists(problem),
             "charged": problem.prices.charged.tolist(),
             **_price_lists(problem.prices),
         },
         "categories": _categories(problem, whole),
-        "unseen": _unseen_prices(problem.unseen) if whole else None,
-        "dictionary": _dictionary(problem) if whole else None,
-        "solution": {**_model(weights, problem.n_free), "objective": objective},
+        "unseen": None,
+        "dictionary": None,
+        "solution": _solution(weights, n_free, objective),
         "points": None,
         "null": {"intercept": null[0], "objective": null[1]},
-        "bounds": [_bound(own, problem.n_free, objective, null[1], size) for own in _widest_first(bounds)],
+        "bounds": [_bound(proven, n_free, objective, null[1], size) for proven in bounds],
         "candidates": problem.candidates,
         "data": {"rows": problem.rows, "features": problem.features, "digest": problem.digest},
     }
+    if whole:
+        monotonic = [int(direction) for direction in problem.monotonic] if any(problem.monotonic) else None
+        content["dictionary"] = {"cuts": [cuts.tolist() for cuts in problem.cuts], "monotonic": monotonic}
+        if problem.unseen is not None:
+            content["unseen"] = {key: values[0] for key, values in _price_lists(problem.unseen).items()}
     if whole and _too_large(content):
-        pool = [own for own in content["bounds"] if own["scope"] != "dictionary"]
+        pool = [bound for bound in content["bounds"] if bound["scope"] != "dictionary"]
         content |= {"unseen": None, "dictionary": None, "bounds": pool}
         content["categories"] = _categories(problem, whole=False)
     return _signed(content, size)
-
-
-def _widest_first(bounds: Sequence[ProvenScope]) -> list[ProvenScope]:
-    return sorted(bounds, key=lambda bound: bound.scope != "dictionary")
 
 
 def with_points(
@@ -157,12 +208,10 @@ def with_points(
     """
     null = content["null"]["objective"]
     size = max(abs(null), _LEAST_SIZE)
-    bounds = [bound | _follows(objective, bound["lower_bound"], null, size) for bound in content["bounds"]]
-    solution = {**_model(weights, n_free), "objective": objective}
     points = {"unit": unit, "most": most, "continuous": content["solution"]}
-    whole = {**content, "solution": solution, "points": points, "bounds": bounds}
-    del whole["digest"]
-    return _signed(whole, size)
+    bounds = [bound | _derived(objective, bound["lower_bound"], null, size) for bound in content["bounds"]]
+    solution = _solution(weights, n_free, objective)
+    return _signed({**content, "solution": solution, "points": points, "bounds": bounds}, size)
 
 
 def with_proof(
@@ -181,15 +230,12 @@ def with_proof(
             bounds.append(_bound(proofs[bound["scope"]], n_free, objective, null, size))
         else:
             lower = min(leaf["bound"] for leaf in bound["leaves"])
-            bounds.append(bound | _follows(objective, lower, null, size))
-    latest = {key: value for key, value in content.items() if key not in ("digest", "tolerance")}
+            leaves = [{"curve": None, **leaf} for leaf in bound["leaves"]]
+            bounds.append({"caps": None, **bound, "leaves": leaves} | _derived(objective, lower, null, size))
+    latest = {key: value for key, value in content.items() if key != "tolerance"}  # of older versions
     latest |= {"version": VERSION, "candidates": latest.get("candidates", latest["kind"] == "stumps")}
-    latest |= {"points": None, "solution": {**_model(weights, n_free), "objective": objective}}
+    latest |= {"points": None, "solution": _solution(weights, n_free, objective), "bounds": bounds}
     latest["problem"] = {"radius": None} | latest["problem"]
-    latest["bounds"] = [
-        {"caps": None, **bound, "leaves": [{"curve": None, **leaf} for leaf in bound["leaves"]]}
-        for bound in sorted(bounds, key=lambda bound: bound["scope"] != "dictionary")
-    ]
     return _signed(latest, size)
 
 
@@ -207,137 +253,119 @@ def read_leaves(leaves: Sequence[Mapping[str, Any]], n_free: int, columns: int) 
                     full[n_free + j] = weight
         return full
 
-    out = []
-    for leaf in leaves:
+    def read(leaf: Mapping[str, Any]) -> Leaf:
         curve = leaf.get("curve")
-        curved = None
         if curve is not None:
-            curved = Curve(dense(curve["intercept"], curve["centre"]), dense(0.0, curve["aside"]))
-        forced = [tuple(j + n_free for j in leaf[key]) for key in ("forced_in", "forced_out")]
+            curve = Curve(dense(curve["intercept"], curve["centre"]), dense(0.0, curve["aside"]))
+        ins, outs = (tuple(j + n_free for j in leaf[key]) for key in ("forced_in", "forced_out"))
         weights = dense(leaf["intercept"], leaf["weights"])
-        out.append(Leaf(weights, leaf["theta"], leaf["bound"], forced[0], forced[1], curved))
-    return out
+        return Leaf(weights, leaf["theta"], leaf["bound"], ins, outs, curve)
 
-
-def _signed(content: dict[str, Any], size: float) -> dict[str, Any]:
-    """With the status that the gaps give, and the digest."""
-    gaps = {bound["scope"]: bound["gap"] for bound in content["bounds"]}
-    content["status"] = proof_status(gaps, content["candidates"], size)
-    return {**content, "digest": checker.content_digest(content)}
+    return [read(leaf) for leaf in leaves]
 
 
 def intercept_of(weights: Array, n_free: int) -> float:
-    """What the two leading columns add up to."""
+    """The intercept that the first ``n_free`` columns of a pool make."""
     return float(weights[0] - weights[1]) if n_free else 0.0
 
 
-def _model(weights: Array, n_free: int) -> dict[str, Any]:
-    """The intercept and the nonzero weights as [column, weight]."""
-    used = [[int(j) - n_free, float(weights[j])] for j in np.flatnonzero(weights) if j >= n_free]
-    return {"intercept": intercept_of(weights, n_free), "weights": used}
+def _signed(content: dict[str, Any], size: float) -> dict[str, Any]:
+    """The content with the widest scope first, the status that the gaps give, and the digest."""
+    content["bounds"] = sorted(content["bounds"], key=lambda bound: bound["scope"] != "dictionary")
+    gaps = {bound["scope"]: bound["gap"] for bound in content["bounds"]}
+    content["status"] = proof_status(gaps, content["candidates"], size)
+    content.pop("digest", None)
+    return {**content, "digest": checker.content_digest(content)}
 
 
-def _scaling(target: tuple[float, float]) -> dict[str, float]:
-    return {"mean": target[0], "scale": target[1]}
+def _pairs(weights: Array, n_free: int) -> list[list[Any]]:
+    """The nonzero weights as [column, weight], without the intercept."""
+    return [[int(j) - n_free, float(weights[j])] for j in np.flatnonzero(weights) if j >= n_free]
 
 
-def _category_column(problem: CertifiedProblem) -> dict[str, list[Any]]:
-    """Stumps have a category or a set each, null for numeric ones; by default all are numeric."""
+def _solution(weights: Array, n_free: int, objective: float) -> dict[str, Any]:
+    intercept = intercept_of(weights, n_free)
+    return {"intercept": intercept, "weights": _pairs(weights, n_free), "objective": objective}
+
+
+def _category_lists(problem: CertifiedProblem) -> dict[str, list[Any]]:
+    """Category and set of every stump, null for numeric ones; by default all are numeric."""
     if problem.kind != "stumps":
         return {}
     none = [None] * len(problem.columns["feature"])
-    given = problem.columns.get("category", none)
     plain = (str, bool, int, float, type(None))
     return {
-        "category": [own if isinstance(own, plain) else {"other": True} for own in given],
+        "category": [
+            label if isinstance(label, plain) else {"other": True}
+            for label in problem.columns.get("category", none)
+        ],
         "first": problem.columns.get("first", none),
     }
 
 
 def _categories(problem: CertifiedProblem, whole: bool) -> list[Any] | None:
-    """The labels of every feature, and their order where there are sets; without the dictionary only of those
+    """The labels of every feature and the order that makes its sets; without the dictionary only of those
     that columns look at."""
-    if not any(own is not None for own in problem.categories):
+    if all(labels is None for labels in problem.categories):
         return None
     used = set(problem.columns["feature"])
     orders = problem.orders or [None] * len(problem.categories)
-    found: list[Any] = []
-    for f, (own, order) in enumerate(zip(problem.categories, orders, strict=True)):
-        if own is None:
-            found.append(None)
+    entries: list[Any] = []
+    for f, (labels, order) in enumerate(zip(problem.categories, orders, strict=True)):
+        if labels is None:
+            entries.append(None)
         elif whole or f in used:
-            places = None if order is None else order.tolist()
-            found.append({"kept": list(own.kept), "rare": bool(own.rare), "order": places})
+            codes = None if order is None else order.tolist()
+            entries.append({"kept": list(labels.kept), "rare": bool(labels.rare), "order": codes})
         else:
-            found.append({"kept": [], "rare": False, "order": None})
-    return found
-
-
-def _dictionary(problem: CertifiedProblem) -> dict[str, Any]:
-    return {
-        "cuts": [own.tolist() for own in problem.cuts],
-        "monotonic": [int(own) for own in problem.monotonic] if any(problem.monotonic) else None,
-    }
+            entries.append({"kept": [], "rare": False, "order": None})
+    return entries
 
 
 def _price_lists(prices: Prices) -> dict[str, list[Any]]:
-    return {
-        "l1": prices.l1.tolist(),
-        "l2": prices.l2.tolist(),
-        "l0": prices.l0.tolist(),
-        "max_weight": [None if math.isinf(v) else v for v in prices.max_weight.tolist()],
-    }
+    lists = {key: getattr(prices, key).tolist() for key in ("l1", "l2", "l0", "max_weight")}
+    return lists | {"max_weight": [None if math.isinf(v) else v for v in lists["max_weight"]]}
 
 
-def _unseen_prices(prices: Prices | None) -> dict[str, Any] | None:
-    return None if prices is None else {key: values[0] for key, values in _price_lists(prices).items()}
-
-
-def _short(weights: Array, n_free: int, columns: int) -> Any:
+def _compact(weights: Array, n_free: int, columns: int) -> Any:
     """Many weights that single precision holds as a string, others as pairs."""
-    pairs, own = _model(weights, n_free)["weights"], weights[n_free:columns]
-    short = own.astype("<f4")
-    many = len(pairs) > max(8, len(own) // 4) and not weights[columns:].any()
-    return base64.b64encode(short.tobytes()).decode() if many and np.array_equal(short, own) else pairs
-
-
-def _centre(centre: Array, n_free: int, columns: int) -> dict[str, Any]:
-    return {"intercept": intercept_of(centre, n_free), "centre": _short(centre, n_free, columns)}
-
-
-def _curve(leaf: Leaf, n_free: int, columns: int) -> dict[str, Any] | None:
-    if leaf.curve is None:
-        return None
-    aside = _short(leaf.curve.aside, n_free, columns)
-    return _centre(leaf.curve.centre, n_free, columns) | {"aside": aside}
-
-
-def _leaf(leaf: Leaf, n_free: int, columns: int) -> dict[str, Any]:
-    return {
-        "forced_in": [j - n_free for j in leaf.forced_in],
-        "forced_out": [j - n_free for j in leaf.forced_out],
-        "theta": leaf.theta,
-        "intercept": intercept_of(leaf.weights, n_free),
-        "weights": _short(leaf.weights, n_free, columns),
-        "curve": _curve(leaf, n_free, columns),
-        "bound": leaf.bound,
-    }
+    pairs, of_columns = _pairs(weights, n_free), weights[n_free:columns]
+    single = of_columns.astype("<f4")
+    many = len(pairs) > max(8, len(of_columns) // 4) and not weights[columns:].any()
+    if many and np.array_equal(single, of_columns):
+        return base64.b64encode(single.tobytes()).decode()
+    return pairs
 
 
 def _bound(proven: ProvenScope, n_free: int, objective: float, null: float, size: float) -> dict[str, Any]:
-    """The leaves of a scope and what follows from them."""
-    leaves = [_leaf(leaf, n_free, proven.columns) for leaf in proven.leaves]
-    lower = min(objective, *(leaf["bound"] for leaf in leaves))
+    """The leaves of a scope and the numbers that follow from them."""
+    columns = proven.columns
+
+    def point(weights: Array) -> dict[str, Any]:
+        return {"intercept": intercept_of(weights, n_free), "centre": _compact(weights, n_free, columns)}
+
+    def entry(leaf: Leaf) -> dict[str, Any]:
+        curve = leaf.curve
+        return {
+            "forced_in": [j - n_free for j in leaf.forced_in],
+            "forced_out": [j - n_free for j in leaf.forced_out],
+            "theta": leaf.theta,
+            "intercept": intercept_of(leaf.weights, n_free),
+            "weights": _compact(leaf.weights, n_free, columns),
+            "curve": curve and point(curve.centre) | {"aside": _compact(curve.aside, n_free, columns)},
+            "bound": leaf.bound,
+        }
+
     return {
         "scope": proven.scope,
-        "columns": proven.columns - n_free,
-        "leaves": leaves,
-        "caps": None if proven.centre is None else _centre(proven.centre, n_free, proven.columns),
-        **_follows(objective, lower, null, size),
+        "columns": columns - n_free,
+        "leaves": [entry(leaf) for leaf in proven.leaves],
+        "caps": None if proven.centre is None else point(proven.centre),
+        **_derived(objective, min(leaf.bound for leaf in proven.leaves), null, size),
     }
 
 
-def _follows(objective: float, lower: float, null: float, size: float) -> dict[str, float]:
+def _derived(objective: float, lower: float, null: float, size: float) -> dict[str, float]:
     """What a lower bound says of an objective."""
     lower = min(lower, objective)
     gap = objective - lower
@@ -350,8 +378,9 @@ def _follows(objective: float, lower: float, null: float, size: float) -> dict[s
 
 
 def _too_large(content: Mapping[str, Any]) -> bool:
-    categories = [own for own in content["categories"] or [] if own]
-    n_cuts = sum(len(own) for own in content["dictionary"]["cuts"])
-    n_cuts += sum(len(own["order"] or []) for own in categories)
-    labels = sum(len(str(label)) + 1 for own in categories for label in own["kept"])
-    return n_cuts + labels > _CUTS_TO_WEIGH and len(json.dumps(content)) > MAX_BYTES
+    """Whether the file would exceed its limit; small ones are not written out to find out."""
+    categories = [labels for labels in content["categories"] or [] if labels]
+    n_entries = sum(map(len, content["dictionary"]["cuts"]))
+    n_entries += sum(len(labels["order"] or []) for labels in categories)
+    n_entries += sum(len(str(label)) + 1 for labels in categories for label in labels["kept"])
+    return n_entries > _CUTS_TO_WEIGH and len(json.dumps(content)) > MAX_BYTES

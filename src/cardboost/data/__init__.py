@@ -1,0 +1,12 @@
+"""What comes in: tables, row weights, bins; arguments and threads.
+
+table.py       arrays and frames as columns, with their checks
+columns.py     one column of an array or a frame
+categories.py  labels, their codes, categorical columns
+exact.py       masks, and whole numbers that a float64 would round
+weights.py     row weights, and weighted sums in fixed point
+shards.py      the rows in parts: map, sum, maximum
+binning.py     the table in bins of one byte
+arguments.py   checks of single arguments
+threads.py     how many threads may be used
+"""

@@ -1,4 +1,4 @@
-"""Categories: labels of text or of numbers, the codes of a model for them, and columns that hold them.
+"""Categories: labels that are text or numbers, their codes in a model, and columns that hold them.
 
 A label is text, a truth value or a finite number. The labels of one column are all text or all numbers, and
 numbers are equal across their types as in Python: ``1 == 1.0 == True``. A number that is whole is kept as an
@@ -30,7 +30,7 @@ MAX_CODES = 255
 NUMBERS = (int, float, np.bool_, np.integer, np.floating, Decimal, Fraction)
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 _MISSING_TYPES = frozenset(("NoneType", "NAType", "NaTType"))  # None and what pandas has besides
-_WHOLE_LIMIT = 2.0**53
+_WHOLE_LIMIT = 2.0**53  # below it a float holds every whole number
 
 
 class Other:
@@ -61,6 +61,7 @@ def is_missing(value: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
+    """Whether a value counts as a number."""
     return isinstance(value, NUMBERS)
 
 
@@ -99,9 +100,10 @@ def wrong_entry(value: Any, where: str) -> Exception:
     )
 
 
-def dates_fault(where: str, found: str) -> ValueError:
+def dates_fault(where: str, example: str) -> ValueError:
+    """What to raise for dates and times."""
     return ValueError(
-        f"{where} holds dates or times ({found}): convert them to numbers, for example to the days since a "
+        f"{where} holds dates or times ({example}): convert them to numbers, for example to the days since a "
         "fixed date."
     )
 
@@ -167,7 +169,7 @@ class Categories:
 
 
 def _check_labels(field: str, labels: Any) -> tuple[Label, ...]:
-    """Labels of one kind, strictly ascending. Messages start with the place, for readers of files."""
+    """Labels of one kind, strictly ascending. Messages start with the field, for readers of files."""
     labels = tuple(labels)
     if set(map(type, labels)) == {str} and all(one < two for one, two in pairwise(labels)):
         return labels
@@ -193,7 +195,7 @@ def _check_labels(field: str, labels: Any) -> tuple[Label, ...]:
 
 @dataclass(frozen=True, eq=False)
 class CategoricalColumn:
-    """A column of a table: the labels that occur, ascending, and for every row the position of its own."""
+    """A column of a table: the labels that occur, ascending, and for every row the position of its label."""
 
     labels: tuple[Label, ...]
     codes: NDArray[np.int32]  # -1: missing
@@ -202,36 +204,33 @@ class CategoricalColumn:
     def make(
         cls, values: Iterable[Any], codes: NDArray[Any], where: str = "a column", *, as_text: bool = False
     ) -> CategoricalColumn:
-        """From any distinct values and, for every row, the position of its own or -1.
+        """From any distinct values and, for every row, the position of its value or -1.
 
         Values that no row has do not count. ``as_text``: values that are neither text nor numbers (intervals,
         for example) are taken as their text instead of being refused.
         """
         values = list(values)
-        present = _present(codes, len(values))
-        plain: list[Any] = [
-            value if own else None for value, own in zip(values, present.tolist(), strict=True)
-        ]
+        present = _present(codes, len(values)).tolist()
+        plain: list[Any] = [value if occurs else None for value, occurs in zip(values, present, strict=True)]
         if not set(map(type, plain)) <= {str, NoneType}:
             plain = [_as_label(value, where, as_text) for value in plain]
         labels = _one_kind({label for label in plain if label is not None}, where)
-        place: dict[Any, int] = {label: k for k, label in enumerate(labels)} | {None: -1}
-        into = np.fromiter((place[label] for label in (*plain, None)), dtype=np.int32, count=len(plain) + 1)
-        return cls(labels, into[codes])
+        code_of: dict[Any, int] = {label: k for k, label in enumerate(labels)} | {None: -1}
+        return cls(labels, np.array([code_of[label] for label in (*plain, None)], dtype=np.int32)[codes])
 
     @classmethod
     def from_numbers(
-        cls, values: NDArray[Any], where: str = "a column", known: NDArray[np.bool_] | None = None
+        cls, values: NDArray[Any], where: str = "a column", present: NDArray[np.bool_] | None = None
     ) -> CategoricalColumn:
-        """Numbers as labels. ``known``: which rows have one, where ``values`` holds only these."""
-        if known is None and values.dtype.kind == "f":
-            known = ~np.isnan(values)
-            values = values[known]
+        """Numbers as labels. ``present``: which rows have one, where ``values`` holds only these."""
+        if present is None and values.dtype.kind == "f":
+            present = ~np.isnan(values)
+            values = values[present]
         distinct, inverse = np.unique(values, return_inverse=True)
         codes = inverse.astype(np.int32)
-        if known is not None:
-            codes = np.full(len(known), -1, dtype=np.int32)
-            codes[known] = inverse
+        if present is not None:
+            codes = np.full(len(present), -1, dtype=np.int32)
+            codes[present] = inverse
         return cls.make(distinct.tolist(), codes, where)
 
     def __len__(self) -> int:
@@ -247,9 +246,9 @@ class CategoricalColumn:
         present = _present(codes, len(self.labels))
         if present.all():
             return CategoricalColumn(self.labels, codes)
-        into = np.where(present, np.cumsum(present) - 1, -1)
+        code_of = np.where(present, np.cumsum(present) - 1, -1)
         labels = tuple(self.labels[k] for k in np.flatnonzero(present).tolist())
-        return CategoricalColumn(labels, np.append(into, -1).astype(np.int32)[codes])
+        return CategoricalColumn(labels, np.append(code_of, -1).astype(np.int32)[codes])
 
     def encode(self, categories: Categories) -> NDArray[np.float64]:
         """The codes that a model has for these labels; NaN where the label is missing or unseen."""
@@ -274,7 +273,7 @@ def _digest_value(label: Label) -> float:
 def _present(codes: NDArray[Any], n: int) -> NDArray[np.bool_]:
     """Which of the codes 0 .. n-1 occur."""
     present = np.zeros(n + 1, dtype=bool)
-    present[codes] = True  # -1 marks the place behind the last
+    present[codes] = True  # -1 marks the entry behind the last
     return present[:n]
 
 
@@ -296,6 +295,7 @@ def _one_kind(labels: set[Label], where: str) -> tuple[Label, ...]:
 
 
 def mixed_fault(where: str, text: Any, number: Any) -> ValueError:
+    """What to raise for text and numbers in one column."""
     return ValueError(
         f"{where} holds both text ({shown(text)}) and numbers ({shown(number)}): make its entries all "
         "text or all numbers."

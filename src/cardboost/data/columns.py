@@ -1,7 +1,7 @@
 """One column of an array or a frame, as numbers or as categories.
 
-The libraries that make frames are never imported: a column is known by what it offers, and its own methods
-find its distinct values, so that text costs what it costs there.
+Frame libraries are never imported: a column is recognised by its attributes, and its own methods find its
+distinct values, so that text is as fast as in that library.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ def _from_array(values: NDArray[Any], mode: Mode, where: str) -> NDArray[Any] | 
 
 
 def _exact(values: NDArray[Any]) -> NDArray[Any]:
-    """In a type whose numbers Python knows: long and short floats as float64."""
+    """In a type that Python's numbers hold exactly: floats of other sizes as float64."""
     return values if values.dtype in _READABLE and values.dtype.isnative else values.astype(np.float64)
 
 
 def _from_texts(values: NDArray[Any], mode: Mode, where: str) -> NDArray[Any] | CategoricalColumn:
-    """An array of text: numbers if all of them read as numbers and nobody wants labels."""
+    """An array of text: numbers if all of them read as numbers and labels are not required."""
     if mode != "categories":
         try:
             return values.astype(np.float64)
@@ -96,16 +96,18 @@ def _from_texts(values: NDArray[Any], mode: Mode, where: str) -> NDArray[Any] | 
             raise ValueError(f"{where} holds bytes that are not text in UTF-8 ({error}).") from None
     cells = values.tolist()
     if mode in ("numbers", "strict"):
-        raise _text_fault(where, next((cell for cell in cells if not _reads_as_number(cell)), cells[0]))
+        raise _text_fault(where, _first_refused(float, cells))
     return _coded(cells, where)
 
 
-def _reads_as_number(cell: Any) -> bool:
-    try:
-        float(cell)
-    except (TypeError, ValueError):
-        return False
-    return True
+def _first_refused(function: Callable[[Any], Any], cells: list[Any]) -> Any:
+    """The first cell for which a function raises an error."""
+    for cell in cells:
+        try:
+            function(cell)
+        except (TypeError, ValueError):
+            return cell
+    return cells[0]
 
 
 def _from_objects(
@@ -113,7 +115,7 @@ def _from_objects(
 ) -> NDArray[Any] | CategoricalColumn:
     """Python objects: text, or numbers, and missing values among either.
 
-    ``factorize`` is the frame's own way to codes and distinct values.
+    ``factorize`` is the method of the frame that finds codes and distinct values.
     """
     cells = values.tolist()
     if mode == "categories":
@@ -134,7 +136,7 @@ def _from_objects(
 
 
 def _require_numbers(cells: list[Any], where: str) -> None:
-    """Refuse anything but numbers and missing values, with the first entry that is neither."""
+    """Refuse anything but numbers and missing values, naming the first entry that is neither."""
     kinds = set(map(type, cells))
     odd = tuple(kind for kind in kinds if not issubclass(kind, NUMBERS) and kind is not type(None))
     if not odd:
@@ -151,8 +153,7 @@ def _floats(values: NDArray[Any]) -> NDArray[np.float64]:
     try:
         return values.astype(np.float64)
     except TypeError:  # None reads as NaN, what pandas has for missing values does not
-        known = [None if is_missing(cell) else cell for cell in values.tolist()]
-        return _objects(known).astype(np.float64)
+        return _objects([None if is_missing(cell) else cell for cell in values.tolist()]).astype(np.float64)
 
 
 def _coded(
@@ -162,22 +163,15 @@ def _coded(
     try:
         codes, distinct = _distinct(cells) if factorize is None else factorize()
     except TypeError:
-        raise wrong_entry(next(cell for cell in cells if not _hashable(cell)), where) from None
+        raise wrong_entry(_first_refused(hash, cells), where) from None
     return CategoricalColumn.make(distinct, codes, where)
 
 
 def _distinct(cells: list[Any]) -> tuple[NDArray[np.int32], list[Any]]:
-    seen: defaultdict[Any, int] = defaultdict(count().__next__)
-    codes = np.fromiter(map(seen.__getitem__, cells), dtype=np.int32, count=len(cells))
-    return codes, list(seen)
-
-
-def _hashable(cell: Any) -> bool:
-    try:
-        hash(cell)
-    except TypeError:
-        return False
-    return True
+    """The code of every cell, and the distinct cells."""
+    code_of: defaultdict[Any, int] = defaultdict(count().__next__)
+    codes = np.fromiter(map(code_of.__getitem__, cells), dtype=np.int32, count=len(cells))
+    return codes, list(code_of)
 
 
 # ------------------------------------------------------------------------------------------------ frames
@@ -188,8 +182,8 @@ def _from_pandas(column: Any, mode: Mode, where: str) -> NDArray[Any] | Categori
     dtype, name = column.dtype, str(column.dtype)
     if name == "category":
         _refuse_categories(name, mode, where)
-        own = column.cat.categories
-        values = own.tolist() if hasattr(own, "tolist") else own
+        categories = column.cat.categories
+        values = categories.tolist() if hasattr(categories, "tolist") else categories
         return CategoricalColumn.make(values, np.asarray(column.cat.codes), where, as_text=True)
     if isinstance(dtype, np.dtype):
         if dtype.kind == "O":
@@ -234,30 +228,28 @@ def _from_polars(column: Any, mode: Mode, where: str) -> NDArray[Any] | Categori
         polars: Any = sys.modules[type(column).__module__.partition(".")[0]]
         coded = column.cast(polars.Enum(distinct))
         return _from_physical(coded, labels, np.arange(len(labels)), where)
-    if name == "Object":
+    if name in ("Object", "Null"):
         return _from_objects(_objects(column.to_list()), mode, where)
-    if name == "Null":
-        return _from_objects(_objects([None] * len(column)), mode, where)
     if not dtype.is_numeric() and name != "Boolean":
         raise _type_fault(dtype, where)
     if name == "Decimal":
         column = column.cast(float)
     if mode == "categories":
-        known = column.is_not_null().to_numpy()
+        present = column.is_not_null().to_numpy()
         numbers = column.drop_nulls().to_numpy()
         if numbers.dtype.kind == "f":
-            known[known] = ~np.isnan(numbers)
+            present[present] = ~np.isnan(numbers)
             numbers = numbers[~np.isnan(numbers)]
-        return CategoricalColumn.from_numbers(numbers, where, known)
+        return CategoricalColumn.from_numbers(numbers, where, present)
     return readable(column.cast(float).to_numpy() if column.null_count() else column.to_numpy())
 
 
-def _from_physical(column: Any, labels: list[str], places: NDArray[Any], where: str) -> CategoricalColumn:
-    """A polars column whose own number for ``labels[k]`` is ``places[k]``."""
-    own = column.to_physical().cast(int).fill_null(-1).to_numpy()
-    into = np.full(int(places.max()) + 2 if len(places) else 1, -1, dtype=np.int32)
-    into[places] = np.arange(len(places))
-    return CategoricalColumn.make(labels, into[own], where)
+def _from_physical(column: Any, labels: list[str], numbers: NDArray[Any], where: str) -> CategoricalColumn:
+    """A polars column whose physical number for ``labels[k]`` is ``numbers[k]``."""
+    physical = column.to_physical().cast(int).fill_null(-1).to_numpy()
+    code_of = np.full(int(numbers.max()) + 2 if len(numbers) else 1, -1, dtype=np.int32)
+    code_of[numbers] = np.arange(len(numbers))
+    return CategoricalColumn.make(labels, code_of[physical], where)
 
 
 def _from_arrow(column: Any, mode: Mode, where: str) -> NDArray[Any] | CategoricalColumn:
@@ -273,6 +265,7 @@ def _from_arrow(column: Any, mode: Mode, where: str) -> NDArray[Any] | Categoric
 
 
 def _objects(cells: list[Any]) -> NDArray[Any]:
+    """An array of Python objects."""
     values = np.empty(len(cells), dtype=object)
     values[:] = cells
     return values

@@ -1,7 +1,7 @@
-"""What an array holds besides its numbers, and NumPy would drop: masks, and the last digits of whole numbers.
+"""What conversion to float64 would lose: masks, and the last digits of large whole numbers.
 
 A float64 holds every whole number up to 2^53, and above only some: an identifier of 17 digits may become its
-neighbour. Such numbers are refused by name; those that a float64 holds exactly, such as 2^60, are taken.
+neighbour. Such numbers are refused; those that a float64 holds exactly, such as 2^60, are accepted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LIMIT = 2**53
+LIMIT = 2**53  # up to here a float64 holds every whole number
 
 
 def unmasked(X: Any) -> Any:
@@ -22,12 +22,12 @@ def unmasked(X: Any) -> Any:
     data, mask = np.ma.getdata(X), np.ma.getmaskarray(X)
     if not mask.any():
         return data
-    if data.dtype.kind in "fiub":
-        known = data.dtype.kind in "iu" and _rounded(data[~mask])
-        kind: Any = data.dtype if data.dtype.kind == "f" else object if known else np.float64
-    else:
-        kind = object
-    filled = data.astype(kind)
+    dtype: Any = object
+    if data.dtype.kind == "f":
+        dtype = data.dtype
+    elif data.dtype.kind in "iub" and not _rounded(data[~mask]):
+        dtype = np.float64
+    filled = data.astype(dtype)
     filled[mask] = None if filled.dtype == object else np.nan
     return filled
 
@@ -40,11 +40,9 @@ def refuse_mask(values: Any, what: str) -> None:
 
 def require_exact(values: Any, where: str) -> None:
     """Refuse whole numbers that a float64 would round: in arrays, lists, and columns of frames."""
-    found = _rounded(values)
-    if found:
-        near = int(float(found[0]))
+    for number in _rounded(values):
         raise ValueError(
-            f"{where} holds the whole number {found[0]}, which a float64 would round to {near}: "
+            f"{where} holds the whole number {number}, which a float64 would round to {int(float(number))}: "
             "shift or scale such numbers, or make them categories if they are names."
         )
 
@@ -80,7 +78,7 @@ def _rounded(values: Any) -> list[int]:
         size = np.where(values < 0, ~size + np.uint64(1), size)
         size |= np.uint64(size == 0)
         odd = size // (size & (~size + np.uint64(1)))  # without the factors of 2
-        return [int(own) for own in values[odd >= LIMIT][:1]]
+        return [int(value) for value in values[odd >= LIMIT][:1]]
     if values.dtype.kind == "O":
         for cell in values.ravel():
             if isinstance(cell, int | np.integer) and not -LIMIT <= cell <= LIMIT and _rounds(int(cell)):
@@ -89,6 +87,7 @@ def _rounded(values: Any) -> list[int]:
 
 
 def _rounds(number: int) -> bool:
+    """Whether a float64 would change a whole number."""
     try:
         return int(float(number)) != number
     except OverflowError:
@@ -109,8 +108,8 @@ def _whole_numbers(values: Any) -> NDArray[Any]:
         name = str(getattr(values, "dtype", None) or values.type).lower()
         if not name.startswith(("int64", "uint64", "int128", "uint128", "object")):
             return none
-        known = values.drop_nulls() if hasattr(values, "drop_nulls") else values.drop_null()
-        return np.array(known.to_list(), dtype=object) if "128" in name else np.asarray(known.to_numpy())
+        present = values.drop_nulls() if hasattr(values, "drop_nulls") else values.drop_null()
+        return np.array(present.to_list(), dtype=object) if "128" in name else np.asarray(present.to_numpy())
     dtype: Any = getattr(values, "dtype", None)
     if getattr(dtype, "kind", "") not in ("i", "u", "O") or str(dtype) == "category":
         return none

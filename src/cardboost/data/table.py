@@ -1,10 +1,10 @@
-"""Tables as the user has them: arrays and frames become a list of columns, without a copy of the numbers."""
+"""Tables as users have them: arrays and frames become a list of columns, without a copy of the numbers."""
 
 from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,12 +55,12 @@ class Table:
             return column
         if not isinstance(column, CategoricalColumn):
             column = CategoricalColumn.from_numbers(column, f"X: {self.label(j)}")
-        known = (*categories.kept[:1], *categories.rare[:1])
-        if known and column.labels and isinstance(known[0], str) != column.is_text:
+        examples = (*categories.kept[:1], *categories.rare[:1])
+        if examples and column.labels and isinstance(examples[0], str) != column.is_text:
             kinds = ("text", "numbers") if column.is_text else ("numbers", "text")
             raise ValueError(
                 f"X: {self.label(j)} holds {kinds[0]} ({shown(column.labels[0])}), but the categories of the "
-                f"model are {kinds[1]} ({shown(known[0])})."
+                f"model are {kinds[1]} ({shown(examples[0])})."
             )
         return column.encode(categories)
 
@@ -73,20 +73,30 @@ class Table:
     ) -> str:
         """Digest of the content, whatever the order of the rows (certificate/checker/data.py defines it).
 
-        A categorical column is hashed as the numbers of :meth:`CategoricalColumn.digest_values`. For two
-        classes ``positive`` gives the label's word, 1 or 0. For a regression, ``target`` is hashed as one
-        more column after the last feature, in the same way as a feature (float64 bits, -0.0 as 0.0), and the
-        label's word is 1 in every row (``positive`` is None).
+        A categorical column is hashed as the numbers of :meth:`CategoricalColumn.digest_values`.
+
+        Parameters
+        ----------
+        positive : ndarray of bool or None
+            Which rows are positive; None for a regression.
+        weights : ndarray or None
+            Raw weights of the rows.
+        threads : int
+            How many threads to use.
+        target : ndarray, optional
+            Targets of a regression, hashed as one more column after the last feature.
+
+        Returns
+        -------
+        str
+            32 hexadecimal digits.
         """
         from cardboost import _kernels
 
         count = weight = None
         if weights is not None:
-            if (
-                (weights == np.rint(weights)).all()
-                and float(weights.max()) < 2.0**53
-                and math.fsum(weights / 2.0) < 2.0**52
-            ):
+            whole = (weights == np.rint(weights)).all() and float(weights.max()) < 2.0**53
+            if whole and math.fsum(weights / 2.0) < 2.0**52:
                 count = weights.astype(np.int64)
             else:
                 weight = weights
@@ -107,16 +117,25 @@ class Table:
 def read_table(
     X: Any, *, what: str = "X", categorical: Any = None, only: Collection[int] | None = None
 ) -> Table:
-    """Columns and names of an array, a pandas or polars frame, or an Arrow table.
+    """Read the columns and names of an array, a pandas or polars frame, or an Arrow table.
 
-    ``categorical`` says which columns hold categories:
+    Parameters
+    ----------
+    X : array-like or frame
+        The table.
+    what : str
+        Its name in messages.
+    categorical : None, "from_dtype", mask, list of names or list of positions
+        Which columns hold categories. None: none of them, and text is refused. "from_dtype": columns of text
+        and those of the frame's type for categories. Otherwise the columns listed, whatever they hold
+        (numbers are labels too); other text is refused.
+    only : collection of int, optional
+        Positions of the columns to read. The others must exist, but may hold anything and are read as
+        missing.
 
-    * None: none of them; text is refused;
-    * "from_dtype": columns of text, and of the frame's own type for categories;
-    * a mask, names or positions: these, whatever they hold (numbers are labels too); other text is refused.
-
-    ``only``: positions of the columns to look at. The others must be there, but may hold anything and are
-    read as missing.
+    Returns
+    -------
+    Table
     """
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise TypeError(f"{what} is a {type(X).__name__}, whose rows are not there yet: collect them first.")
@@ -146,12 +165,12 @@ def read_table(
             "X.reshape(-1, 1) if it has a single feature or X.reshape(1, -1) if it is a single row."
         )
     modes = _modes(categorical, None, array.shape[1], what)
-    columns = [array[:, j] for j in range(array.shape[1])]
+    n_rows, columns = array.shape[0], [array[:, j] for j in range(array.shape[1])]
     if array.dtype.kind in "fiub" and "categories" not in modes:
         require_exact_columns(array, what, only)
-        return Table(tuple(map(readable, columns)), None, array.shape[0])
-    places = [f"{what}: column {j}" for j in range(len(columns))]
-    return Table(_read_columns(columns, modes, places, only, array.shape[0]), None, array.shape[0])
+        return Table(tuple(map(readable, columns)), None, n_rows)
+    titles = [f"{what}: column {j}" for j in range(len(columns))]
+    return Table(_read_columns(columns.__getitem__, modes, titles, only, n_rows), None, n_rows)
 
 
 def _read_frame(X: Any, names: list[Any], what: str, categorical: Any, only: Collection[int] | None) -> Table:
@@ -160,32 +179,24 @@ def _read_frame(X: Any, names: list[Any], what: str, categorical: Any, only: Col
         raise ValueError(f"{what} has more than one column named {doubled[0]!r}.")
     texts = tuple(map(str, names)) if all(isinstance(name, str) for name in names) else None
     modes = _modes(categorical, texts, len(names), what)
-    places = [f"{what}: column {str(name)!r}" for name in names]
+    titles = [f"{what}: column {str(name)!r}" for name in names]
     n_rows = int(X.shape[0])
-    return Table(_read_columns(_Lazily(X, names), modes, places, only, n_rows), texts, n_rows)
-
-
-class _Lazily(Sequence[Any]):
-    """The columns of a frame, each taken out when it is looked at."""
-
-    def __init__(self, frame: Any, names: list[Any]) -> None:
-        self.frame, self.names = frame, names
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __getitem__(self, j: Any) -> Any:
-        return self.frame[self.names[j]]
+    return Table(_read_columns(lambda j: X[names[j]], modes, titles, only, n_rows), texts, n_rows)
 
 
 def _read_columns(
-    columns: Sequence[Any], modes: list[Mode], places: list[str], only: Collection[int] | None, n_rows: int
+    column: Callable[[int], Any],
+    modes: list[Mode],
+    titles: list[str],
+    only: Collection[int] | None,
+    n_rows: int,
 ) -> tuple[Any, ...]:
+    """Every column that is to be read; ``column`` takes it out of the table."""
     absent = np.broadcast_to(np.float64(math.nan), (n_rows,))
-    wanted = set(range(len(columns))) if only is None else set(only)
+    chosen = range(len(modes)) if only is None else set(only)
     return tuple(
-        read_column(columns[j], mode, place) if j in wanted else absent
-        for j, (mode, place) in enumerate(zip(modes, places, strict=True))
+        read_column(column(j), mode, title) if j in chosen else absent
+        for j, (mode, title) in enumerate(zip(modes, titles, strict=True))
     )
 
 
@@ -211,53 +222,55 @@ def _modes(categorical: Any, names: tuple[str, ...] | None, n: int, what: str) -
         hint = f" (one name goes into a list: [{categorical!r}])" if categorical in (names or ()) else ""
         raise ValueError(f"categorical_features={categorical!r} is not understood{hint}: {_ACCEPTED}.")
     try:
-        given = list(categorical.tolist() if hasattr(categorical, "tolist") else categorical)
+        entries = list(categorical.tolist() if hasattr(categorical, "tolist") else categorical)
     except TypeError:
         raise TypeError(f"categorical_features={categorical!r} is not understood: {_ACCEPTED}.") from None
-    chosen = _positions(given, names, n, what)
+    chosen = _positions(entries, names, n, what)
     return ["categories" if j in chosen else "strict" for j in range(n)]
 
 
-def _positions(given: list[Any], names: tuple[str, ...] | None, n: int, what: str) -> set[int]:
-    kinds = [_kind(entry) for entry in given]
-    for entry, kind in zip(given, kinds, strict=True):
+def _positions(entries: list[Any], names: tuple[str, ...] | None, n: int, what: str) -> set[int]:
+    """The positions that a mask, names or positions stand for."""
+    kinds = [_kind(entry) for entry in entries]
+    for entry, kind in zip(entries, kinds, strict=True):
         if kind is None:
             raise ValueError(f"categorical_features holds {shown(entry)}: {_ACCEPTED}.")
         if kind != kinds[0]:
             raise ValueError(
-                f"categorical_features mixes {kinds[0]} and {kind} ({shown(given[0])} and {shown(entry)}): "
+                f"categorical_features mixes {kinds[0]} and {kind} ({shown(entries[0])} and {shown(entry)}): "
                 f"{_ACCEPTED}."
             )
-    if not given:
+    if not entries:
         return set()
     if kinds[0] == "truth values":
-        if len(given) != n:
+        if len(entries) != n:
             raise ValueError(
-                f"categorical_features is a mask of {len(given)} entries, but {what} has {n} features."
+                f"categorical_features is a mask of {len(entries)} entries, but {what} has {n} features."
             )
-        return {j for j, marked in enumerate(given) if marked}
+        return set(np.flatnonzero(entries).tolist())
     if kinds[0] == "positions":
-        beyond = [int(entry) for entry in given if not 0 <= entry < n]
+        beyond = [int(entry) for entry in entries if not 0 <= entry < n]
         if beyond:
             raise ValueError(
                 f"categorical_features holds the position {beyond[0]}, but {what} has {n} features: "
                 f"positions go from 0 to {n - 1}."
             )
-        return {int(entry) for entry in given}
+        return {int(entry) for entry in entries}
     if names is None:
         raise ValueError(
-            f"categorical_features names the column {shown(given[0])}, but {what} has no column names: give "
-            "positions or a mask."
+            f"categorical_features names the column {shown(entries[0])}, but {what} has no column names: "
+            "give positions or a mask."
         )
-    place = {name: j for j, name in enumerate(names)}
-    for entry in given:
-        if entry not in place:
-            near = difflib.get_close_matches(entry, names, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"the first columns are {', '.join(names[:5])}."
+    position_of = {name: j for j, name in enumerate(names)}
+    for entry in entries:
+        if entry not in position_of:
+            hint = f"the first columns are {', '.join(names[:5])}."
+            for close in difflib.get_close_matches(entry, names, n=1, cutoff=0.5):
+                hint = f"did you mean {close!r}?"
             raise ValueError(
                 f"categorical_features names the column {entry!r}, which {what} does not have: {hint}"
             )
-    return {place[entry] for entry in given}
+    return {position_of[entry] for entry in entries}
 
 
 def _kind(entry: Any) -> str | None:
@@ -288,23 +301,27 @@ def check_finite(table: Table, threads: int, *, what: str = "X") -> None:
     numeric = [j for j, column in enumerate(table.columns) if not isinstance(column, CategoricalColumn)]
     infinite = _kernels.find_infinite([table.columns[j] for j in numeric], threads)
     if infinite >= 0:
-        raise ValueError(
-            f"{what} contains infinity in {table.label(numeric[infinite])}: only finite numbers and missing "
-            "values (NaN) are accepted."
-        )
+        raise infinity_fault(what, table.label(numeric[infinite]))
+
+
+def infinity_fault(what: str, column: str) -> ValueError:
+    """What to raise for an infinite number."""
+    return ValueError(
+        f"{what} contains infinity in {column}: only finite numbers and missing values (NaN) are accepted."
+    )
 
 
 def match_names(seen: Sequence[str] | None, n_features: int, table: Table, who: str = "the model") -> None:
     """Refuse a table whose columns are not those of the fit."""
-    if table.n_features != n_features and (seen is None or table.names is None):
-        raise ValueError(
-            f"X has {table.n_features} features, but {who} is expecting {n_features} features as input."
-        )
-    if seen is None or table.names is None:
-        return
-    if list(table.names) != list(seen):
-        missing = [name for name in seen if name not in table.names]
-        unknown = [name for name in table.names if name not in seen]
+    names = table.names
+    if seen is None or names is None:
+        if table.n_features != n_features:
+            raise ValueError(
+                f"X has {table.n_features} features, but {who} is expecting {n_features} features as input."
+            )
+    elif list(names) != list(seen):
+        missing = [name for name in seen if name not in names]
+        unknown = [name for name in names if name not in seen]
         detail = "; ".join(
             f"{label}: {', '.join(names[:5])}"
             for label, names in (("missing", missing), ("not seen at fit", unknown))

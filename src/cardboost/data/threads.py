@@ -15,7 +15,10 @@ from cardboost import _kernels
 
 
 def usable_threads(n_jobs: int | None) -> int:
-    """None: all cores within the limits of joblib and threadpoolctl; -1: all cores, -2: all but one."""
+    """How many threads to use for a parameter ``n_jobs``.
+
+    None: all cores within the limits of joblib and threadpoolctl; -1: all cores, -2: all but one.
+    """
     if n_jobs is not None and (not isinstance(n_jobs, numbers.Integral) or n_jobs == 0):
         raise ValueError(f"n_jobs must be a whole number other than 0, or None; got {n_jobs!r}.")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -26,21 +29,21 @@ def usable_threads(n_jobs: int | None) -> int:
 
 @cache
 def _libraries(with_scipy: bool) -> list[Any]:
-    """The BLAS of NumPy, and of SciPy where that is loaded: it may be another one."""
-    import numpy  # noqa: F401  what is not loaded is not found
+    """The BLAS libraries of NumPy, and of SciPy if it is loaded: they may differ."""
+    import numpy  # noqa: F401  only libraries that are loaded are listed
     from threadpoolctl import ThreadpoolController
 
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 class _BlasLimits:
-    """The limits in force. They belong to the process: of several threads' limits the least holds for all."""
+    """The limits in force. They belong to the process: the least limit of all threads holds for each."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Nothing in force; for a process that was forked, whose other threads are gone."""
+        """Forget all limits, in a forked process, whose other threads are gone."""
         self._lock = threading.Lock()
         self._active: list[int] = []
         self._before: list[tuple[Any, int]] = []
@@ -48,8 +51,8 @@ class _BlasLimits:
     def enter(self, most: int) -> None:
         with self._lock:
             if not self._active:
-                found = _libraries("scipy.linalg" in sys.modules)
-                self._before = [(own, own.num_threads) for own in found]
+                libraries = _libraries("scipy.linalg" in sys.modules)
+                self._before = [(library, library.num_threads) for library in libraries]
             self._active.append(most)
             self._apply()
 
@@ -59,10 +62,10 @@ class _BlasLimits:
             self._apply()
 
     def _apply(self) -> None:
-        for own, before in self._before:
-            wanted = min([before, *self._active])
-            if own.num_threads != wanted:
-                own.set_num_threads(wanted)
+        for library, before in self._before:
+            limit = min([before, *self._active])
+            if library.num_threads != limit:
+                library.set_num_threads(limit)
 
 
 _blas_limits = _BlasLimits()
@@ -72,7 +75,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def blas_threads(most: int) -> Iterator[None]:
-    """At most so many threads in NumPy's products. With one, results do not depend on the machine's cores."""
+    """Limit the threads of NumPy's products. With one, results do not depend on the number of cores."""
     _blas_limits.enter(most)
     try:
         yield

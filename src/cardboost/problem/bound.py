@@ -5,8 +5,9 @@ kappa_j = max over 0 <= w <= M_j of (c_j - nu_j) w - mu_j w^2 / 2,
 
     D(u) = sum s_i (-conjugate(-v_i)) - sum_j max(0, kappa_j - lambda_j)
 
-is below the optimum; with at most k charged columns only the k largest of their terms are subtracted. With
-limits on features it is the most valuable choice of columns that they allow, costs of features deducted.
+is at most the optimum; with at most k charged columns only the k largest of their terms are subtracted. With
+limits on features the most valuable choice of columns that they allow is subtracted, less what its features
+cost.
 """
 
 from __future__ import annotations
@@ -23,21 +24,24 @@ from cardboost.problem.risk import RiskPoint
 
 Array = NDArray[np.float64]
 
-#: gap, as a share of the size of the objective, up to which a model is called optimal
+#: gap up to which a model is called optimal, as a share of the size of the objective
 OPTIMAL = 1e-4
-#: room for the rounding of sums: every bound is lowered by this share of the sizes that went into it
+#: every bound is lowered by this share of the numbers that went into it, for the rounding of sums
 ROUNDING = 1e-13
-#: columns that nothing holds back must keep their edge below l1; this share of it is left for rounding
+#: edges of columns without box and l2 must stay below l1; this share of it is left for rounding
 THETA_ROOM = 1e-10
 #: rounding of an edge, as a share of the sum of all row weights times the root of their number
 EDGE_ROUNDING = 4e-16
-#: share of the risk: boxes and l2 that turn the rounding of an edge into more than this count as none
+#: boxes and l2 that turn the rounding of an edge into more than this share of the risk count as none
 BOX_ROUNDING = 1e-10
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Curvature that a bound sets aside for each column, and the weights around which margins are capped."""
+    """Curvature of the loss that a bound uses.
+
+    ``aside``: how much of it for each column. ``centre``: the weights around which margins are capped.
+    """
 
     centre: Array
     aside: Array
@@ -45,9 +49,10 @@ class Curve:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A part of the search space with the weights whose row weights bound it.
+    """A part of the search space, and the weights whose row weights bound it.
 
-    Weights and forced columns are counted over the pool, with the intercept's columns.
+    It holds the models that use every column of ``forced_in`` and none of ``forced_out``. Columns are counted
+    over the pool, those of the intercept included. ``theta``: factor of the row weights.
     """
 
     weights: Array
@@ -59,7 +64,7 @@ class Leaf:
 
 
 def kappa(c: Array, prices: Prices) -> Array:
-    """The most that a column can gain at its edge."""
+    """The largest decrease of the bound by a column of edge ``c``, before ``l0`` is paid."""
     excess = np.maximum(0.0, c - prices.l1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         w = np.where(prices.l2 > 0, excess / np.where(prices.l2 > 0, prices.l2, 1.0), np.inf)
@@ -77,18 +82,19 @@ def gain_terms(
     groups: NDArray[np.int32] | None = None,
     limits: FeatureLimits | None = None,
 ) -> float:
-    """What is subtracted from the dual value. ``unseen``: the largest term of any column not listed.
+    """What is subtracted from the dual value for the columns that a model may use.
 
-    With ``limits``, ``groups`` are the features of the columns and ``unseen`` has an entry per feature.
+    ``unseen`` is the largest term of any column that is not listed. With ``limits``, ``groups`` holds the
+    features of the columns and ``unseen`` has an entry for every feature.
     """
     terms = np.maximum(0.0, kappa(c, prices) - prices.l0)
     if max_terms is None and np.any(np.asarray(unseen) > 0.0):
         return np.inf
     if limits is not None and groups is not None:
-        own = prices.charged & (groups >= 0)
+        limited = prices.charged & (groups >= 0)
         spare = unseen if isinstance(unseen, np.ndarray) else np.zeros(0)
-        chosen = best_choice(terms[own], groups[own], max_terms, limits, spare)
-        return float(np.sum(terms[~own])) + chosen
+        chosen = best_choice(terms[limited], groups[limited], max_terms, limits, spare)
+        return float(np.sum(terms[~limited])) + chosen
     if max_terms is None:
         return float(np.sum(terms))
     free = float(np.sum(terms[~prices.charged]))
@@ -104,10 +110,10 @@ def best_choice(
     limits: FeatureLimits,
     unseen: Array,
 ) -> float:
-    """The largest sum of terms that the limits allow, costs of the features deducted: exact.
+    """The largest sum of terms that the limits allow, less the costs of the features: exact.
 
-    ``unseen``: a term per feature that may be taken any number of times (with ``max_terms`` only). In each
-    feature the best r columns are its r largest; how many of which features is a dynamic program.
+    ``unseen`` has a term for every feature that may be used any number of times (with ``max_terms`` only).
+    The best r columns of a feature are its r largest; how many to take of which feature is a dynamic program.
     """
     useful = terms > 0.0
     terms, features = terms[useful], features[useful]
@@ -123,42 +129,43 @@ def best_choice(
     active = np.flatnonzero((np.bincount(features, minlength=n) > 0) | (rest > 0.0))
     table = np.zeros((len(active), max_terms))  # the terms of every feature, largest first
     order = np.lexsort((-terms, features))
-    own = features[order]
-    rank = np.arange(len(own)) - np.searchsorted(own, own)
+    ordered = features[order]
+    rank = np.arange(len(ordered)) - np.searchsorted(ordered, ordered)
     kept = rank < max_terms
-    table[np.searchsorted(active, own[kept]), rank[kept]] = terms[order][kept]
+    table[np.searchsorted(active, ordered[kept]), rank[kept]] = terms[order][kept]
     np.maximum(table, rest[active, None], out=table)
-    places = max_terms if limits.max_features is None else min(limits.max_features, max_terms)
+    most_features = max_terms if limits.max_features is None else min(limits.max_features, max_terms)
     if limits.costs is None:
         top = np.argsort(-table, axis=None, kind="stable")[:max_terms]
         top = top[table.reshape(-1)[top] > 0.0]
-        if len(np.unique(top // max_terms)) <= places:  # the largest terms of all keep to the limit
+        if len(np.unique(top // max_terms)) <= most_features:  # the largest terms of all keep to the limit
             return float(np.sum(table.reshape(-1)[top]))
     worth = np.where(table > 0.0, np.cumsum(table, axis=1) - costs[active, None], -np.inf)
-    return _best_allotment(worth, places)
+    return _best_allotment(worth, most_features)
 
 
-def _best_allotment(worth: Array, places: int) -> float:
-    """The best sum of ``worth[g, r - 1]`` over features g with r columns each, within places and columns.
+def _best_allotment(worth: Array, most_features: int) -> float:
+    """The best sum of ``worth[g, r - 1]`` over features g with r columns each, within both limits.
 
-    Of the features that could give r columns only as many as there are places need be looked at: one outside
-    of those can be exchanged for one of them that is not in use.
+    For every r only the ``most_features`` best features need be looked at: any other one can be exchanged for
+    one of them that is not in use.
     """
     n, most = worth.shape
-    if places == 0:
+    if most_features == 0:
         return 0.0
-    if n > places:
-        best = np.argpartition(-worth, places - 1, axis=0)[:places]
-        looked = np.zeros(worth.shape, dtype=bool)
-        np.put_along_axis(looked, best, True, axis=0)
-        worth = np.where(looked, worth, -np.inf)
-    limited = places < most  # otherwise the columns are the only limit
-    value = np.zeros((places + 1 if limited else 1, most + 1))  # at most so many places, columns
+    if n > most_features:
+        best = np.argpartition(-worth, most_features - 1, axis=0)[:most_features]
+        useful = np.zeros(worth.shape, dtype=bool)
+        np.put_along_axis(useful, best, True, axis=0)
+        worth = np.where(useful, worth, -np.inf)
+    limited = most_features < most  # otherwise the number of columns is the only limit
+    value = np.zeros((most_features + 1 if limited else 1, most + 1))  # [features, columns] at most
     source, target = (slice(None, -1), slice(1, None)) if limited else (slice(None), slice(None))
-    for own in worth[(worth > 0.0).any(axis=1)]:
+    for of_feature in worth[(worth > 0.0).any(axis=1)]:
         after = value.copy()
-        for r in np.flatnonzero(own > 0.0) + 1:
-            np.maximum(after[target, r:], value[source, : most + 1 - r] + own[r - 1], out=after[target, r:])
+        for r in np.flatnonzero(of_feature > 0.0) + 1:
+            sums = value[source, : most + 1 - r] + of_feature[r - 1]
+            np.maximum(after[target, r:], sums, out=after[target, r:])
         value = after
     return float(value[-1, -1])
 
@@ -174,12 +181,34 @@ def dual_bound(
     limits: FeatureLimits | None = None,
     sizes: float | Array | None = None,
 ) -> tuple[float, float]:
-    """The bound at the row weights of ``point``, scaled by theta where needed; returns (bound, theta).
+    """The lower bound at the row weights of a point, scaled down where unseen columns require it.
 
-    ``unseen_edge`` bounds the edges of columns not listed in ``c`` (with ``limits``: per feature of the
-    table); ``unseen`` (one entry) are their prices. ``groups``: the feature of every column, -1 for none.
-    ``sizes``: of the largest entries of the columns, for a bound that is claimed: it leaves room for the
-    rounding of their edges.
+    Parameters
+    ----------
+    point : RiskPoint
+        Margins and their row weights u.
+    c : ndarray
+        Edges of the columns of the pool.
+    prices : Prices
+        Regularisation and boxes of these columns.
+    max_terms : int, optional
+        Limit on charged columns in use.
+    unseen_edge : float or ndarray
+        An upper limit of the edges of all columns that are not in the pool; with ``limits`` one for every
+        feature of the table.
+    unseen : Prices, optional
+        Regularisation and box of columns that are not in the pool, one entry.
+    groups : ndarray, optional
+        Feature of every column, -1 for none.
+    limits : FeatureLimits, optional
+        Limits on features.
+    sizes : float or ndarray, optional
+        Largest entry of every column, for a bound that is claimed: it leaves room for the rounding of edges.
+
+    Returns
+    -------
+    bound, theta : float
+        The bound, and the factor of u that it holds for.
     """
     theta, unit_room = 1.0, _edge_room(point)
     room = unit_room * (1.0 if sizes is None else sizes)
@@ -211,20 +240,20 @@ def dual_bound(
 
 
 def _steepest(value: float, prices: Prices) -> Array:
-    """The most by which a column's term grows with its edge, while it is no more than ``value``."""
+    """How fast a column's term can grow with its edge while the term is at most ``value``."""
     with np.errstate(divide="ignore", over="ignore"):
         return np.minimum(np.sqrt(2.0 * max(value, 1e-300) / prices.l2), prices.max_weight)
 
 
 def _edge_room(point: RiskPoint) -> float:
-    """By how much rounding of sums and of margins may change an edge of a column of entries up to 1."""
+    """How much the rounding of sums and margins may change the edge of a column of entries up to 1."""
     total = point.derivative_sum * point.factor / point.risk.weights.total
     total += point.curvature * (1.0 + float(np.abs(point.F).max(initial=0.0)))
     return max(EDGE_ROUNDING * math.sqrt(point.risk.weights.total_count) * total, 1e-300)
 
 
 def _unseen_theta(max_terms: int | None, edge: float, unseen: Prices, room: float) -> float:
-    """How far u must shrink so that a column of this edge adds nothing (or is finite, with max_terms)."""
+    """Factor of u at which an unseen column of this edge adds nothing (with max_terms: is finite)."""
     l1, l2, l0, box = (float(x[0]) for x in (unseen.l1, unseen.l2, unseen.l0, unseen.max_weight))
     if max_terms is not None and (l2 > 0 or np.isfinite(box)):
         return 1.0
@@ -238,7 +267,18 @@ def _unseen_theta(max_terms: int | None, edge: float, unseen: Prices, room: floa
 def guarantee(null: float, objective: float, lower_bound: float, size: float | None = None) -> float:
     """Share of the possible improvement over the empty model that is achieved for certain.
 
-    1 where next to nothing is possible, compared with the ``size`` of the objective (default: of ``null``).
+    Parameters
+    ----------
+    null, objective, lower_bound : float
+        Objective of the empty model, of the model, and its lower bound.
+    size : float, optional
+        Size of the objective, by default that of ``null``. Where the possible improvement is at most 1e-9 of
+        it, the guarantee is 1.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
     """
     possible = null - lower_bound
     if possible <= 1e-9 * (abs(null) if size is None else size):
@@ -247,7 +287,7 @@ def guarantee(null: float, objective: float, lower_bound: float, size: float | N
 
 
 def proof_status(gaps: Mapping[str, float], candidates: bool, size: float) -> str:
-    """What the gaps of the scopes say of a model: "optimal", "optimal among candidates" or "feasible"."""
+    """Status of a model by the gaps of the scopes: optimal, optimal among candidates, or feasible."""
     closed = [scope for scope, gap in gaps.items() if gap <= OPTIMAL * size]
     if "dictionary" in closed or ("pool" in closed and not candidates):
         return "optimal"

@@ -1,9 +1,10 @@
-"""The convex problem over a pool, and what it costs to use a weight.
+"""Regularisation and box of every column of a pool, and limits on features.
 
     min  sum s_i loss(F_i) + sum nu_j w_j + mu_j w_j^2 / 2 + lambda_j [w_j > 0],    0 <= w_j <= M_j
 
-With lambda > 0 the master solves the convex relaxation: the price of a column is linear up to a knee
-omega = min(sqrt(2 lambda / mu), M) and quadratic beyond it (docs/mathematics.md, "Relaxation").
+nu is ``l1``, mu is ``l2``, lambda is ``l0`` and M is ``max_weight``. With lambda > 0 the master solves the
+convex relaxation: the cost of a column is linear up to a knee omega = min(sqrt(2 lambda / mu), M) and
+quadratic beyond it (docs/mathematics.md, "Relaxation").
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Prices:
-    """nu, mu, lambda and M of every column of a pool. ``charged`` columns count towards ``max_terms``."""
+    """Regularisation ``l1``, ``l2``, ``l0`` and box ``max_weight`` of every column of a pool.
+
+    ``charged`` columns count towards ``max_terms``; the columns of the intercept do not.
+    """
 
     l1: Array
     l2: Array
@@ -38,7 +42,7 @@ class Prices:
 
     @cached_property
     def knee(self) -> Array:
-        """omega: where using a column outright becomes no dearer than a share of it."""
+        """omega: the weight from which on the relaxation is the true cost."""
         with np.errstate(divide="ignore", invalid="ignore"):
             free = np.sqrt(2.0 * self.l0 / self.l2)
         free = np.where(self.l0 > 0, np.where(self.l2 > 0, free, np.inf), 0.0)
@@ -46,7 +50,7 @@ class Prices:
 
     @cached_property
     def slope(self) -> Array:
-        """Price per unit of weight up to the knee."""
+        """Cost per unit of weight up to the knee."""
         knee = self.knee
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where((self.l0 > 0) & (knee > 0), self.l0 / np.where(knee > 0, knee, 1.0), 0.0)
@@ -54,25 +58,30 @@ class Prices:
         return self.l1 + share + self.l2 * finite_knee * 0.5
 
     def relaxed_cost(self, w: Array) -> float:
-        """The convex price of the weights: equal to the true one where l0 = 0."""
+        """Regularisation of the weights in the convex relaxation; the true one where l0 is 0."""
         over = np.maximum(0.0, w - np.where(np.isfinite(self.knee), self.knee, np.inf))
         return float(np.sum(self.slope * w + 0.5 * self.l2 * over * over))
 
     def cost(self, w: Array) -> float:
-        """The true price of the weights."""
+        """Regularisation of the weights."""
         return float(np.sum(self.l1 * w + 0.5 * self.l2 * w * w + np.where(w > 0, self.l0, 0.0)))
 
     def with_l0(self, l0: Array) -> Prices:
+        """The same with another ``l0``."""
         return replace(self, l0=l0)
 
     def convex(self) -> Prices:
-        """The same without the price of using a column."""
+        """The same with ``l0`` of 0."""
         return replace(self, l0=np.zeros_like(self.l0))
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureLimits:
-    """At most ``max_features`` features in use, and what each of them costs once (``costs``, per feature)."""
+    """Limits on the features in use.
+
+    ``max_features``: how many there may be; None without a limit. ``costs``: what each feature adds to the
+    objective, once, when a charged column looks at it; None where they are free.
+    """
 
     max_features: int | None = None
     costs: Array | None = None
@@ -85,12 +94,12 @@ class FeatureLimits:
 
     @classmethod
     def make(cls, max_features: int | None, costs: Array | None) -> FeatureLimits | None:
-        """None where nothing is limited and nothing costs."""
+        """The limits, or None where nothing is limited and nothing costs."""
         costs = None if costs is None or not np.any(costs) else np.asarray(costs, dtype=np.float64)
         return None if max_features is None and costs is None else cls(max_features, costs)
 
     def cost(self, features: NDArray[Any]) -> float:
-        """What columns of these features pay together; columns of feature -1 pay nothing."""
+        """Cost of columns of these features together; feature -1 stands for none."""
         if self.costs is None:
             return 0.0
         return float(np.sum(self.costs[np.unique(features[features >= 0])]))
@@ -102,7 +111,7 @@ class FeatureLimits:
 
 @dataclass(frozen=True)
 class PriceRule:
-    """One price for every column of a dictionary, and the intercept's box."""
+    """The same regularisation and box for every column of a dictionary, and the box of the intercept."""
 
     l1: float
     l2: float
@@ -111,6 +120,8 @@ class PriceRule:
     intercept_box: float = 30.0
 
     def prices(self, n_columns: int, n_free: int) -> Prices:
+        """For a pool whose first ``n_free`` columns are the intercept's, free but for their box."""
+
         def column(value: float, free: float) -> Array:
             out = np.full(n_columns, float(value))
             out[:n_free] = free
@@ -129,7 +140,7 @@ class PriceRule:
 
 @dataclass(frozen=True, eq=False)
 class MasterSolution:
-    """Weights over the pool with the bound that proves them."""
+    """Weights over the pool, their objective and the lower bound that proves them."""
 
     weights: Array
     objective: float

@@ -1,7 +1,7 @@
-"""The empirical risk ``sum s_i loss(F_i)``, in regression of ``F_i - t_i``, and all that is summed over rows.
+"""The empirical risk ``sum s_i loss(F_i)`` (in regression of ``F_i - t_i``) and everything summed over rows.
 
-A :class:`RiskPoint` is the risk at given margins with the row weights that the dictionary sees. All sums are
-int64 fixed point inside the kernels, so they do not depend on threads, shards or the order of the rows.
+A :class:`RiskPoint` is the risk at some margins, with the row weights that the dictionary sees. All sums are
+in fixed point (int64), so that they do not depend on threads, shards or the order of the rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FixedRows:
-    """Integer row weights, lane 0 for edges and lane 1 for curvature, and what one unit of each is worth."""
+    """Row weights as integers, lane 0 for edges and lane 1 for curvature.
+
+    ``edge_unit`` and ``curvature_unit`` are the values of one unit of each.
+    """
 
     lanes: NDArray[np.int64]
     edge_unit: float
@@ -30,19 +33,22 @@ class FixedRows:
 
     @cached_property
     def edge_lane(self) -> NDArray[np.int64]:
+        """Signed row weights, whose sums are edges."""
         return np.ascontiguousarray(self.lanes[:, 0])
 
     @cached_property
     def curvature_lane(self) -> NDArray[np.int64]:
+        """Curvature of the loss in every row, weighted."""
         return np.ascontiguousarray(self.lanes[:, 1])
 
 
 @dataclass(frozen=True, eq=False)
 class RiskPoint:
-    """The risk at margins ``F``. ``rows`` holds -loss' and loss'' per row, relative to ``factor``.
+    """The risk at margins ``F``.
 
-    So are ``derivative_sum``, the weighted sum of |loss'|, ``curvature_sum``, and ``largest``, which |loss'|
-    exceeds in no row. With classes -loss' is positive; in regression it has either sign.
+    ``rows`` holds -loss' and loss'' of every row, ``derivative_sum`` and ``curvature_sum`` are the weighted
+    sums of |loss'| and loss'', and ``largest`` is an upper limit of |loss'|: all of them relative to
+    ``factor``. In classification -loss' is positive; in regression it has either sign.
     """
 
     risk: EmpiricalRisk
@@ -57,11 +63,12 @@ class RiskPoint:
 
     @cached_property
     def fixed(self) -> FixedRows:
+        """Row weights as integers, computed once."""
         return self.risk.fixed_rows(self)
 
     @property
     def v(self) -> Array:
-        """``-loss'(F_i)`` per row: the dual weight divided by s_i."""
+        """``-loss'(F_i)`` of every row: its dual weight u_i divided by s_i."""
         return self.rows[0] * self.factor
 
     @property
@@ -76,10 +83,24 @@ class RiskPoint:
 
 @dataclass(frozen=True)
 class EmpiricalRisk:
-    """Loss, row weights and labels. ``sign`` is y for columns h_j(x), None where y is multiplied in.
+    """A loss over weighted rows.
 
-    Regression: ``target`` is t and ``sign`` is None. ``offset`` is a loss that no margins can take away, that
-    of rows merged around their mean target.
+    Parameters
+    ----------
+    loss : Loss
+        One that the kernels evaluate; :class:`PlainRisk` takes any other.
+    weights : RowWeights
+        Weights of the rows.
+    sign : ndarray of int8 or None
+        Labels y of -1 and 1. None in regression, and where labels are multiplied into the columns.
+    threads : int
+        How many threads the kernels may use.
+    target : ndarray, optional
+        Targets t of a regression.
+    offset : float
+        Part of the risk that no margins can change: that of rows merged around their mean target.
+    passes : list of int
+        One number: how many passes over the rows there were.
     """
 
     loss: Loss
@@ -102,12 +123,15 @@ class EmpiricalRisk:
     def _check_kernel(self) -> None:
         if not in_kernels(self.loss):
             raise ValueError(f"the kernels do not know the loss {self.loss.name!r}.")
+        if len(self.weights.shards.parts) != 1:  # they finish their sums, which then cannot be added up
+            raise ValueError("the kernels of losses take rows in one part.")
 
     def sums(self, F: Array, rows: Array) -> tuple[float, float, float, float, float, float, float]:
-        """A pass over the rows, whose sums are relative to exp of the first number; it fills ``rows``."""
+        """The sums of a pass over the rows, relative to exp of the first of them; fills ``rows``."""
         return self._pass(F, None, 0.0, rows)
 
     def evaluate(self, F: Array) -> RiskPoint:
+        """The risk and the row weights at margins ``F``."""
         rows = np.empty((2, len(F)))
         shift, loss, derivative, curvature, _, _, largest = self.sums(F, rows)
         factor = math.exp(min(shift, 700.0))
@@ -131,6 +155,7 @@ class EmpiricalRisk:
         )  # fmt: skip
 
     def dual(self, point: RiskPoint, theta: float) -> float:
+        """Dual value of the row weights of a point, scaled by ``theta``."""
         w = self.weights
         total = _kernels.dual_pass(
             self.loss.code, point.F, self.target, theta, w.count, w.factor, w.totals, self.threads
@@ -139,37 +164,30 @@ class EmpiricalRisk:
         return total / w.total + theta * (2.0 - theta) * self.offset
 
     def edge_rows(self, point: RiskPoint) -> tuple[NDArray[np.int64], float]:
-        """Lane 0 of :meth:`fixed_rows` alone, and what a unit is worth: all that edges need."""
-        w, scale = self.weights, self._scale(point.derivative_sum)
-        lane = _kernels.quantise(
-            point.rows[:1], self.sign, w.count, w.factor, w.largest_factor, np.array([scale]),
-            np.array([point.largest]), np.ones(1, dtype=np.uint8), self.threads,
-        )  # fmt: skip
-        return lane, point.factor / scale / w.total
+        """Lane 0 of :meth:`fixed_rows` alone, and the value of one unit: all that edges need."""
+        scale, largest = self._scale(point.derivative_sum), np.array([point.largest])
+        lane = self.weights.quantise(point.rows[:1], np.array([scale]), largest, self.sign, self.threads)
+        return lane, point.factor / scale / self.weights.total
 
     def _scale(self, total: float) -> float:
-        # half a unit per rounding keeps the sum below the limit
+        """Units per 1 of a sum of this size; half a unit for the rounding of each row stays below int64."""
         return _kernels.fixed_scale(total * (1 + 1e-9), self.weights.total_count)
 
     def fixed_rows(self, point: RiskPoint) -> FixedRows:
-        """Row weights as integers: signed (by y, or as they are) in lane 0, curvature in lane 1."""
-        w = self.weights
+        """Row weights as integers: signed in lane 0, curvature in lane 1."""
         scales = np.array([self._scale(total) for total in (point.derivative_sum, point.curvature_sum)])
-        lanes = _kernels.quantise(
-            point.rows, self.sign, w.count, w.factor, w.largest_factor, scales,
-            np.array([point.largest, point.largest_curvature]), np.array([1, 0], dtype=np.uint8),
-            self.threads,
-        )  # fmt: skip
-        units = point.factor / scales / w.total
+        largest = np.array([point.largest, point.largest_curvature])
+        lanes = self.weights.quantise(point.rows, scales, largest, self.sign, self.threads)
+        units = point.factor / scales / self.weights.total
         return FixedRows(lanes, float(units[0]), float(units[1]))
 
 
 @dataclass(frozen=True)
 class PlainRisk(EmpiricalRisk):
-    """The same for a loss that the kernels do not know, such as a user's own: evaluated by NumPy.
+    """The same for a loss that the kernels do not have, such as a user's, evaluated by NumPy.
 
-    Sums are in fixed point too. Of a loss of the residual the curvature is taken to be 1 in every row, as
-    that of the squared loss is: it then only says how much a row weighs.
+    Sums are in fixed point too. The curvature of a loss of the residual is taken to be 1 in every row, as for
+    the squared loss: it then only says how much a row weighs.
     """
 
     def _check_kernel(self) -> None:
@@ -181,7 +199,7 @@ class PlainRisk(EmpiricalRisk):
         bend = np.ones(len(F)) if loss.of_residual else loss.curvature(z)
         values, rows = self._finite(loss.rows(z)), self._finite(np.stack([-loss.derivative(z), bend]))
         size = float(w.sums(np.abs(rows[0]))[0])
-        largest, curved = (float(np.abs(own).max(initial=0.0)) for own in rows)
+        largest, curved = (float(np.abs(lane).max(initial=0.0)) for lane in rows)
         value = w.mean(values) + self.offset
         return RiskPoint(self, F, rows, value, 1.0, size, float(w.sums(rows[1])[0]), largest, curved)
 
@@ -210,6 +228,6 @@ def risk_of(
     threads: int,
     target: Array | None = None,
 ) -> EmpiricalRisk:
-    """By the kernels where they know the loss, by NumPy where they do not."""
+    """The risk, evaluated by the kernels where they have the loss and else by NumPy."""
     kind = EmpiricalRisk if in_kernels(loss) else PlainRisk
     return kind(loss, weights, sign, threads, target)

@@ -6,6 +6,8 @@ error there cannot hide here. docs/certificate.md defines everything that is com
     format.py     the form of the file: keys, types, indices, what must agree
     data.py       rows as given, their digest
     columns.py    stumps and matrices as columns on distinct rows; edges of all other stumps
+    losses.py     losses, row weights and dual values
+    bounds.py     the evidence for a certificate, and the bound of a leaf
     curvature.py  how much curvature of the loss a bound may set aside
     claims.py     every claim, recomputed
 """

@@ -113,8 +113,8 @@ class Bins:
     def open(self) -> npt.NDArray[np.bool_]:
         """Which of these stumps there are: [k, missing values on the left]."""
         size = np.arange(1, self.n)
-        there = (size >= 2) & (size < self.n - 1) if self.sets else np.ones(self.n - 1, dtype=bool)
-        return np.stack([there, there], axis=1)
+        exists = (size >= 2) & (size < self.n - 1) if self.sets else np.ones(self.n - 1, dtype=bool)
+        return np.stack([exists, exists], axis=1)
 
 
 Question = tuple[int, bool]  # a feature, and whether its sets are meant
@@ -126,10 +126,8 @@ class Stumps:
 
     y: Floats
     bins: dict[Question, Bins]
-    pool: list[
-        tuple[Question, int, int, int]
-    ]  # feature, bin (the last) on the left, polarity, missing on the left
-    unseen: dict[Question, npt.NDArray[np.bool_]]  # per feature: [polarity +/-, k, missing side]
+    pool: list[tuple[Question, int, int, int]]  # question, (last) bin on the left, polarity, missing left
+    unseen: dict[Question, npt.NDArray[np.bool_]]  # per question: [polarity +/-, k, missing side]
     features: int
 
     def pool_columns(self) -> npt.NDArray[np.int8]:
@@ -145,17 +143,17 @@ class Stumps:
     @property
     def any_unseen(self) -> bool:
         """Whether the dictionary has a stump that is not in the pool."""
-        return any(there.any() for there in self.unseen.values())
+        return any(exists.any() for exists in self.unseen.values())
 
     def unseen_edges(self, u: Floats) -> Floats:
         """For every feature the largest edge of its stumps that are not in the pool."""
         uy, most = u * self.y, np.full(self.features, -math.inf)
-        for question, there in self.unseen.items():
+        for question, exists in self.unseen.items():
             bins = self.bins[question]
             histogram = np.bincount(bins.codes, weights=uy, minlength=bins.n)
             edge = 2.0 * bins.left_sums(histogram) - histogram.sum()
             feature = question[0]
-            most[feature] = np.max(np.stack([edge, -edge]), where=there, initial=most[feature])
+            most[feature] = np.max(np.stack([edge, -edge]), where=exists, initial=most[feature])
         return most
 
 
@@ -176,8 +174,8 @@ def bin_stumps(certificate: dict[str, Any], table: Table, keep: Indices) -> Stum
             bins[feature, False] = by_label = _bin_labels(table, feature, labels, keep)
             order = labels.get("order")
             if order is not None:
-                place = np.append(np.argsort(order), len(order))
-                bins[feature, True] = Bins(place[by_label.codes], by_label.n, False, True)
+                position = np.append(np.argsort(order), len(order))
+                bins[feature, True] = Bins(position[by_label.codes], by_label.n, False, True)
             continue
         values = table.column(feature)[keep]
         codes = np.where(np.isnan(values), len(edge) + 1, np.searchsorted(edge, values, side="left"))
@@ -207,34 +205,34 @@ def bin_stumps(certificate: dict[str, Any], table: Table, keep: Indices) -> Stum
 
 
 def _bin_labels(table: Table, feature: int, labels: dict[str, Any], keep: Indices) -> Bins:
-    """Kept labels have the bin of their position, rare ones share the next; unknown ones count as missing."""
-    codes, seen = table.labels(feature)
-    place = {label: k for k, label in enumerate(labels["kept"])}
-    n = len(place) + labels["rare"]
-    other = len(place) if labels["rare"] else n
-    into = np.array([*(place.get(label, other) for label in seen), n], dtype=np.intp)
-    return Bins(into[codes[keep]], n + 1, True)
+    """Kept labels have the bin of their position, rare ones share the next; others count as missing."""
+    codes, distinct = table.labels(feature)
+    kept = {label: k for k, label in enumerate(labels["kept"])}
+    n = len(kept) + labels["rare"]
+    other = len(kept) if labels["rare"] else n
+    bin_of_code = np.array([*(kept.get(label, other) for label in distinct), n], dtype=np.intp)
+    return Bins(bin_of_code[codes[keep]], n + 1, True)
 
 
 def _unseen(stumps: Stumps, by_feature: bool) -> dict[Question, npt.NDArray[np.bool_]]:
     """Which stumps of the dictionary are neither constant nor equal, row by row, to a column of the pool.
 
-    A set of rows is known by the wrapping sum of a random word per row, from histograms as for the edges.
+    A set of rows is identified by the wrapping sum of a random word per row, by histograms as for the edges.
     The words are drawn afresh, so no file can be prepared against them; two sets agree with chance 2^-64.
     ``by_feature``: a column of another feature is another column.
     """
     m = len(stumps.y)
     word = np.random.default_rng().integers(2**64, size=m, dtype=np.uint64)
-    total, name, there = word.sum(), {}, {}
+    total, name, exists = word.sum(), {}, {}
     for question, bins in stumps.bins.items():
         sums = np.zeros(bins.n, dtype=np.uint64)
         np.add.at(sums, bins.codes, word)
         left, count = bins.left_sums(sums), bins.left_sums(np.bincount(bins.codes, minlength=bins.n))
         name[question] = np.stack([left, np.full_like(left, total) - left])  # the rows where it says +1
-        there[question] = (count > 0) & (count < m) & bins.open()
-    home = np.array([f for (f, _), _, _, _ in stumps.pool])
-    seen = np.array([name[f][(1 - p) // 2, k, side] for f, k, p, side in stumps.pool], dtype=np.uint64)
+        exists[question] = (count > 0) & (count < m) & bins.open()
+    feature = np.array([f for (f, _), _, _, _ in stumps.pool])
+    pool = np.array([name[q][(1 - p) // 2, k, side] for q, k, p, side in stumps.pool], dtype=np.uint64)
     return {
-        question: there[question] & ~np.isin(names, seen[home == question[0]] if by_feature else seen)
+        question: exists[question] & ~np.isin(names, pool[feature == question[0]] if by_feature else pool)
         for question, names in name.items()
     }

@@ -25,7 +25,7 @@ from cardboost.certificate.checker.columns import row_blocks
 
 Floats = npt.NDArray[np.float64]
 
-ROUNDS = 4
+ROUNDS = 4  # of narrowing floors and caps for a scope
 ROOM = 5e-10  # for rounding, as a share
 WIDER = 5e-7  # the same, for widths that come from an inverse
 PIVOT = 1e-9  # of a column's curvature, what no others make up must be more
@@ -112,12 +112,13 @@ def _twins(a: Floats) -> npt.NDArray[np.intp]:
     """For every column the first one that equals it or its opposite; -1 for a column of zeros."""
     first: dict[bytes, int] = {}
     signs = np.sign(a[np.argmax(a != 0, axis=0), np.arange(a.shape[1])])
-    lines = np.ascontiguousarray((a * signs).T) + 0.0  # no negative zeros
-    twin = [first.setdefault(line.tobytes(), j) if line.any() else -1 for j, line in enumerate(lines)]
+    columns = np.ascontiguousarray((a * signs).T) + 0.0  # no negative zeros
+    twin = [first.setdefault(column.tobytes(), j) if column.any() else -1 for j, column in enumerate(columns)]
     return np.array(twin, dtype=np.intp)
 
 
 def _factor(matrix: Floats) -> Floats | None:
+    """The Cholesky factor, or None where there is none."""
     if not np.isfinite(matrix).all():
         return None
     try:
@@ -130,14 +131,14 @@ def _row_curvature(loss: str, F: Floats, floors: Floats, caps: Floats) -> Floats
     """k_i, lowered by what rounding could add."""
     with np.errstate(over="ignore", invalid="ignore"):
         p = np.exp(-F) if loss == "exponential" else 1.0 / (1.0 + np.exp(F))
-        own = p if loss == "exponential" else p * (1.0 - p)
-        left = own * np.exp(0.0 if loss == "logistic" else np.maximum(0.0, F - caps))
+        present = p if loss == "exponential" else p * (1.0 - p)
+        left = present * np.exp(0.0 if loss == "logistic" else np.maximum(0.0, F - caps))
         for end in (caps,) if loss == "exponential" else (floors, caps):
-            left = np.minimum(left, _mean_curvature(loss, F, p, own, end))
+            left = np.minimum(left, _mean_curvature(loss, F, p, present, end))
     return np.asarray(np.maximum(left, 0.0) * (1.0 - 1e-10))
 
 
-def _mean_curvature(loss: str, F: Floats, p: Floats, own: Floats, end: Floats) -> Floats:
+def _mean_curvature(loss: str, F: Floats, p: Floats, present: Floats, end: Floats) -> Floats:
     """2 b(x) / x^2 for x = end - F; where that is a difference of equals, the curvature at F less a share."""
     x = end - F
     small = np.abs(x) < 1e-3
@@ -146,4 +147,4 @@ def _mean_curvature(loss: str, F: Floats, p: Floats, own: Floats, end: Floats) -
         rise = p * (np.expm1(-y) + y)
     else:
         rise = np.logaddexp(0.0, -F - y) - np.logaddexp(0.0, -F) + p * y
-    return np.where(small, own * (1.0 - np.abs(x) / 3.0), 2.0 * rise / (y * y))
+    return np.where(small, present * (1.0 - np.abs(x) / 3.0), 2.0 * rise / (y * y))

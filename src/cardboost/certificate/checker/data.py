@@ -34,8 +34,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
 
-_ROW_BLOCK = 65_536
-
+_ROW_BLOCK = 65_536  # rows that are hashed together
 
 _MISSING = ("NoneType", "NAType", "NaTType")  # None and what pandas has besides NaN
 
@@ -69,12 +68,12 @@ class Table:
 
     def labels(self, j: int) -> tuple[npt.NDArray[np.intp], list[Any]]:
         """For every row the position of its label, -1 for a missing one; and the labels."""
-        place: dict[Any, int] = {}
+        code_of: dict[Any, int] = {}
         codes = [
-            -1 if label is None else place.setdefault(label, len(place))
+            -1 if label is None else code_of.setdefault(label, len(code_of))
             for label in map(_plain, _cells(self.raw(j)))
         ]
-        return np.array(codes, dtype=np.intp), list(place)
+        return np.array(codes, dtype=np.intp), list(code_of)
 
     def words(self, j: int) -> Floats:
         """What stands for a feature in the digest."""
@@ -131,15 +130,16 @@ def _unmasked(X: Any) -> npt.NDArray[Any]:
 
 
 def read(X: Any, y: Any, sample_weight: Any, categorical: Collection[int] = (), real: bool = False) -> Table:
-    """``categorical``: features that hold labels. ``real``: y is a target, not a label."""
+    """The table with its labels or targets and weights, checked.
+
+    ``categorical``: features that hold labels. ``real``: y is a target, not a label.
+    """
     for name, values in (("y", y), ("sample_weight", sample_weight)):
         if _is_masked(values):
             raise ValueError(f"{name} holds masked entries: every row needs a value there")
-    if hasattr(X, "column_names") and hasattr(X, "__getitem__"):
-        names = list(X.column_names)
-        rows, features, raw = len(X), len(names), lambda j: X[names[j]]
-    elif hasattr(X, "columns") and hasattr(X, "__getitem__"):
-        names = list(X.columns)
+    listed = next((key for key in ("column_names", "columns") if hasattr(X, key)), None)
+    if listed is not None and hasattr(X, "__getitem__"):
+        names = list(getattr(X, listed))
         rows, features, raw = len(X), len(names), lambda j: X[names[j]]
     else:
         array = _unmasked(X)
@@ -189,6 +189,7 @@ def data_digest(
 
 
 def table_digest(table: Table) -> str:
+    """The digest of a table that has been read."""
     keep = np.flatnonzero(table.weight > 0)
     weight, positive = table.weight[keep], table.positive[keep].astype(np.uint64)
     blocks = [slice(a, a + _ROW_BLOCK) for a in range(0, len(keep), _ROW_BLOCK)]

@@ -1,24 +1,22 @@
-"""The form of a certificate file: keys, types, finite numbers, indices in range. Part of the checker.
-
-Imports the standard library only.
-"""
+"""The form of a certificate file: keys, types, finite numbers, indices in range. Part of the checker."""
 
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 import math
-import struct
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 VERSION = 6
 MOST_TERMS = 10_000  # with limits or costs of features, for which all ways to share the terms are compared
 OPTIMAL = 1e-4  # gap, as a share of the size of the objective, up to which a model is called optimal
-SOFT = "soft margin"  # the loss of weights with a given sum
+SOFT = "soft margin"  # the loss of weights whose sum is limited
 UNCURVED = ("squared", "squared_hinge", "smooth_hinge")  # losses for which bounds set no curvature aside
 
 # fmt: off
@@ -94,18 +92,21 @@ _ATOMS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-def leaf_weights(weights: Any, columns: int) -> list[Any]:
-    """Pairs of a column and its weight. A string holds a little-endian float32 in base64 for each of the
-    ``columns`` that the scope covers; ValueError if it does not."""
-    if isinstance(weights, list):
-        return weights
+def leaf_weights(weights: Any, covered: int, n: int) -> npt.NDArray[np.float64]:
+    """Weights of a leaf, one for each of ``n`` columns: pairs of a column and its weight, or a string that
+    holds a little-endian float32 in base64 for each of the first ``covered``; ValueError if it does not."""
+    dense = np.zeros(n)
+    if not isinstance(weights, str):
+        for j, weight in weights:
+            dense[j] = weight
+        return dense
     try:
-        values = struct.unpack(f"<{columns}f", base64.b64decode(weights, validate=True))
-    except (binascii.Error, struct.error, ValueError) as error:
-        raise ValueError(f"expected {columns} float32 in base64") from error
-    if not all(math.isfinite(w) for w in values):
+        dense[:covered] = np.frombuffer(base64.b64decode(weights, validate=True), "<f4").reshape(covered)
+    except ValueError as error:
+        raise ValueError(f"expected {covered} float32 in base64") from error
+    if not np.isfinite(dense).all():
         raise ValueError("a weight is not finite")
-    return [[j, w] for j, w in enumerate(values) if w]
+    return dense
 
 
 def _shape_faults(value: Any, spec: Any, path: str) -> Iterator[str]:
@@ -114,9 +115,9 @@ def _shape_faults(value: Any, spec: Any, path: str) -> Iterator[str]:
         if not isinstance(value, str):
             yield from _shape_faults(value, _MODEL["weights"], path)
     elif isinstance(spec, str):
-        wanted, holds = _ATOMS[spec]
+        expected, holds = _ATOMS[spec]
         if not holds(value):
-            yield f"{path}: expected {wanted}, found {value!r:.60}"
+            yield f"{path}: expected {expected}, found {value!r:.60}"
     elif isinstance(spec, dict):
         if not isinstance(value, dict):
             yield f"{path or 'certificate'}: expected an object, found {value!r:.60}"
@@ -177,7 +178,7 @@ def _pool_faults(certificate: dict[str, Any]) -> Iterator[str]:
 
 
 def _problem_faults(certificate: dict[str, Any]) -> Iterator[str]:
-    """Loss, weights and limits fit each other and the kind of the columns."""
+    """Loss, class weights and limits fit each other and the kind of the columns."""
     problem, features = certificate["problem"], certificate["data"]["features"]
     matrix, squared = certificate["kind"] == "matrix", problem["loss"] == "squared"
     if matrix:
@@ -204,7 +205,7 @@ def _problem_faults(certificate: dict[str, Any]) -> Iterator[str]:
 
 
 def _soft_faults(certificate: dict[str, Any]) -> Iterator[str]:
-    """The sum of the weights is the only limit, and nothing has a price."""
+    """The sum of the weights is the only limit, and there is no regularisation."""
     problem, columns, unseen = (certificate[key] for key in ("problem", "columns", "unseen"))
     for key in ("max_terms", "max_features", "feature_costs"):
         if problem[key] is not None:
@@ -215,8 +216,8 @@ def _soft_faults(certificate: dict[str, Any]) -> Iterator[str]:
         yield f"points: must be null for a {SOFT}"
     for path, prices in (("columns", columns), ("unseen", unseen)):
         for key, free in (("l0", 0), ("l1", 0), ("l2", 0), ("max_weight", None)):
-            held = [] if prices is None else prices[key]
-            if any(own != free for own in (held if isinstance(held, list) else [held])):
+            values = [] if prices is None else prices[key]
+            if any(value != free for value in (values if isinstance(values, list) else [values])):
                 yield f"{path}.{key}: must be {'null' if free is None else free} for a {SOFT}"
     for b, bound in enumerate(certificate["bounds"]):
         if bound["caps"] is not None:
@@ -234,37 +235,37 @@ def _category_faults(certificate: dict[str, Any]) -> Iterator[str]:
     if len(categories) != features:
         yield f"categories: {len(categories)} entries for {features} features"
         return
-    known: list[set[Any]] = []
-    for f, own in enumerate(categories):
-        kept = [] if own is None else own["kept"]
-        known.append(set(kept))
+    for f, labels in enumerate(categories):
+        if labels is None:
+            continue
+        kept, order = labels["kept"], labels.get("order")
         if len({isinstance(label, str) for label in kept}) > 1:
             yield f"categories[{f}].kept: labels must be all text or all numbers"
         elif any(b <= a for a, b in pairwise(kept)):
             yield f"categories[{f}].kept: labels must be strictly increasing"
-        order = None if own is None else own.get("order")
-        if order is not None and sorted(order) != list(range(len(kept) + own["rare"])):
+        if order is not None and sorted(order) != list(range(len(kept) + labels["rare"])):
             yield f"categories[{f}].order: must hold the number of every category once"
     sets = columns.get("first", [None] * len(columns["feature"]))
-    asked = zip(columns["feature"], columns["category"], sets, strict=True)
-    for j, (feature, category, first) in enumerate(asked):
-        own, path = categories[feature], f"columns.category[{j}]"
-        if (own is None) != (category is None and first is None):
+    kept_labels = [set() if labels is None else set(labels["kept"]) for labels in categories]
+    questions = zip(columns["feature"], columns["category"], sets, strict=True)
+    for j, (feature, category, first) in enumerate(questions):
+        labels, path = categories[feature], f"columns.category[{j}]"
+        if (labels is None) != (category is None and first is None):
             yield f"{path}: a category or a set must be given exactly where the feature is categorical"
-        elif own is None:
+        elif labels is None:
             continue
         elif columns["cut"][j] is not None:
             yield f"columns.cut[{j}]: must be null for a category"
         elif first is not None:
-            order = own.get("order")
+            order = labels.get("order")
             if category is not None:
                 yield f"{path}: must be null for a set"
             elif order is None or not 2 <= first < len(order):
                 yield f"columns.first[{j}]: expected two or more of the categories in an order, not all"
         elif _is_other(category):
-            if not own["rare"]:
+            if not labels["rare"]:
                 yield f"{path}: feature {feature} has no rare labels"
-        elif category not in known[feature]:
+        elif category not in kept_labels[feature]:
             yield f"{path}: {category!r} is not among categories[{feature}].kept"
 
 
@@ -286,9 +287,9 @@ def _dictionary_faults(certificate: dict[str, Any]) -> Iterator[str]:
                 yield f"dictionary.cuts[{f}]: must be empty for a categorical feature"
             if monotonic is not None and monotonic[f]:
                 yield f"dictionary.monotonic[{f}]: must be 0 for a categorical feature"
-    known = [{None, *cuts} for cuts in lists]
+    allowed = [{None, *cuts} for cuts in lists]
     for j, (feature, cut) in enumerate(zip(columns["feature"], columns["cut"], strict=True)):
-        if cut not in known[feature]:
+        if cut not in allowed[feature]:
             yield f"columns.cut[{j}]: {cut!r} is not among dictionary.cuts[{feature}]"
         # a stump with 1 on the left falls, one with -1 rises; one without a cut has no direction
         if monotonic is not None and cut is not None and monotonic[feature] == columns["polarity"][j]:
@@ -296,7 +297,7 @@ def _dictionary_faults(certificate: dict[str, Any]) -> Iterator[str]:
 
 
 def _price_faults(certificate: dict[str, Any]) -> Iterator[str]:
-    """Where all stumps are meant, each of them has the same prices and the same box, in the pool or not."""
+    """With a dictionary every stump has the same regularisation and the same box, in the pool or not."""
     columns, unseen = certificate["columns"], certificate["unseen"]
     for key in PRICES:
         for j, value in enumerate(columns[key]):
@@ -312,7 +313,7 @@ def _weight_faults(weights: Any, size: int, covered: int, path: str) -> Iterator
         yield from _order_faults([j for j, _ in weights], size, path)
     else:
         try:
-            leaf_weights(weights, covered)
+            leaf_weights(weights, covered, covered)
         except ValueError as error:
             yield f"{path}: {error}"
 
@@ -331,9 +332,10 @@ def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
     solutions = {"solution": certificate["solution"]}
     if certificate.get("points") is not None:
         solutions["points.continuous"] = certificate["points"]["continuous"]
-    for path, own in solutions.items():
-        yield from _order_faults([j for j, _ in own["weights"]], size, f"{path}.weights")
-    last = max((j for own in solutions.values() for j, _ in own["weights"]), default=-1)
+    used = {path: [j for j, _ in solution["weights"]] for path, solution in solutions.items()}
+    for path, columns in used.items():
+        yield from _order_faults(columns, size, f"{path}.weights")
+    last = max((max(columns, default=-1) for columns in used.values()), default=-1)
     for b, bound in enumerate(certificate["bounds"]):
         covered = bound["columns"]
         if covered > size or (bound["scope"] == "dictionary" and covered != size):
@@ -372,14 +374,14 @@ def structure_faults(certificate: Any) -> list[str]:
     bound: dict[str, Any] = _BOUND
     if version not in (1, 2):
         bound = {**_BOUND, "caps": ("maybe", _CENTRE), "leaves": ("list", _LEAF | _CURVED)}
-    own: dict[str, Any] = {"columns": columns, "categories": labels, "bounds": ("list", bound)}
+    form = _CERTIFICATE | {"columns": columns, "categories": labels, "bounds": ("list", bound)}
     if version not in (1, 2, 3):
-        own["points"] = ("maybe", _POINTS)
+        form["points"] = ("maybe", _POINTS)
     if version not in (1, 2, 3, 4):
-        own["problem"] = _PROBLEM | _RADIUS
-    form = _CERTIFICATE | own
+        form["problem"] = _PROBLEM | _RADIUS
     if version in range(1, VERSION):
-        form = {key: spec for key, spec in form.items() if key != "candidates"} | _BEFORE_6
+        del form["candidates"]
+        form |= _BEFORE_6
     faults = list(_shape_faults(certificate, form, ""))
     if faults:
         return sorted(faults)

@@ -1,4 +1,4 @@
-"""The number of errors itself: losses to evaluate by. They are flat, so nothing can be trained on them."""
+"""Counts of errors, to evaluate by. They are flat between their steps, so nothing can be trained on them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from cardboost.problem.losses.base import Array, Loss
 
 
 class EvaluationLoss(Loss):
-    """A step at the margin 0. It has a value; all that training needs of it is refused in one sentence."""
+    """A step at the margin 0: it has a value, and refuses everything that training needs."""
 
     def refusal(self) -> str:
+        """Why the loss cannot be trained on, as a sentence for the user."""
         return (
             f"loss={self.name!r} counts errors: it is flat, and nothing can be trained on it. Take a "
             "surrogate, 'exponential', 'logistic', 'hinge' or 'squared_hinge', and evaluate by the errors."
@@ -36,7 +37,7 @@ class EvaluationLoss(Loss):
 
 
 class ZeroOne(EvaluationLoss):
-    """1 where the margin is not positive: a score of 0 decides nothing, and counts as wrong."""
+    """1 for a margin ``F <= 0``, else 0: a score of 0 counts as an error."""
 
     name = "zero_one"
 
@@ -45,7 +46,7 @@ class ZeroOne(EvaluationLoss):
 
 
 class SignLoss(EvaluationLoss):
-    """1 where score and label have different signs: a score of 0 counts as right."""
+    """1 for a margin ``F < 0``, else 0: a score of 0 counts as correct."""
 
     name = "sign"
 

@@ -1,4 +1,4 @@
-"""Losses of the margin, for two classes: convex stand-ins for the number of errors."""
+"""Losses of the margin, for classification: convex upper bounds of the number of errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cardboost.problem.losses.base import Array, Loss
 
 
 class Exponential(Loss):
-    """``exp(-F)``, the loss of AdaBoost."""
+    """``exp(-F)``, the loss of AdaBoost; conjugate ``v ln v - v`` for ``v >= 0``."""
 
     name = "exponential"
     code = 0
@@ -38,7 +38,7 @@ class Exponential(Loss):
 
 
 class Logistic(Loss):
-    """``ln(1 + exp(-F))``."""
+    """``ln(1 + exp(-F))``; conjugate ``v ln v + (1 - v) ln(1 - v)`` for ``0 <= v <= 1``."""
 
     name = "logistic"
     code = 1
@@ -67,17 +67,17 @@ class Logistic(Loss):
 
 
 class SquaredHinge(Loss):
-    """``max(0, 1 - F)^2``: no loss beyond the margin 1, and a smooth way there."""
+    """``max(0, 1 - F)^2``: no loss beyond the margin 1; conjugate ``v^2 / 4 - v`` for ``v >= 0``."""
 
     name = "squared_hinge"
     code = 3
     most_curvature = 2.0
 
     def rows(self, F: ArrayLike) -> Array:
-        return np.square(_short(F))
+        return np.square(_shortfall(F))
 
     def derivative(self, F: ArrayLike) -> Array:
-        return -2.0 * _short(F)
+        return -2.0 * _shortfall(F)
 
     def curvature(self, F: ArrayLike) -> Array:
         return np.where(np.asarray(F, dtype=np.float64) < 1.0, 2.0, 0.0)
@@ -87,7 +87,7 @@ class SquaredHinge(Loss):
         return np.where(v < 0, np.inf, v * (0.25 * v - 1.0))
 
     def probability(self, f: ArrayLike) -> Array:
-        """A score of 2 p - 1 has the least expected loss where the probability is p."""
+        """``(1 + f) / 2``: where the probability is p, the score of least expected loss is 2 p - 1."""
         return np.clip(0.5 + 0.5 * np.asarray(f, dtype=np.float64), 0.0, 1.0)
 
     def best_constant(self, mean: float) -> float:
@@ -95,17 +95,20 @@ class SquaredHinge(Loss):
 
 
 class Hinge(Loss):
-    """``max(0, 1 - F)``, the loss of support vector machines. It has no probabilities and no curvature."""
+    """``max(0, 1 - F)``, the loss of support vector machines; conjugate ``-v`` for ``0 <= v <= 1``.
+
+    It has no probabilities and no curvature.
+    """
 
     name = "hinge"
     kinks = (1.0,)
     piecewise_linear = True
 
     def rows(self, F: ArrayLike) -> Array:
-        return _short(F)
+        return _shortfall(F)
 
     def derivative(self, F: ArrayLike) -> Array:
-        """At the kink the middle of both slopes: edges then rank columns of signs by their true slopes."""
+        """-1 below the margin 1, 0 above, and -1/2 at 1: edges then rank columns of signs correctly."""
         return 0.5 * np.sign(np.asarray(F, dtype=np.float64) - 1.0) - 0.5
 
     def curvature(self, F: ArrayLike) -> Array:
@@ -120,10 +123,11 @@ class Hinge(Loss):
 
 
 class SmoothHinge(Loss):
-    """The hinge with its corner rounded off over the last quarter before the margin 1.
+    """The hinge with its corner rounded off by a parabola over the last quarter before the margin 1.
 
-    It is nowhere above the hinge and nowhere more than 1/8 below it, so that a lower bound for it is one for
-    the hinge too. Solvers of all weights at once need curvature, and take it for the hinge.
+    With ``x = max(0, 1 - F)`` it is ``2 x^2`` for ``x <= 1/4`` and ``x - 1/8`` beyond; the conjugate is
+    ``v^2 / 8 - v`` for ``0 <= v <= 1``. It is nowhere above the hinge and nowhere more than 1/8 below it, so
+    that a lower bound for it is one for the hinge too. Solvers that need curvature use it for the hinge.
     """
 
     name = "smooth_hinge"
@@ -132,21 +136,21 @@ class SmoothHinge(Loss):
     most_curvature = 4.0
 
     def rows(self, F: ArrayLike) -> Array:
-        short = _short(F)
-        steep = np.minimum(1.0, short / self.corner)
-        return steep * (short - 0.5 * self.corner * steep)
+        shortfall = _shortfall(F)
+        steep = np.minimum(1.0, shortfall / self.corner)
+        return steep * (shortfall - 0.5 * self.corner * steep)
 
     def derivative(self, F: ArrayLike) -> Array:
-        return -np.minimum(1.0, _short(F) / self.corner)
+        return -np.minimum(1.0, _shortfall(F) / self.corner)
 
     def curvature(self, F: ArrayLike) -> Array:
-        short = _short(F)
-        return np.where((short > 0.0) & (short < self.corner), 1.0 / self.corner, 0.0)
+        shortfall = _shortfall(F)
+        return np.where((shortfall > 0.0) & (shortfall < self.corner), 1.0 / self.corner, 0.0)
 
     def bend(self, F: ArrayLike) -> Array:
-        """Of the parabola that touches the loss at F and has its minimum at 1, nowhere below the loss."""
-        short = _short(F)
-        return np.divide(-self.derivative(F), short, out=np.zeros_like(short), where=short > 0.0)
+        """Curvature of the parabola above the loss that touches it at F and has its minimum at 1."""
+        shortfall = _shortfall(F)
+        return np.divide(-self.derivative(F), shortfall, out=np.zeros_like(shortfall), where=shortfall > 0.0)
 
     def conjugate(self, v: ArrayLike) -> Array:
         v = np.asarray(v, dtype=np.float64)
@@ -159,6 +163,6 @@ class SmoothHinge(Loss):
         return math.copysign(1.0 - self.corner * few / many, mean - 0.5)
 
 
-def _short(F: ArrayLike) -> Array:
-    """By how much margins fall short of 1."""
+def _shortfall(F: ArrayLike) -> Array:
+    """``max(0, 1 - F)``: by how much margins fall short of 1."""
     return np.maximum(0.0, 1.0 - np.asarray(F, dtype=np.float64))

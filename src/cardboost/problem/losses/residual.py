@@ -9,7 +9,7 @@ from cardboost.problem.losses.base import Array, Loss
 
 
 class SquaredLoss(Loss):
-    """``F^2 / 2`` of the residual; least squares."""
+    """Least squares: ``F^2 / 2`` of the residual ``F``, with the conjugate ``v^2 / 2``."""
 
     name = "squared"
     code = 2
@@ -29,15 +29,12 @@ class SquaredLoss(Loss):
     def conjugate(self, v: ArrayLike) -> Array:
         return self.rows(v)
 
-    def probability(self, f: ArrayLike) -> Array:
-        raise ValueError("The squared loss predicts numbers: there are no classes to have probabilities.")
-
     def best_constant(self, mean: float) -> float:
         return mean
 
 
 class AbsoluteLoss(Loss):
-    """``|F|`` of the residual; least absolute deviations (LAD)."""
+    """Least absolute deviations: ``|F|`` of the residual ``F``, with the conjugate 0 for ``|v| <= 1``."""
 
     name = "absolute"
     of_residual = True
@@ -55,6 +52,3 @@ class AbsoluteLoss(Loss):
 
     def conjugate(self, v: ArrayLike) -> Array:
         return np.where(np.abs(np.asarray(v, dtype=np.float64)) <= 1.0, 0.0, np.inf)
-
-    def probability(self, f: ArrayLike) -> Array:
-        raise ValueError("The absolute loss predicts numbers: there are no classes to have probabilities.")

@@ -1,9 +1,8 @@
-"""Losses of several outputs at once: L(y, f) with y and f of m numbers each, for boosted networks.
+"""Losses of m outputs per row, L(y, f), for boosted networks (docs/neural.md).
 
-Each has its value, gradient and m x m Hessian per row, and what a weak learner is fitted to: the Newton step
--(Hessian)^-1 gradient of every row as the target, by the pseudo-inverse where the Hessian is singular (that
-of the cross-entropy always is: adding a constant to all scores changes nothing), with the curvature as the
-weight of the row. Where curvature can vanish, targets are clipped.
+A weak learner is fitted to the Newton step ``-Hessian^-1 gradient`` of every row, with the curvature as the
+weight of the row. Where the Hessian is singular its pseudo-inverse is used; that of the cross-entropy always
+is, since adding a constant to all scores changes nothing. Where curvature can vanish, targets are clipped.
 """
 
 from __future__ import annotations
@@ -16,45 +15,53 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_RANK = 1e-10  # of the largest eigenvalue: below it there is no curvature
-_NEWTON_STEPS = 100
+_RANK = 1e-10  # eigenvalues below this share of the largest one count as zero
+_NEWTON_STEPS = 100  # at most, for the best constant outputs
 
 
 class VectorLoss(ABC):
-    """A convex function of the outputs. One's own is a subclass with a name and the three formulas.
+    """A convex function of the m outputs of a row.
 
-    ``y`` and ``f`` are (rows, m). :func:`cardboost.testing.check_vector_loss` holds it to what training
-    relies on.
+    To write a loss, subclass this with a ``name`` and the methods ``rows``, ``gradient`` and ``hessian``;
+    :func:`cardboost.testing.check_vector_loss` verifies them. Targets ``y`` and outputs ``f`` have the shape
+    (rows, m).
+
+    Attributes
+    ----------
+    name : str
+        How estimators and model files refer to it.
+    quadratic : bool
+        Whether one Newton step is exact.
+    most_target : float
+        Entries of Newton targets are clipped to this size.
     """
 
     name: ClassVar[str]
-    #: one step is exact
     quadratic: ClassVar[bool] = False
-    #: no entry of a target is larger
     most_target: ClassVar[float] = np.inf
 
     @abstractmethod
     def rows(self, y: Array, f: Array) -> Array:
-        """The loss of every row: (rows,)."""
+        """Loss of every row, of shape (rows,)."""
 
     @abstractmethod
     def gradient(self, y: Array, f: Array) -> Array:
-        """By f: (rows, m)."""
+        """Derivatives with respect to f, of shape (rows, m)."""
 
     @abstractmethod
     def hessian(self, y: Array, f: Array) -> Array:
-        """By f: (rows, m, m)."""
+        """Second derivatives with respect to f, of shape (rows, m, m)."""
 
     def value(self, y: Array, f: Array, s: Array) -> float:
-        """The sum weighted by ``s``."""
+        """Sum of the rows weighted by ``s``."""
         return float(s @ self.rows(y, f))
 
     def bend_times(self, y: Array, f: Array, columns: Array) -> Array:
-        """For columns (k, rows, m): the matrix of curvature that steps go by, times each."""
+        """Curvature matrix of every row times each of the columns (k, rows, m)."""
         return np.einsum("iop,kip->kio", self.hessian(y, f), columns)
 
     def targets(self, y: Array, f: Array) -> tuple[Array, Array]:
-        """What a weak learner is fitted to, (rows, m), and the weight of every entry."""
+        """Newton target of every row, (rows, m), and the weight of every entry."""
         values, vectors = np.linalg.eigh(self.hessian(y, f))
         values = np.maximum(values, 0.0)
         firm = values > _RANK * np.maximum(values[:, -1:], np.finfo(float).tiny)
@@ -65,7 +72,7 @@ class VectorLoss(ABC):
         return np.clip(target, -self.most_target, self.most_target), weight
 
     def start(self, y: Array, s: Array) -> Array:
-        """The constant outputs to begin with: (m,). Newton steps from 0, shortened until the loss falls."""
+        """Best constant outputs, (m,), by Newton steps from 0 that are halved until the loss falls."""
         b = np.zeros(y.shape[1])
         ones = np.ones((len(y), 1))
         value = self.value(y, ones * b, s)
@@ -84,7 +91,7 @@ class VectorLoss(ABC):
 
 
 class SquaredOutputs(VectorLoss):
-    """``|f - y|^2 / 2``: the target is the residual."""
+    """``|f - y|^2 / 2``, whose Newton target is the residual ``y - f``."""
 
     name = "squared"
     quadratic = True
@@ -109,7 +116,7 @@ class SquaredOutputs(VectorLoss):
 
 
 class CrossEntropy(VectorLoss):
-    """``log sum exp f - y f`` for y of one 1 and zeros: several classes."""
+    """``log sum_o exp f_o - y f`` for y with a single 1 and zeros, for several classes."""
 
     name = "cross_entropy"
     most_target = 4.0
@@ -134,7 +141,7 @@ class CrossEntropy(VectorLoss):
         return np.asarray(p * (columns - np.sum(p * columns, axis=2, keepdims=True)))
 
     def targets(self, y: Array, f: Array) -> tuple[Array, Array]:
-        """``(y - p) / p`` less its mean: the pseudo-inverse of ``diag p - p p'`` in closed form."""
+        """``(y - p) / p`` minus its mean: the pseudo-inverse of ``diag p - p p'`` in closed form."""
         p = np.maximum(self.probabilities(f), 1e-12)
         target = (y - p) / p
         target -= target.mean(axis=1, keepdims=True)
@@ -146,7 +153,7 @@ class CrossEntropy(VectorLoss):
 
 
 class LogisticOutputs(VectorLoss):
-    """``log(1 + exp(-y f))`` for y of -1 and 1, added up over the outputs: two classes."""
+    """``sum_o log(1 + exp(-y_o f_o))`` for y of -1 and 1, for two classes."""
 
     name = "logistic"
     most_target = 4.0
@@ -183,10 +190,10 @@ class LogisticOutputs(VectorLoss):
 
 
 class HuberOutputs(VectorLoss):
-    """Half the square of residuals up to ``delta``, straight beyond it.
+    """``r^2 / 2`` of residuals r up to ``delta`` in size, ``delta (|r| - delta / 2)`` beyond.
 
-    Beyond there is no curvature: steps go by the parabola above that touches the loss at f and -f, whose
-    target is the residual and whose curvature is delta / |residual|.
+    Beyond ``delta`` there is no curvature. Steps use the parabola above the loss that touches it at r and -r:
+    its target is the residual, and its curvature is ``delta / |r|``.
     """
 
     name = "huber"
@@ -196,8 +203,8 @@ class HuberOutputs(VectorLoss):
 
     def rows(self, y: Array, f: Array) -> Array:
         size = np.abs(f - y)
-        short = np.minimum(size, self.delta)
-        return np.asarray(np.sum(short * (size - 0.5 * short), axis=1))
+        inner = np.minimum(size, self.delta)
+        return np.asarray(np.sum(inner * (size - 0.5 * inner), axis=1))
 
     def gradient(self, y: Array, f: Array) -> Array:
         return np.clip(f - y, -self.delta, self.delta)
@@ -215,12 +222,11 @@ class HuberOutputs(VectorLoss):
         return y - f, self._bend(y, f)
 
     def start(self, y: Array, s: Array) -> Array:
-        return np.array([weighted_median(own, s) for own in y.T])
+        return np.array([weighted_median(output, s) for output in y.T])
 
 
 class AbsoluteOutputs(VectorLoss):
-    """``|f - y|``, added up over the outputs. It has no Newton step: the target is the sign of the
-    residual."""
+    """``sum_o |f_o - y_o|``. It has no Newton step: the target is the sign of the residual."""
 
     name = "absolute"
 
@@ -234,7 +240,7 @@ class AbsoluteOutputs(VectorLoss):
         return np.zeros((len(y), y.shape[1], y.shape[1]))
 
     def bend_times(self, y: Array, f: Array, columns: Array) -> Array:
-        """By the parabola above that touches at f and -f, no steeper than that at a hundredth of the mean."""
+        """Of the parabola that touches the loss, as if no residual were below a hundredth of the mean."""
         size = np.abs(f - y)
         return columns / np.maximum(size, max(0.01 * float(size.mean()), 1e-300))
 
@@ -242,11 +248,11 @@ class AbsoluteOutputs(VectorLoss):
         return np.sign(y - f), np.ones((len(y), 1))
 
     def start(self, y: Array, s: Array) -> Array:
-        return np.array([weighted_median(own, s) for own in y.T])
+        return np.array([weighted_median(output, s) for output in y.T])
 
 
 def weighted_median(values: Array, weight: Array) -> float:
-    """The value at which half the weight is reached; between two that both do, their middle."""
+    """Value at which half the weight is reached; where two values do, their middle."""
     order = np.argsort(values, kind="stable")
     ordered, below = values[order], np.cumsum(weight[order])
     half = 0.5 * below[-1]

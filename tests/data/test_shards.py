@@ -1,0 +1,122 @@
+"""Rows in two parts give the bits of rows in one part: sums of whole numbers, maxima, and entries per row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cardboost import _kernels
+from cardboost.data.binning import bin_table
+from cardboost.data.shards import Shards, take
+from cardboost.data.table import read_table
+from cardboost.data.weights import RowWeights
+from cardboost.problem.losses import LOSSES
+from cardboost.problem.risk import EmpiricalRisk, PlainRisk
+
+
+@st.composite
+def settings(draw):
+    """Rows with weights of every kind, in one part and in two."""
+    seed, m = draw(st.integers(0, 10_000)), draw(st.integers(2, 60))
+    rng, cut = np.random.default_rng(seed), draw(st.integers(1, m - 1))
+    kind = draw(st.sampled_from(["none", "counts", "real", "both"]))
+    weights = {
+        "none": None,
+        "counts": rng.integers(1, 5, m).astype(float),
+        "real": rng.lognormal(sigma=3.0, size=m),
+        "both": rng.integers(1, 5, m).astype(float),
+    }[kind]
+    factor = rng.random(m) + 0.5 if kind == "both" else None
+    one, two = (
+        RowWeights.make(m, weights, factor, shards)
+        for shards in (Shards.in_memory(m), Shards.in_memory(m, cut))
+    )
+    return rng, one, two
+
+
+def test_parts_hold_every_row_once():
+    shards = Shards.in_memory(10, 3, 7)
+    assert shards.parts == (slice(0, 3), slice(3, 7), slice(7, 10))
+    rows = np.arange(10)
+    np.testing.assert_array_equal(shards.rows(lambda part: rows[part]), rows)
+    assert shards.map(lambda part: len(rows[part])) == [3, 4, 3]
+
+
+def test_one_part_copies_nothing():
+    bins = np.zeros((3, 8), dtype=np.uint8)
+    (part,) = Shards.in_memory(8).parts
+    assert np.shares_memory(take(bins, part), bins)
+    assert take(None, part) is None
+    assert take(bins, slice(2, 5)).flags.c_contiguous
+
+
+@given(settings())
+def test_weighted_sums_have_the_same_bits(setting):
+    rng, one, two = setting
+    assert one.totals == two.totals
+    assert one.unit == two.unit
+    values, group = rng.normal(size=one.n_rows) * 10.0 ** rng.integers(-8, 8), rng.integers(0, 3, one.n_rows)
+    assert one.mean(values) == two.mean(values)
+    assert one.mean_and_deviation(values) == two.mean_and_deviation(values)
+    assert one.share(values > 0) == two.share(values > 0)
+    for sums in ("sums", "group_sums"):
+        expected = getattr(one, sums)(values, group, 3)
+        assert getattr(two, sums)(values, group, 3).tobytes() == expected.tobytes()
+    assert one.sums(values).tobytes() == two.sums(values).tobytes()
+
+
+@given(settings())
+def test_row_weights_and_histograms_have_the_same_bits(setting):
+    rng, one, two = setting
+    m = one.n_rows
+    sign = np.where(rng.random(m) < 0.5, 1, -1).astype(np.int8)
+    risk = EmpiricalRisk(LOSSES["logistic"], one, sign)
+    point = risk.evaluate(rng.normal(size=m))
+    scales = np.array([2.0**40, 2.0**41]) / two.total_count
+    largest = np.array([point.largest, point.largest_curvature])
+    lanes = two.quantise(point.rows, scales, largest, sign, 1)
+    np.testing.assert_array_equal(lanes, one.quantise(point.rows, scales, largest, sign, 1))
+
+    bins, features = rng.integers(0, 5, (3, m)).astype(np.uint8), np.arange(3, dtype=np.int32)
+
+    def histograms(part: slice):
+        return _kernels.histograms(take(bins, part), features, lanes[part], 1)
+
+    expected = _kernels.histograms(bins, features, lanes, 1)
+    np.testing.assert_array_equal(two.shards.sum(histograms), expected)
+    assert two.shards.sum(histograms).dtype == np.int64
+
+    tables = rng.normal(size=(3, 256))
+    margins = two.shards.rows(
+        lambda part: _kernels.margins(take(bins, part), features, tables, 0.5, take(sign, part), 1)
+    )
+    np.testing.assert_array_equal(margins, _kernels.margins(bins, features, tables, 0.5, sign, 1))
+
+
+@given(settings())
+def test_a_risk_without_kernels_has_the_same_bits(setting):
+    rng, one, two = setting
+    sign = np.where(rng.random(one.n_rows) < 0.5, 1, -1).astype(np.int8)
+    F, D = rng.normal(size=(2, one.n_rows))
+    first, second = (PlainRisk(LOSSES["logistic"], weights, sign) for weights in (one, two))
+    one_point, two_points = first.evaluate(F), second.evaluate(F)
+    assert one_point.value == two_points.value
+    assert one_point.dual() == two_points.dual()
+    assert first.along(F, D, 0.5) == second.along(F, D, 0.5)
+    np.testing.assert_array_equal(one_point.fixed.lanes, two_points.fixed.lanes)
+
+
+def test_the_kernels_of_losses_take_one_part():
+    weights = RowWeights.make(4, None, shards=Shards.in_memory(4, 2))
+    with pytest.raises(ValueError, match="one part"):
+        EmpiricalRisk(LOSSES["logistic"], weights, np.ones(4, dtype=np.int8))
+
+
+def test_hashes_of_rows_are_those_of_one_part():
+    X = np.random.default_rng(0).integers(0, 4, (40, 3)).astype(float)
+    table, weights = read_table(X), RowWeights.make(40, None)
+    one, two = bin_table(table, weights, 255, 1), bin_table(table, weights, 255, 1)
+    two.__dict__["shards"] = Shards.in_memory(40, 17)
+    np.testing.assert_array_equal(one.row_hashes(1), two.row_hashes(1))
