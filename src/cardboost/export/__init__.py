@@ -25,7 +25,7 @@ def export_model(
     if format not in FORMATS:
         raise ValueError(f"format: expected {', '.join(map(repr, FORMATS))}, found {format!r}.")
     files = FORMATS[format](getattr(ensemble, "ensemble", ensemble), path, options)
-    from cardboost.model.io import write_atomically
+    from cardboost.model.atomic import write_atomically
 
     for target, content in files:
         if target is not None:

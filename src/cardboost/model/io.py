@@ -31,8 +31,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +41,7 @@ from numpy.typing import NDArray
 
 from cardboost.data.categories import OTHER, Categories, Label, Other
 from cardboost.model import checks
+from cardboost.model.atomic import finish_switch, write_atomically
 from cardboost.model.ensemble import Ensemble, Kind
 from cardboost.model.linear import LinearModel, LinearScore
 from cardboost.model.multiclass import MulticlassEnsemble
@@ -156,6 +155,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     source = os.fspath(path)
     if os.path.isdir(source):
         raise ValueError(f"{source}: expected a model file, found a folder")
+    with contextlib.suppress(OSError):
+        finish_switch(Path(source).parent)
     with open(source, "rb") as file:
         data = file.read(MAX_BYTES + 1)
     return read_model(data, source)
@@ -392,37 +393,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"a value of type {type(value).__name__} has no place in a model file")
-
-
-def write_atomically(target: Path, data: bytes) -> None:
-    """A new file beside the target takes its name once its content is on the disk."""
-    folder = target.parent
-    if not folder.is_dir():
-        raise FileNotFoundError(f"The folder {str(folder)!r} does not exist.")
-    mode = target.stat().st_mode if target.exists() else None
-    if mode is not None and not stat.S_ISREG(mode):
-        raise ValueError(f"{target}: expected a file to replace, found a folder or a device")
-    draft = folder / f".cardboost-{secrets.token_hex(8)}.tmp"
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if mode is not None:
-            os.chmod(draft, stat.S_IMODE(mode))
-        os.replace(draft, target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    _sync_folder(folder)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name last; not every system lets a folder be opened, and the file itself is safe."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -27,7 +27,8 @@ from cardboost.certificate.checker import structure_faults
 from cardboost.estimators.classifier import CardBoostClassifier
 from cardboost.estimators.regressor import CardBoostRegressor
 from cardboost.model import checks
-from cardboost.model.io import from_dict, write_atomically
+from cardboost.model.atomic import write_atomically
+from cardboost.model.io import from_dict
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.model.printable import printable_json

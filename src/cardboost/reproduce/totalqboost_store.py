@@ -12,7 +12,6 @@ import contextlib
 import hashlib
 import json
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from cardboost.datasets.table import Dataset
+from cardboost.model.atomic import clear_abandoned, write_atomically
 from cardboost.reproduce.totalqboost import EXPERIMENTS, HOT_START, NEEDS, Settings, run_experiment
 
 FORMAT = 1  # of the files, and of what the experiments do: a change makes earlier files worthless
@@ -81,23 +81,8 @@ class Store:
         """Write the file and give what :meth:`get` will."""
         text = _text(result)
         content = {"key": key, "digest": _digest(text), "seconds": round(seconds, 3), "result": result}
-        draft = self.folder / f".{secrets.token_hex(8)}.tmp"
-        try:
-            with open(draft, "x", encoding="utf-8") as file:
-                file.write(_text(content) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, self.folder / job.file)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_atomically(self.folder / job.file, (_text(content) + "\n").encode())
         return json.loads(text)
-
-    def clear_drafts(self) -> None:
-        """Remove what a killed run has left half written, an hour ago or more."""
-        for draft in self.folder.glob(".*.tmp"):
-            with contextlib.suppress(OSError):
-                if time.time() - draft.stat().st_mtime > 3600:
-                    draft.unlink()
 
 
 def _text(content: Any) -> str:
@@ -216,7 +201,7 @@ def compute(
     told: Callable[[Progress], object] = lambda progress: None,
 ) -> dict[Job, Result]:
     """The results of all experiments on all splits: those at hand, and the others as they are computed."""
-    store.clear_drafts()
+    clear_abandoned(store.folder)
     digests = {name: _data_digest(data) for name, data in sets.items()}
     # split by split, so that what is done of many is whole splits; long jobs first
     jobs = sorted(
