@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from cardboost.model import Ensemble, Model, Term, load_model, save
-from cardboost.model import io as model_io
-from cardboost.model.io import from_dict, model_bytes, read_model
+from cardboost.model import files as model_files
+from cardboost.model.files import from_dict, model_bytes, read_model
 
 
 def an_ensemble(seed: int = 0, n_terms: int = 6, **changes: Any) -> Ensemble:
@@ -274,9 +274,9 @@ def test_files_that_are_no_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         load_model(tmp_path)
     path = tmp_path / "m.json"
     save(path, an_ensemble(), None, None)
-    monkeypatch.setattr(model_io, "MAX_BYTES", path.stat().st_size)
+    monkeypatch.setattr(model_files, "MAX_BYTES", path.stat().st_size)
     load_model(path)
-    monkeypatch.setattr(model_io, "MAX_BYTES", path.stat().st_size - 1)
+    monkeypatch.setattr(model_files, "MAX_BYTES", path.stat().st_size - 1)
     with pytest.raises(ValueError, match=r"m\.json: top level: expected at most"):
         load_model(path)
 

@@ -17,7 +17,7 @@ from cardboost.model.printable import printable
 
 if TYPE_CHECKING:
     from cardboost.model.ensemble import Ensemble
-    from cardboost.model.io import Model
+    from cardboost.model.files import Model
 
 OK = 0
 CERTIFICATE_FAILS = 1
@@ -93,7 +93,7 @@ def write_together(folder: Path, contents: Mapping[str, bytes | None]) -> list[P
 
 
 def read_model_file(path: str) -> Model:
-    from cardboost.model.io import load_model
+    from cardboost.model.files import load_model
 
     try:
         return load_model(path)

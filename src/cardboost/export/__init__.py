@@ -90,7 +90,7 @@ def _onnx(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
 
 def _json(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
     from cardboost.export.plan import Plan
-    from cardboost.model.io import model_bytes
+    from cardboost.model.files import model_bytes
     from cardboost.model.nets import NetEnsemble
 
     def plain(ensemble: Any) -> str:

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cardboost.data.categories import Categories
-from cardboost.model import checks
-from cardboost.model.checks import fault
+from cardboost.model.base import Array, TableModel
 from cardboost.model.columns import UsedColumns, read_columns
-from cardboost.model.ensemble import CategoriesByFeature, Ensemble, Kind, loss_with_probabilities
-from cardboost.model.terms import Array
+from cardboost.model.ensemble import CategoriesByFeature, Ensemble, loss_with_probabilities
+from cardboost.model.schema import Fault, Field, class_labels, expected, records
 
 
 @dataclass(frozen=True)
-class MulticlassEnsemble:
+class MulticlassEnsemble(TableModel):
     """A finished classifier: ``ensembles[k]`` tells ``classes[k]`` (True) from all others (False).
 
     The highest score wins, and of equal scores the first. All ensembles are about the same columns, with the
@@ -29,44 +27,39 @@ class MulticlassEnsemble:
     classes: tuple[Any, ...]
     ensembles: tuple[Ensemble, ...]
 
-    def __post_init__(self) -> None:
-        classes = checks.class_labels(self.classes, 3, None, "three labels or more")
-        if not isinstance(self.ensembles, tuple | list):
-            raise fault("ensembles", "a list of ensembles", self.ensembles)
-        if len(self.ensembles) != len(classes):
-            raise ValueError(
-                f"ensembles: expected one for each of {len(classes)} classes, found {len(self.ensembles)}"
-            )
-        categories: dict[int, Categories] = {}
-        cuts: set[int] = set()
-        for k, own in enumerate(self.ensembles):
-            place = f"ensembles[{k}]"
-            if not isinstance(own, Ensemble):
-                raise fault(place, "an ensemble", own)
-            if own.classes is None:
-                raise fault(f"{place}.loss", "the loss of a classifier", own.loss)
-            if own.classes != (False, True) or type(own.classes[0]) is not bool:
-                raise fault(f"{place}.classes", "false and true", own.classes)
-            for name in ("loss", "n_features", "feature_names"):
-                first, found = getattr(self.ensembles[0], name), getattr(own, name)
-                if found != first:
-                    raise fault(f"{place}.{name}", "the same as in ensembles[0]", found)
-            for feature in own.features_used:
-                mine = own.categories.get(feature)
-                first = categories.get(feature)
-                if (feature in cuts and mine is not None) or (first is not None and mine != first):
-                    expected = f"feature {feature} to have the same categories in every ensemble"
-                    raise fault(f"{place}.categories", expected, mine)
-            categories.update(own.categories)
-            cuts.update(set(own.features_used) - set(own.categories))
-        object.__setattr__(self, "classes", classes)
-        object.__setattr__(self, "ensembles", tuple(self.ensembles))
+    FORM: ClassVar = {
+        "classes": Field(class_labels("three labels or more", 3)),
+        "ensembles": records(Ensemble, "an ensemble"),
+    }
+
+    def _check(self) -> None:
+        if len(self.ensembles) != len(self.classes):
+            problem = f"expected one for each of {len(self.classes)} classes, found {len(self.ensembles)}"
+            raise Fault(problem, "ensembles")
+        categories: dict[int, Categories | None] = {}
+        for k, ensemble in enumerate(self.ensembles):
+            try:
+                self._check_member(ensemble, categories)
+            except Fault as fault:
+                raise fault.under("ensembles", k) from None
+
+    def _check_member(self, ensemble: Ensemble, categories: dict[int, Categories | None]) -> None:
+        """An ensemble goes with the first, and its features with those of the ensembles before it."""
+        if ensemble.classes is None:
+            raise expected("the loss of a classifier", ensemble.loss, "loss")
+        if ensemble.classes != (False, True) or type(ensemble.classes[0]) is not bool:
+            raise expected("false and true", ensemble.classes, "classes")
+        for name in ("loss", "n_features", "feature_names"):
+            value = getattr(ensemble, name)
+            if value != getattr(self.ensembles[0], name):
+                raise expected("the same as in ensembles[0]", value, name)
+        for feature in ensemble.features_used:
+            labels = ensemble.categories.get(feature)
+            if categories.setdefault(feature, labels) != labels:
+                what = f"feature {feature} to have the same categories in every ensemble"
+                raise expected(what, labels, "categories")
 
     # ------------------------------------------------------------------------------------ what it is made of
-
-    @property
-    def kind(self) -> Kind:
-        return "multiclass"
 
     @property
     def loss(self) -> str:
@@ -96,14 +89,6 @@ class MulticlassEnsemble:
         return CategoriesByFeature(
             {feature: labels for own in self.ensembles for feature, labels in own.categories.items()}
         )
-
-    def feature_name(self, feature: int) -> str:
-        """The name of a feature, or x0, x1, ... where the table had no names."""
-        return self.ensembles[0].feature_name(feature)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; ``model.io.from_dict`` is the way back."""
-        return {"classes": list(self.classes), "ensembles": [own.to_dict() for own in self.ensembles]}
 
     # ------------------------------------------------------------------------------------ prediction
 
@@ -140,13 +125,5 @@ class MulticlassEnsemble:
         total[total == 0] = share.shape[1]
         return share / total[:, None]
 
-    def predict(self, X: Any, threads: int = 1) -> NDArray[Any]:
-        """The label with the highest score, the first of equals."""
-        return self._labels[np.argmax(self.decision_function(X, threads), axis=1)]
-
     def _columns(self, X: Any) -> UsedColumns:
         return read_columns(X, self.feature_names, self.n_features, self.features_used, self.categories)
-
-    @cached_property
-    def _labels(self) -> NDArray[Any]:
-        return checks.label_array(self.classes)

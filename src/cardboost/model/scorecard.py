@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from cardboost.model.card_rows import interval_rows, label_rows
 from cardboost.model.card_text import Points as NumberFormat
 from cardboost.model.card_text import category_names
-from cardboost.model.checks import fault, number
 from cardboost.model.ensemble import LOG_ODDS, Ensemble
+from cardboost.model.schema import FINITE, POSITIVE, Field, Record
 from cardboost.model.terms import StepFunction
 from cardboost.problem.losses import get_loss
 
@@ -32,7 +32,7 @@ _ROOM = 200  # characters of a line of labels, of which a feature has a dozen
 
 
 @dataclass(frozen=True)
-class OddsScale:
+class OddsScale(Record):
     """What totals mean by convention: ``base_score`` points are odds of ``base_odds`` to 1 for the positive
     class, and ``points_to_double_odds`` more points double them."""
 
@@ -40,13 +40,11 @@ class OddsScale:
     base_odds: float = 1.0
     points_to_double_odds: float = 20.0
 
-    def __post_init__(self) -> None:
-        for name in ("base_score", "base_odds", "points_to_double_odds"):
-            value = number(name, getattr(self, name), "a finite number")
-            if not math.isfinite(value) or (name != "base_score" and value <= 0):
-                expected = "a finite number" if name == "base_score" else "a positive number"
-                raise fault(name, expected, value)
-            object.__setattr__(self, name, value)
+    FORM: ClassVar = {
+        "base_score": Field(FINITE),
+        "base_odds": Field(POSITIVE),
+        "points_to_double_odds": Field(POSITIVE),
+    }
 
     def unit(self, loss: str) -> float:
         """Half of what a point adds to the score: a term moves it by twice its weight."""
@@ -276,7 +274,7 @@ class Scorecard:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file; ``load_model(path).scorecard()`` is the way back."""
-        from cardboost.model.io import save
+        from cardboost.model.files import save
 
         proof = None if self.certificate is None else self.certificate.to_dict()
         save(path, self.ensemble, proof, {"scorecard": self.notes()})
