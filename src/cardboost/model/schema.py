@@ -14,7 +14,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -307,24 +307,26 @@ def finite_array(dimensions: int) -> Kind:
                 raise expected("finite numbers", value)
             return np.array(value, dtype=np.float64)
         if dimensions == 1:
-            return _finite_row(value)
+            return np.array(_finite_row(value), dtype=np.float64) + 0.0
         rows = list_of(_finite_row)(value)
         if not rows:
             raise expected("at least one row", value)
-        for k, row in enumerate(rows):
-            if len(row) != len(rows[0]):
-                raise Fault(f"expected {len(rows[0])} numbers, found {len(row)}", k)
-        return np.array(rows)
+        width = len(rows[0])
+        if {width}.issuperset(map(len, rows)):
+            return np.fromiter(chain.from_iterable(rows), np.float64).reshape(len(rows), width) + 0.0
+        k = next(k for k, row in enumerate(rows) if len(row) != width)
+        raise Fault(f"expected {width} numbers, found {len(rows[k])}", k)
 
     return check
 
 
-def _finite_row(value: Any) -> NDArray[np.float64]:
-    if type(value) is list and set(map(type, value)) == {float}:  # nearly always: checked all at once
-        row = np.array(value)
-        if np.isfinite(row).all():
-            return row + 0.0
-    return np.array(list_of(FINITE)(value), dtype=np.float64)
+def _finite_row(value: Any) -> Sequence[float]:
+    if type(value) is list and _PLAIN_NUMBERS.issuperset(map(type, value)) and all(map(math.isfinite, value)):
+        return value  # nearly always: checked all at once
+    return list_of(FINITE)(value)
+
+
+_PLAIN_NUMBERS = frozenset((int, float))
 
 
 # ------------------------------------------------------------------------------------------------ labels
@@ -347,8 +349,7 @@ def label(value: Any, bits: int = CATEGORY_BITS) -> Label:
 
 def ascending_labels(labels: Sequence[Any], like: Any = None) -> list[Label]:
     """Labels of one kind, text or numbers (that of ``like``, if there is one), each above the one before."""
-    texts = set(map(type, labels)) == {str} and isinstance(like, str | None)
-    if texts and all(one < two for one, two in pairwise(labels)):  # nearly always: checked all at once
+    if labels and _are_quickly_ascending(labels, like):
         return list(labels)
     checked: list[Label] = []
     for k, entry in enumerate(labels):
@@ -365,6 +366,15 @@ def ascending_labels(labels: Sequence[Any], like: Any = None) -> list[Label]:
     return checked
 
 
+def _are_quickly_ascending(labels: Sequence[Any], like: Any) -> bool:
+    """Whether these are all text, or all moderate integers, that ascend: nearly always, and quick to check."""
+    types = set(map(type, labels))
+    if types not in ({str}, {int}) or not all(one < two for one, two in pairwise(labels)):
+        return False
+    moderate = types == {str} or (labels[0] > -(2**63) and labels[-1] < 2**63)
+    return moderate and (like is None or isinstance(like, str) is (types == {str}))
+
+
 def check_labels(kept: Sequence[Any], rare: Sequence[Any]) -> None:
     """Check the labels of a feature: of one kind, ascending, none twice, and not too many."""
     if not kept and not rare:
@@ -376,8 +386,9 @@ def check_labels(kept: Sequence[Any], rare: Sequence[Any]) -> None:
         except Fault as fault:
             raise fault.under(part) from None
         like = checked[0] if checked and like is None else like
-    if not set(kept).isdisjoint(rare):
-        k = next(k for k, own in enumerate(rare) if own in kept)
+    both = set(kept).intersection(rare)
+    if both:
+        k = next(k for k, entry in enumerate(rare) if entry in both)
         raise expected("a label that is not kept", rare[k], "rare", k)
     most = MAX_CODES - bool(rare)
     if len(kept) > most:
