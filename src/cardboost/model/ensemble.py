@@ -17,25 +17,10 @@ import numpy as np
 
 from cardboost import _kernels
 from cardboost.data.categories import Categories, Other
+from cardboost.model import schema
 from cardboost.model.base import Array, TableModel
 from cardboost.model.columns import UsedColumns, read_columns
-from cardboost.model.schema import (
-    FINITE,
-    N_FEATURES,
-    Fault,
-    Field,
-    check_labels,
-    class_labels,
-    distinct_names,
-    expected,
-    integer,
-    list_of,
-    maybe,
-    number,
-    one_of,
-    read_object,
-    records,
-)
+from cardboost.model.schema import Fault, Field, expected
 from cardboost.model.terms import FlatSteps, StepFunction, Term, add_up
 from cardboost.problem.losses import MARGIN_LOSSES, RESIDUAL_LOSSES, Loss
 
@@ -76,21 +61,21 @@ def _check_categories(value: Any) -> CategoriesByFeature:
     if not isinstance(value, Mapping):
         raise expected("the categories of some features", value)
     for key, categories in value.items():
-        feature = integer("features by their index", 0)(key)
+        feature = schema.integer("features by their index", 0)(key)
         if not isinstance(categories, Categories):
             raise expected("categories", categories, feature)
         try:
-            check_labels(categories.kept, categories.rare)
+            schema.check_labels(categories.kept, categories.rare)
         except Fault as fault:
             raise fault.under(feature) from None
     return CategoriesByFeature(value)
 
 
 def _read_categories(entry: Any) -> tuple[int, Categories]:
-    labels = list_of(lambda label: label)
-    kinds = {"feature": integer("the index of a feature"), "kept": labels, "rare": labels}
-    feature, kept, rare = read_object(entry, kinds).values()
-    check_labels(kept, rare)
+    labels = schema.list_of(lambda label: label)
+    kinds = {"feature": schema.integer("the index of a feature"), "kept": labels, "rare": labels}
+    feature, kept, rare = schema.read_object(entry, kinds).values()
+    schema.check_labels(kept, rare)
     return feature, Categories(kept, rare)
 
 
@@ -126,14 +111,14 @@ class Ensemble(TableModel):
     unit: float | None = None
 
     FORM: ClassVar = {
-        "loss": Field(one_of(sorted(CLASSIFICATION_LOSSES | REGRESSION_LOSSES | {OWN_LOSS}))),
-        "intercept": Field(FINITE),
-        "n_features": Field(N_FEATURES),
-        "feature_names": Field(distinct_names),
+        "loss": Field(schema.one_of(sorted(CLASSIFICATION_LOSSES | REGRESSION_LOSSES | {OWN_LOSS}))),
+        "intercept": Field(schema.FINITE),
+        "n_features": Field(schema.N_FEATURES),
+        "feature_names": Field(schema.distinct_names),
         "classes": Field(lambda classes: classes),  # they depend on the loss
-        "categories": Field(_check_categories, list_of(_read_categories), _write_categories),
-        "terms": records(Term, "a term"),
-        "unit": Field(maybe(number("a positive number", lambda unit: 0.0 < unit < math.inf))),
+        "categories": Field(_check_categories, schema.list_of(_read_categories), _write_categories),
+        "terms": schema.records(Term, "a term"),
+        "unit": Field(schema.maybe(schema.number("a positive number", lambda unit: 0.0 < unit < math.inf))),
     }
 
     def _check(self) -> None:
@@ -147,7 +132,7 @@ class Ensemble(TableModel):
         self._check_names()
         classifier = self.loss in CLASSIFICATION_LOSSES
         classifier = classifier or (self.loss == OWN_LOSS and self.classes is not None)
-        self._check_classes(class_labels("two labels", 2, 2) if classifier else None)
+        self._check_classes(schema.class_labels("two labels", 2, 2) if classifier else None)
         used = {term.feature for term in self.terms}
         categories = {j: labels for j, labels in self.categories.items() if j in used}
         object.__setattr__(self, "categories", CategoriesByFeature(categories))
@@ -200,7 +185,7 @@ class Ensemble(TableModel):
     def from_dict(cls, document: Any) -> Ensemble:
         """The ensemble in a JSON object; a ValueError starts with the path of the first fault."""
         kinds = {name: form.read for name, form in cls.FORM.items() if name != "unit"}
-        entries = read_object(document, kinds, optional=("unit",))
+        entries = schema.read_object(document, kinds, optional=("unit",))
         categorical = {term.feature for term in entries["terms"] if term.labels}
         categories: dict[int, Categories] = {}
         for k, (feature, labels) in enumerate(entries["categories"]):

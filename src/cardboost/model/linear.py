@@ -8,22 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cardboost.model import schema
 from cardboost.model.base import Array, TableModel, logistic
 from cardboost.model.columns import read_columns
-from cardboost.model.schema import (
-    FINITE,
-    N_FEATURES,
-    Fault,
-    Field,
-    Record,
-    class_labels,
-    distinct_names,
-    expected,
-    integer,
-    list_of,
-    one_of,
-    records,
-)
+from cardboost.model.schema import Fault, Field, Record, expected
 
 CLASSIFICATION = ("logistic", "softmax")
 REGRESSION = ("squared", "absolute")
@@ -31,7 +19,7 @@ REGRESSION = ("squared", "absolute")
 
 def _ascending(value: Any) -> tuple[int, ...]:
     """Indices of features, ascending."""
-    features: tuple[int, ...] = list_of(integer("the index of a feature"))(value)
+    features: tuple[int, ...] = schema.list_of(schema.integer("the index of a feature"))(value)
     for k, feature in enumerate(features):
         if feature <= (features[k - 1] if k else -1):
             raise expected("indices of features that ascend", feature, k)
@@ -47,9 +35,9 @@ class LinearScore(Record):
     weights: tuple[float, ...]
 
     FORM: ClassVar = {
-        "intercept": Field(FINITE),
+        "intercept": Field(schema.FINITE),
         "features": Field(_ascending),
-        "weights": Field(list_of(FINITE)),
+        "weights": Field(schema.list_of(schema.FINITE)),
     }
 
     def _check(self) -> None:
@@ -80,17 +68,17 @@ class LinearModel(TableModel):
     scores: tuple[LinearScore, ...]
 
     FORM: ClassVar = {
-        "loss": Field(one_of(CLASSIFICATION + REGRESSION)),
-        "n_features": Field(N_FEATURES),
-        "feature_names": Field(distinct_names),
+        "loss": Field(schema.one_of(CLASSIFICATION + REGRESSION)),
+        "n_features": Field(schema.N_FEATURES),
+        "feature_names": Field(schema.distinct_names),
         "classes": Field(lambda classes: classes),  # they depend on the loss
-        "scores": records(LinearScore, "a score"),
+        "scores": schema.records(LinearScore, "a score"),
     }
 
     def _check(self) -> None:
         self._check_names()
         classifier = self.loss in CLASSIFICATION
-        self._check_classes(class_labels("two labels or more", 2) if classifier else None)
+        self._check_classes(schema.class_labels("two labels or more", 2) if classifier else None)
         single = self.classes is None or (len(self.classes) == 2 and self.loss == "logistic")
         count = 1 if single else len(self.classes or ())
         if len(self.scores) != count:

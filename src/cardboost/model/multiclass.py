@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cardboost.data.categories import Categories
+from cardboost.model import schema
 from cardboost.model.base import Array, TableModel
 from cardboost.model.columns import UsedColumns, read_columns
 from cardboost.model.ensemble import CategoriesByFeature, Ensemble, loss_with_probabilities
-from cardboost.model.schema import Fault, Field, class_labels, expected, records
+from cardboost.model.schema import Fault, Field, expected
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class MulticlassEnsemble(TableModel):
     ensembles: tuple[Ensemble, ...]
 
     FORM: ClassVar = {
-        "classes": Field(class_labels("three labels or more", 3)),
-        "ensembles": records(Ensemble, "an ensemble"),
+        "classes": Field(schema.class_labels("three labels or more", 3)),
+        "ensembles": schema.records(Ensemble, "an ensemble"),
     }
 
     def _check(self) -> None:

@@ -12,23 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cardboost.model import schema
 from cardboost.model.base import Array, TableModel, logistic
 from cardboost.model.columns import read_columns
 from cardboost.model.fitted_learner import ACTIVATIONS, activated
-from cardboost.model.schema import (
-    FINITE,
-    N_FEATURES,
-    Fault,
-    Field,
-    Record,
-    class_labels,
-    distinct_names,
-    expected,
-    finite_array,
-    maybe,
-    one_of,
-    records,
-)
+from cardboost.model.schema import Fault, Field, Record, expected
 
 CLASSIFICATION = ("logistic", "cross_entropy", "squared", "own")
 REGRESSION = ("squared", "absolute", "huber", "own")
@@ -36,7 +24,7 @@ _ROWS = 4096  # that go through at a time, so that activations stay small
 
 
 def _array(dimensions: int) -> Field:
-    return Field(finite_array(dimensions), write=np.ndarray.tolist)
+    return Field(schema.finite_array(dimensions), write=np.ndarray.tolist)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +38,7 @@ class Net(Record):
     offset: Array
 
     FORM: ClassVar = {
-        "gamma": Field(FINITE),
+        "gamma": Field(schema.FINITE),
         "hidden": _array(2),
         "bias": _array(1),
         "out": _array(2),
@@ -89,19 +77,19 @@ class NetEnsemble(TableModel):
 
     FORM: ClassVar = {
         "loss": Field(lambda loss: loss),  # it depends on the classes
-        "n_features": Field(N_FEATURES),
-        "feature_names": Field(distinct_names),
-        "classes": Field(maybe(class_labels("two labels or more", 2))),
-        "activation": Field(one_of(ACTIVATIONS)),
+        "n_features": Field(schema.N_FEATURES),
+        "feature_names": Field(schema.distinct_names),
+        "classes": Field(schema.maybe(schema.class_labels("two labels or more", 2))),
+        "activation": Field(schema.one_of(ACTIVATIONS)),
         "mean": _array(1),
         "scale": _array(1),
         "intercept": _array(1),
-        "nets": records(Net, "a net"),
+        "nets": schema.records(Net, "a net"),
     }
 
     def _check(self) -> None:
         try:
-            one_of(REGRESSION if self.classes is None else CLASSIFICATION)(self.loss)
+            schema.one_of(REGRESSION if self.classes is None else CLASSIFICATION)(self.loss)
         except Fault as fault:
             raise fault.under("loss") from None
         self._check_names()

@@ -367,7 +367,7 @@ def ascending_labels(labels: Sequence[Any], like: Any = None) -> list[Label]:
 
 
 def _are_quickly_ascending(labels: Sequence[Any], like: Any) -> bool:
-    """Whether these are all text, or all moderate integers, that ascend: nearly always, and quick to check."""
+    """Whether these are all text, or all moderate integers, that ascend: the usual case, checked quickly."""
     types = set(map(type, labels))
     if types not in ({str}, {int}) or not all(one < two for one, two in pairwise(labels)):
         return False

@@ -19,11 +19,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.model import schema
 from cardboost.model.card_rows import interval_rows, label_rows
 from cardboost.model.card_text import Points as NumberFormat
 from cardboost.model.card_text import category_names
 from cardboost.model.ensemble import LOG_ODDS, Ensemble
-from cardboost.model.schema import FINITE, POSITIVE, Field, Record
+from cardboost.model.schema import Field, Record
 from cardboost.model.terms import StepFunction
 from cardboost.problem.losses import get_loss
 
@@ -41,9 +42,9 @@ class OddsScale(Record):
     points_to_double_odds: float = 20.0
 
     FORM: ClassVar = {
-        "base_score": Field(FINITE),
-        "base_odds": Field(POSITIVE),
-        "points_to_double_odds": Field(POSITIVE),
+        "base_score": Field(schema.FINITE),
+        "base_odds": Field(schema.POSITIVE),
+        "points_to_double_odds": Field(schema.POSITIVE),
     }
 
     def unit(self, loss: str) -> float:

@@ -11,28 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.data.categories import OTHER, Categories, Label, Other
+from cardboost.model import schema
 from cardboost.model.base import Array
-from cardboost.model.schema import (
-    INDEX,
-    POSITIVE,
-    Fault,
-    Field,
-    Record,
-    ascending_labels,
-    expected,
-    flag,
-    integer,
-    label,
-    list_of,
-    maybe,
-    number,
-    read_object,
-    shown_json,
-)
+from cardboost.model.schema import Fault, Field, Record, expected
 
 
 def _polarity(value: Any) -> int:
-    if (polarity := integer("1 or -1")(value)) not in (1, -1):
+    if (polarity := schema.integer("1 or -1")(value)) not in (1, -1):
         raise expected("1 or -1", value)
     return int(polarity)
 
@@ -42,7 +27,7 @@ def _label_set(value: Any) -> tuple[Label | Other, ...]:
     if not isinstance(value, tuple | list) or len(value) < 2:
         raise expected("two labels or more", value)
     rare = next((k for k, entry in enumerate(value) if isinstance(entry, Other)), len(value))
-    labels = ascending_labels(value[:rare])
+    labels = schema.ascending_labels(value[:rare])
     if rare + 1 < len(value):
         raise expected("nothing behind the rare labels", value[rare + 1], rare + 1)
     return (*labels, *value[rare:])
@@ -53,7 +38,7 @@ def _read_label(value: Any) -> Label | Other:
     if value is None or isinstance(value, list | dict):
         if isinstance(value, dict) and len(value) == 1 and value.get("other") is True:
             return OTHER
-        what = "another object" if isinstance(value, dict) else shown_json(value)
+        what = "another object" if isinstance(value, dict) else schema.shown_json(value)
         raise Fault(f'expected a label or {{"other": true}}, found {what}')
     return value
 
@@ -64,7 +49,7 @@ _JSON: dict[str, dict[str, Any]] = {
     for place, read in {
         "cut": lambda value: math.inf if value is None else value,
         "category": _read_label,
-        "one_of": list_of(_read_label),
+        "one_of": schema.list_of(_read_label),
     }.items()
 }
 
@@ -88,13 +73,15 @@ class Term(Record):
     one_of: tuple[Label | Other, ...] | None = None
 
     FORM: ClassVar = {
-        "feature": Field(INDEX),
-        "cut": Field(maybe(number("a number", lambda cut: cut > -math.inf))),
+        "feature": Field(schema.INDEX),
+        "cut": Field(schema.maybe(schema.number("a number", lambda cut: cut > -math.inf))),
         "polarity": Field(_polarity),
-        "missing_left": Field(flag),
-        "weight": Field(POSITIVE),
-        "category": Field(maybe(lambda value: value if isinstance(value, Other) else label(value))),
-        "one_of": Field(maybe(_label_set)),
+        "missing_left": Field(schema.flag),
+        "weight": Field(schema.POSITIVE),
+        "category": Field(
+            schema.maybe(lambda value: value if isinstance(value, Other) else schema.label(value))
+        ),
+        "one_of": Field(schema.maybe(_label_set)),
     }
 
     def _check(self) -> None:
@@ -137,7 +124,7 @@ class Term(Record):
         """The term in a JSON object; a ValueError starts with the path of the first fault."""
         keys = document if isinstance(document, dict) else ()
         place = next((key for key in ("category", "one_of") if key in keys), "cut")
-        return cls(**{"cut": None, **read_object(document, _JSON[place])})
+        return cls(**{"cut": None, **schema.read_object(document, _JSON[place])})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: a cut at infinity is None, the rare labels are {"other": True}."""

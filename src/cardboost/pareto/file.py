@@ -26,25 +26,14 @@ from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import structure_faults
 from cardboost.estimators.classifier import CardBoostClassifier
 from cardboost.estimators.regressor import CardBoostRegressor
+from cardboost.model import schema
 from cardboost.model.atomic import write_atomically
 from cardboost.model.base import label_array
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.files import check_head, document_bytes, file_content, from_dict, read_document
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.model.multiclass import MulticlassEnsemble
-from cardboost.model.schema import (
-    SHARE,
-    Fault,
-    QuotedKey,
-    expected,
-    integer,
-    list_of,
-    maybe,
-    number,
-    read_object,
-    shown_json,
-    text,
-)
+from cardboost.model.schema import Fault, expected
 from cardboost.pareto.front import STATUS, ParetoFront, SizePoint
 from cardboost.pareto.picking import RATES
 from cardboost.pareto.stability import parts_of
@@ -127,7 +116,7 @@ def read_front(data: bytes, source: str = "front") -> ParetoFront:
 
 def _status(value: Any) -> str:
     if value not in tuple(STATUS):
-        raise Fault(f"expected one of {', '.join(STATUS)}, found {shown_json(value)}")
+        raise Fault(f"expected one of {', '.join(STATUS)}, found {schema.shown_json(value)}")
     return str(value)
 
 
@@ -139,18 +128,18 @@ def _rates(value: Any) -> Any:
 
 def _estimator_name(value: Any) -> str:
     if value not in tuple(ESTIMATORS):
-        raise Fault(f"expected {' or '.join(ESTIMATORS)}, found {shown_json(value)}")
+        raise Fault(f"expected {' or '.join(ESTIMATORS)}, found {schema.shown_json(value)}")
     return str(value)
 
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise Fault(f"expected an object, found {shown_json(value)}")
+        raise Fault(f"expected an object, found {schema.shown_json(value)}")
     return value
 
 
 def _ascending(value: Any) -> tuple[int, ...]:
-    positions: tuple[int, ...] = list_of(POSITION)(value)
+    positions: tuple[int, ...] = schema.list_of(POSITION)(value)
     if list(positions) != sorted(set(positions)) or (positions and positions[0] < 0):
         raise Fault("expected positions of features, ascending")
     return positions
@@ -160,45 +149,45 @@ def _frequency(value: Any) -> tuple[int, float]:
     """A pair of a feature and its share."""
     if not isinstance(value, list) or len(value) != 2:
         raise Fault("expected a position and a share")
-    return POSITION(value[0]), SHARE(value[1])
+    return POSITION(value[0]), schema.SHARE(value[1])
 
 
 def _read_estimator(document: Any) -> dict[str, Any]:
     kinds = {"name": _estimator_name, "parameters": _object, "categorical": _ascending}
-    entries = read_object(document, kinds)
+    entries = schema.read_object(document, kinds)
     accepted = ESTIMATORS[entries["name"]]().get_params()
     for key in entries["parameters"]:
         if key not in accepted or key == "max_terms":
             problem = f"unknown key, expected parameters of {entries['name']}"
-            raise Fault(problem, "parameters", QuotedKey(key))
+            raise Fault(problem, "parameters", schema.QuotedKey(key))
     return entries
 
 
-POSITION = integer("the position of a feature")
+POSITION = schema.integer("the position of a feature")
 SIZE = {
-    "size": integer("a number of terms"),
-    "scores": list_of(number("a number", lambda score: not math.isnan(score)), least=1),
-    "recalls": maybe(list_of(list_of(SHARE), least=1)),
-    "term_frequency": list_of(SHARE),
-    "feature_frequency": list_of(_frequency),
+    "size": schema.integer("a number of terms"),
+    "scores": schema.list_of(schema.number("a number", lambda score: not math.isnan(score)), least=1),
+    "recalls": schema.maybe(schema.list_of(schema.list_of(schema.SHARE), least=1)),
+    "term_frequency": schema.list_of(schema.SHARE),
+    "feature_frequency": schema.list_of(_frequency),
     "ensemble": from_dict,
     "certificate": None,
 }
 FRONT = {
     "format": None,
     "version": None,
-    "scoring": text,
+    "scoring": schema.text,
     "status": _status,
-    "folds": integer("a number of folds", 1, limits="at least one"),
+    "folds": schema.integer("a number of folds", 1, limits="at least one"),
     "estimator": _read_estimator,
     "rates": _rates,
-    "sizes": list_of(lambda entry: read_object(entry, SIZE), least=1),
+    "sizes": schema.list_of(lambda entry: schema.read_object(entry, SIZE), least=1),
 }
 
 
 def _read_front(document: Any) -> ParetoFront:
     check_head(document, FORMAT, VERSION)
-    entries = read_object(document, FRONT)
+    entries = schema.read_object(document, FRONT)
     points: list[SizePoint] = []
     for k, size in enumerate(entries["sizes"]):
         try:
@@ -262,11 +251,11 @@ def _certificates(ensemble: Any, proof: Any) -> list[Certificate]:
     several, parts = isinstance(ensemble, MulticlassEnsemble), parts_of(ensemble)
     proofs = proof if several else [proof]
     if not isinstance(proofs, list) or len(proofs) != len(parts):
-        raise Fault(f"expected a list, one per class, found {shown_json(proof)}", "certificate")
+        raise Fault(f"expected a list, one per class, found {schema.shown_json(proof)}", "certificate")
     for k, content in enumerate(proofs):
         steps = ("certificate", k) if several else ("certificate",)
         if not isinstance(content, dict):
-            raise Fault(f"expected an object, found {shown_json(content)}", *steps)
+            raise Fault(f"expected an object, found {schema.shown_json(content)}", *steps)
         for message in structure_faults(content):
             path, problem = message.split(": ", 1)
             inner = [int(index) if index else key for index, key in re.findall(r"\[(\d+)\]|(\w+)", path)]
