@@ -183,7 +183,7 @@ class LinearEstimator(BaseEstimator, ABC):
 
     def card(self) -> str:
         """The model as a card to read and print: its weights, the heaviest on top."""
-        from cardboost.model.linear_card import render_linear
+        from cardboost.model.card import render_linear
 
         check_is_fitted(self)
         own = self.certificate_

@@ -110,13 +110,12 @@ class Model:
         certificate_lines: Sequence[str] | Sequence[Sequence[str]] = (),
         width: int = 78,
     ) -> str:
-        from cardboost.model.card import render_card
+        """The model as a page of text to read and add up; networks have none."""
+        from cardboost.model.card import render_card, render_linear
 
         if isinstance(self.ensemble, NetEnsemble):
             raise ValueError("a card is for terms that a person can add up; networks have none.")
         if isinstance(self.ensemble, LinearModel):
-            from cardboost.model.linear_card import render_linear
-
             lines = [line for line in certificate_lines if isinstance(line, str)]
             return render_linear(self.ensemble, title=title, certificate_lines=lines, width=width)
         return render_card(self.ensemble, title=title, certificate_lines=certificate_lines, width=width)

@@ -20,9 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.model import schema
-from cardboost.model.card_rows import interval_rows, label_rows
-from cardboost.model.card_text import Points as NumberFormat
-from cardboost.model.card_text import category_names
+from cardboost.model.card_text import AlignedNumbers, category_names, interval_rows, label_rows
 from cardboost.model.ensemble import LOG_ODDS, Ensemble
 from cardboost.model.schema import Field, Record
 from cardboost.model.terms import StepFunction
@@ -337,7 +335,7 @@ class Scorecard:
         if step.categories is None:
             rows = interval_rows(whole)
         else:
-            shown = NumberFormat([*whole.levels, whole.missing])
+            shown = AlignedNumbers([*whole.levels, whole.missing])
             rows = label_rows(whole, self.ensemble.categories[step.feature], shown, _ROOM)
         lines = [
             Line(" ".join(part.strip() for part in row.broken(_ROOM)), round(row.level), row.words)

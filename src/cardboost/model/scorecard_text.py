@@ -8,15 +8,14 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from cardboost.model.card_rows import MEANING
-from cardboost.model.card_text import class_names, pack, paragraph, wrapped
+from cardboost.model import card_text
+from cardboost.model.card_text import MEANING, class_names, pack, paragraph, wrapped
 from cardboost.model.ensemble import LOG_ODDS
 from cardboost.model.printable import printable
 
 if TYPE_CHECKING:
     from cardboost.model.scorecard import Scorecard, Section
 
-MIN_WIDTH = 50
 _INDENT = 4
 _LONGEST_BAR = 20
 _TOTALS_IN_COLUMN = 12
@@ -28,10 +27,7 @@ _TITLE = "Scorecard"
 
 def facts(card: Scorecard) -> str:
     """One line about the card."""
-    own, used = card.ensemble, len(card.ensemble.features_used)
-    terms = f"{own.n_terms} term{'' if own.n_terms == 1 else 's'}"
-    features = f"{used} of {own.n_features} feature{'' if own.n_features == 1 else 's'}"
-    return f"{terms} on {features}, totals from {card.lowest} to {card.highest}"
+    return f"{card_text.size_of(card.ensemble)}, totals from {card.lowest} to {card.highest}"
 
 
 def reading(card: Scorecard) -> list[str]:
@@ -78,8 +74,7 @@ def _heading(card: Scorecard) -> str:
 
 
 def as_text(card: Scorecard, title: str | None, width: int) -> str:
-    if width < MIN_WIDTH:
-        raise ValueError(f"width must be at least {MIN_WIDTH}; got {width}.")
+    card_text.check_width(width)
     largest = max((abs(line.points) for own in card.sections for line in own.lines), default=0)
     digits = max(len(str(value)) for value in (largest, -largest if card.negative else 0, card.start))
     room = width - _INDENT - 2 - digits
@@ -87,7 +82,7 @@ def as_text(card: Scorecard, title: str | None, width: int) -> str:
     column = min(max([24, *map(len, texts)]), max(24, room - 2 - _LONGEST_BAR))
     column = min(column, room)
     bars = min(_LONGEST_BAR, room - column - 2)
-    blocks = [[*wrapped(title or _TITLE, 0, width), "=" * width, *wrapped(facts(card), 0, width)]]
+    blocks = []
     if card.start:
         blocks.append([f"{'start':<{_INDENT + column}}  {card.start:>{digits}}"])
     for own in card.sections:
@@ -101,9 +96,7 @@ def as_text(card: Scorecard, title: str | None, width: int) -> str:
     if not card.sections:
         blocks.append(["No feature is used: every case has the same total."])
     blocks.append(["How to use this card", *paragraph(reading(card), width), "", *_text_table(card, width)])
-    if _proof(card):
-        blocks.append(["Certificate", *paragraph(_proof(card), width)])
-    return "\n".join(line.rstrip() for block in blocks for line in [*block, ""])
+    return card_text.page(title or _TITLE, facts(card), blocks, _proof(card), width)
 
 
 def _text_table(card: Scorecard, width: int) -> list[str]:
