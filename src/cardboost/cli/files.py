@@ -139,10 +139,10 @@ def command(*words: str, width: int = 79) -> str:
     """A command to try, quoted for a shell; its options go on a second line if one is too short."""
     quoted = [_quoted(word) for word in words]
     line = "  " + " ".join(quoted)
-    at = next((k for k, word in enumerate(words) if word.startswith("--")), 0)
-    if len(line) <= width or not at:
+    first_option = next((k for k, word in enumerate(words) if word.startswith("--")), 0)
+    if len(line) <= width or not first_option:
         return line
-    return f"  {' '.join(quoted[:at])} \\\n      {' '.join(quoted[at:])}"
+    return f"  {' '.join(quoted[:first_option])} \\\n      {' '.join(quoted[first_option:])}"
 
 
 def _quoted(word: str) -> str:
@@ -166,8 +166,8 @@ def counted(number: int, thing: str) -> str:
 def closest(name: str, names: Iterable[str]) -> str:
     """A hint for a name that was not found: the nearest ones, or a few of those there are."""
     names = list(names)
-    folded = {known.lower(): known for known in reversed(names)}
-    near = [folded[own] for own in difflib.get_close_matches(name.lower(), list(folded), n=3, cutoff=0.5)]
+    folded = {column.lower(): column for column in reversed(names)}
+    near = [folded[match] for match in difflib.get_close_matches(name.lower(), list(folded), n=3, cutoff=0.5)]
     if near:
         return f"did you mean {listed(near, 'or')}?"
     return f"the columns are {listed(names)}." if names else "there are no columns."

@@ -80,16 +80,16 @@ def _sections(
     if ensemble.loss in _PROBABILITY:
         sentences.append(f"share of a class = {_PROBABILITY[ensemble.loss]}")
         sentences.append("probability of a class = its share divided by the sum of all shares")
-        reach = max(abs(end) for own in ensemble.ensembles for end in _range(own))
+        reach = max(abs(end) for member in ensemble.ensembles for end in _range(member))
         table = ["", *_probabilities(ensemble.loss, reach, width, "share")]
     blocks = [["How to read this card", *paragraph(sentences, width), *table]]
     per_class = [lines for lines in certificate_lines if not isinstance(lines, str)]
-    for k, (name, own) in enumerate(zip(class_names(ensemble.classes), ensemble.ensembles, strict=True)):
-        lowest, highest = sheet.span(own)
-        span = f"scores run from {lowest} to {highest}" if own.terms else f"every score is {lowest}"
-        facts = wrapped(f"{size_of(own)}, {span}", 0, width)
+    for k, (name, member) in enumerate(zip(class_names(ensemble.classes), ensemble.ensembles, strict=True)):
+        lowest, highest = sheet.span(member)
+        span = f"scores run from {lowest} to {highest}" if member.terms else f"every score is {lowest}"
+        facts = wrapped(f"{size_of(member)}, {span}", 0, width)
         blocks.append([*wrapped(f"Class {name}", 0, width), "-" * width, *facts])
-        blocks += sheet.features(own)
+        blocks += sheet.features(member)
         if k < len(per_class) and per_class[k]:
             blocks.append([*wrapped(f"Certificate for {name}", 0, width), *paragraph(per_class[k], width)])
     return blocks
@@ -100,26 +100,26 @@ class _Sheet:
 
     def __init__(self, ensembles: Sequence[Ensemble], width: int) -> None:
         self._width = width
-        steps = [(own, step) for own in ensembles for step in own.step_functions()]
+        steps = [(ensemble, step) for ensemble in ensembles for step in ensemble.step_functions()]
         values = [level for _, step in steps for level in (*step.levels, step.missing)]
         self._largest = max(map(abs, values), default=0.0)
-        self.points = AlignedNumbers(values, [own.intercept for own in ensembles])
+        self.points = AlignedNumbers(values, [ensemble.intercept for ensemble in ensembles])
         room = width - _INDENT - 2 - self.points.width
         with_bars = room - 2 - (2 * _SHORTEST_BAR + 1)
         intervals = {step: interval_rows(step) for _, step in steps if step.categories is None}
-        wanted = [len(row.text) for rows in intervals.values() for row in rows]
-        wanted += [_NARROWEST_LIST] if any(step.categories for _, step in steps) else []
-        bars = max(wanted, default=0) <= with_bars
+        lengths = [len(row.text) for rows in intervals.values() for row in rows]
+        lengths += [_NARROWEST_LIST] if any(step.categories for _, step in steps) else []
+        bars = max(lengths, default=0) <= with_bars
         most = with_bars if bars else room
         list_room = min(most, max(_COLUMN, room - 3 - 2 * _LONGEST_BAR))
 
         self._words: set[str] = set()
         self._blocks: dict[StepFunction, list[tuple[tuple[str, ...], float]]] = {}
-        for own, step in steps:
+        for ensemble, step in steps:
             if step.categories is None:
                 rows = fit_notes(intervals[step], most)
             else:
-                rows = label_rows(step, own.categories[step.feature], self.points, list_room)
+                rows = label_rows(step, ensemble.categories[step.feature], self.points, list_room)
             self._words.update(word for row in rows for word in row.words)
             self._blocks[step] = [(row.broken(most), row.level) for row in rows]
         used = [len(line) for block in self._blocks.values() for lines, _ in block for line in lines]
@@ -235,7 +235,7 @@ def _weights(model: LinearModel, score: LinearScore, width: int) -> list[str]:
 
 
 def _reading_of_weights(model: LinearModel) -> list[str]:
-    intercept = "intercept + " if any(own.intercept for own in model.scores) else ""
+    intercept = "intercept + " if any(score.intercept for score in model.scores) else ""
     sentences = [f"score = {intercept}the sum of weight times feature"]
     if model.classes is None:
         return [*sentences, "the score is the prediction"]

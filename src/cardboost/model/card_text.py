@@ -73,12 +73,13 @@ def bar(level: float, largest: float, half: int) -> str:
 
 def class_names(classes: Sequence[object]) -> list[str]:
     """Labels of classes: text in quotes, long ones cut where that leaves them different."""
-    return shortened([quoted(own) if isinstance(own, str) else printable(repr(own)) for own in classes])
+    texts = [quoted(name) if isinstance(name, str) else printable(repr(name)) for name in classes]
+    return shortened(texts)
 
 
 def category_names(labels: Sequence[object]) -> list[str]:
     """Labels of categories: text as it is where that cannot be misread, in quotes elsewhere."""
-    return shortened([_bare(own) if isinstance(own, str) else number_label(own) for own in labels])
+    return shortened([_bare(label) if isinstance(label, str) else number_label(label) for label in labels])
 
 
 def number_label(label: object) -> str:
@@ -113,22 +114,23 @@ def pack(words: Sequence[str], indent: int, room: int) -> list[str]:
     """
     lines: list[str] = []
     line = ""
-    for given in words:
-        word = given
-        while True:
-            start = line + " " if line.strip() else line
-            if len(start + word) <= room:
-                line = start + word
-                break
-            if line.strip():
-                lines.append(line)
-                line = " " * indent
-                continue
+    left = list(reversed(words))
+    while left:
+        word = left.pop()
+        start = line + " " if line.strip() else line
+        if len(start + word) <= room:
+            line = start + word
+        elif line.strip():
+            lines.append(line)
+            line = " " * indent
+            left.append(word)
+        else:
             most = room - len(line)
             space = word.rfind(" ", most // 2, most)
-            at = space + 1 if space > 0 else most
-            lines.append(line + word[:at])
-            line, word = " " * indent, word[at:]
+            end = space + 1 if space > 0 else most
+            lines.append(line + word[:end])
+            line = " " * indent
+            left.append(word[end:])
     return [*lines, line]
 
 
@@ -269,10 +271,10 @@ class _Group:
 
     def _row(self, names: list[str], room: int, *explained: str, more: int = 0) -> Row:
         note = ["(also missing", "or unseen)"] if self.missing else []
-        found = frozenset(explained) | ({UNSEEN} if self.missing else set())
+        words = frozenset(explained) | ({UNSEEN} if self.missing else set())
         bare = not self.kept and OTHERS in explained  # "other (5 rare labels)"
         lines = tuple(pack([*names, *note], 3, room)) if bare else _packed(names, more, note, room)
-        return Row("", "", self.level, lines, found)
+        return Row("", "", self.level, lines, words)
 
 
 def label_rows(step: StepFunction, categories: Categories, points: AlignedNumbers, room: int) -> list[Row]:
@@ -292,7 +294,7 @@ def label_rows(step: StepFunction, categories: Categories, points: AlignedNumber
     rest: _Group | None = None
     for group, row in named:
         brief = row is not None and (len(row.lines) == 1 or group.size <= _FEW)
-        if (row is None or (group.missing and not brief)) and not [own for own in long if own is not group]:
+        if (row is None or (group.missing and not brief)) and all(other is group for other in long):
             rest = group
     rows = [row or group.cut_off(room, limit) for group, row in named if group is not rest]
     rows.sort(key=lambda row: -row.level)

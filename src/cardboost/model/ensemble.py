@@ -286,8 +286,8 @@ class Ensemble(TableModel):
         for term in self.terms:
             by_feature.setdefault(term.feature, []).append(term)
         return tuple(
-            add_up(own, self.feature_name(feature), self.categories.get(feature))
-            for feature, own in by_feature.items()
+            add_up(terms, self.feature_name(feature), self.categories.get(feature))
+            for feature, terms in by_feature.items()
         )
 
     @cached_property
@@ -297,8 +297,8 @@ class Ensemble(TableModel):
 
 def model_loss(loss: Loss) -> str:
     """What a model calls its loss: the name of one of ours, or "own"."""
-    known = MARGIN_LOSSES.get(loss.name) or RESIDUAL_LOSSES.get(loss.name)
-    return loss.name if type(loss) is type(known) else OWN_LOSS
+    ours = MARGIN_LOSSES.get(loss.name) or RESIDUAL_LOSSES.get(loss.name)
+    return loss.name if type(loss) is type(ours) else OWN_LOSS
 
 
 def loss_with_probabilities(loss: str) -> Loss:
@@ -310,6 +310,6 @@ def loss_with_probabilities(loss: str) -> Loss:
 
 def score_probabilities(loss: str, score: Array) -> Array:
     """Probabilities of the two classes: shape (rows, 2)."""
-    own = loss_with_probabilities(loss)
+    named_loss = loss_with_probabilities(loss)
     # not 1 - p: small probabilities of the first class keep their digits
-    return np.column_stack([own.probability(-score), own.probability(score)])
+    return np.column_stack([named_loss.probability(-score), named_loss.probability(score)])

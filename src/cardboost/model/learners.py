@@ -76,8 +76,8 @@ class LearnerEnsemble:
             score = self.stumps.decision_function(X, threads)
         else:
             score = np.full(count_rows(X), self.intercept)
-        for own in self.learners:
-            score = score + own.weight * own.fitted.scores(X)
+        for learner in self.learners:
+            score = score + learner.weight * learner.fitted.scores(X)
         return score
 
     def predict_proba(self, X: Any, threads: int = 1) -> Array:
@@ -91,7 +91,7 @@ class LearnerEnsemble:
 
     def to_dict(self) -> NoReturn:
         """Refused: a learner is a Python object, and model files hold no pickles."""
-        names = sorted({type(own.learner).__name__ for own in self.learners}) or ["none left"]
+        names = sorted({type(learner.learner).__name__ for learner in self.learners}) or ["none left"]
         raise ValueError(
             f"A model of learners ({', '.join(names)}) cannot be saved: they are Python objects, and a model "
             "file never holds a pickle. With dictionary='stumps' it could be."

@@ -91,12 +91,12 @@ class LinearModel(TableModel):
     @cached_property
     def features_used(self) -> tuple[int, ...]:
         """Indices of the features that have a weight in some score, ascending."""
-        return tuple(sorted({feature for own in self.scores for feature in own.features}))
+        return tuple(sorted({feature for score in self.scores for feature in score.features}))
 
     @property
     def n_terms(self) -> int:
         """Weights of all scores together."""
-        return sum(len(own.features) for own in self.scores)
+        return sum(len(score.features) for score in self.scores)
 
     # ------------------------------------------------------------------------------------ prediction
 
@@ -104,9 +104,9 @@ class LinearModel(TableModel):
         """The score of every row; (rows, classes) where there is one per class."""
         columns, n_rows = self._columns(X)
         out = np.empty((n_rows, len(self.scores)))
-        for k, own in enumerate(self.scores):
-            out[:, k] = own.intercept
-            for feature, weight in zip(own.features, own.weights, strict=True):
+        for k, score in enumerate(self.scores):
+            out[:, k] = score.intercept
+            for feature, weight in zip(score.features, score.weights, strict=True):
                 out[:, k] += weight * columns[feature]
         if not np.isfinite(out).all():
             raise ValueError("X contains NaN, infinity or numbers too large for the model.")
@@ -116,8 +116,8 @@ class LinearModel(TableModel):
         """What each feature adds to the score: (rows, features), or (rows, features, scores)."""
         columns, n_rows = self._columns(X)
         out = np.zeros((n_rows, self.n_features, len(self.scores)))
-        for k, own in enumerate(self.scores):
-            for feature, weight in zip(own.features, own.weights, strict=True):
+        for k, score in enumerate(self.scores):
+            for feature, weight in zip(score.features, score.weights, strict=True):
                 out[:, feature, k] = weight * columns[feature]
         return out[:, :, 0] if len(self.scores) == 1 else out
 

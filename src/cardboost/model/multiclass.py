@@ -77,19 +77,20 @@ class MulticlassEnsemble(TableModel):
     @property
     def n_terms(self) -> int:
         """Terms of all classes together."""
-        return sum(own.n_terms for own in self.ensembles)
+        return sum(ensemble.n_terms for ensemble in self.ensembles)
 
     @cached_property
     def features_used(self) -> tuple[int, ...]:
         """Indices of the features that have a term for some class, ascending."""
-        return tuple(sorted({feature for own in self.ensembles for feature in own.features_used}))
+        return tuple(sorted({feature for ensemble in self.ensembles for feature in ensemble.features_used}))
 
     @cached_property
     def categories(self) -> Mapping[int, Categories]:
         """The categories of the features that have categorical terms for some class."""
-        return CategoriesByFeature(
-            {feature: labels for own in self.ensembles for feature, labels in own.categories.items()}
-        )
+        categories: dict[int, Categories] = {}
+        for ensemble in self.ensembles:
+            categories.update(ensemble.categories)
+        return CategoriesByFeature(categories)
 
     # ------------------------------------------------------------------------------------ prediction
 
@@ -97,17 +98,17 @@ class MulticlassEnsemble(TableModel):
         """The score of every row for every class: shape (rows, classes)."""
         columns = self._columns(X)
         out = np.empty((columns.n_rows, len(self.classes)))
-        for k, own in enumerate(self.ensembles):
-            out[:, k] = own.evaluate(columns, threads)[0]
+        for k, ensemble in enumerate(self.ensembles):
+            out[:, k] = ensemble.evaluate(columns, threads)[0]
         return out
 
     def contributions(self, X: Any, threads: int = 1) -> Array:
         """What every feature adds to every score of every row: shape (rows, n_features, classes)."""
         columns = self._columns(X)
         out = np.zeros((columns.n_rows, self.n_features, len(self.classes)))
-        for k, own in enumerate(self.ensembles):
-            used = own.evaluate(columns, threads, with_contributions=True)[1]
-            out[:, list(own.features_used), k] = used.T
+        for k, ensemble in enumerate(self.ensembles):
+            used = ensemble.evaluate(columns, threads, with_contributions=True)[1]
+            out[:, list(ensemble.features_used), k] = used.T
         return out
 
     def predict_proba(self, X: Any, threads: int = 1) -> Array:

@@ -354,15 +354,15 @@ def ascending_labels(labels: Sequence[Any], like: Any = None) -> list[Label]:
     checked: list[Label] = []
     for k, entry in enumerate(labels):
         try:
-            own = label(entry)
+            plain = label(entry)
         except Fault as fault:
             raise fault.under(k) from None
-        like = own if like is None else like
-        if isinstance(own, str) is not isinstance(like, str):
-            raise expected(f"{'text' if isinstance(like, str) else 'a number'} as {shown(like)}", own, k)
-        if checked and not checked[-1] < own:  # type: ignore[operator]
-            raise expected(f"labels that ascend, one above {shown(checked[-1])}", own, k)
-        checked.append(own)
+        like = plain if like is None else like
+        if isinstance(plain, str) is not isinstance(like, str):
+            raise expected(f"{'text' if isinstance(like, str) else 'a number'} as {shown(like)}", plain, k)
+        if checked and not checked[-1] < plain:  # type: ignore[operator]
+            raise expected(f"labels that ascend, one above {shown(checked[-1])}", plain, k)
+        checked.append(plain)
     return checked
 
 
@@ -403,9 +403,9 @@ def class_labels(what: str, least: int, most: float = math.inf) -> Kind:
         if not listed or not least <= len(value) <= most:
             raise expected(what, value)
         labels = list_of(lambda entry: label(entry, CLASS_BITS))(list(value))
-        for k, own in enumerate(labels):
-            if type(own) is not type(labels[0]):
-                raise expected(f"a label of the same type as {shown(labels[0])}", own, k)
+        for k, entry in enumerate(labels):
+            if type(entry) is not type(labels[0]):
+                raise expected(f"a label of the same type as {shown(labels[0])}", entry, k)
         _check_different(labels, "labels")
         return labels
 

@@ -41,7 +41,7 @@ def reading(card: Scorecard) -> list[str]:
         means = f"every total means class {positive}"
     else:
         means = f"a total of {card.threshold} or more means class {positive}, a lower one class {negative}"
-    words = {word for own in card.sections for line in own.lines for word in line.words}
+    words = {word for section in card.sections for line in section.lines for word in line.words}
     return [
         f"{start}add the points of one line per feature",
         means,
@@ -75,19 +75,19 @@ def _heading(card: Scorecard) -> str:
 
 def as_text(card: Scorecard, title: str | None, width: int) -> str:
     card_text.check_width(width)
-    largest = max((abs(line.points) for own in card.sections for line in own.lines), default=0)
+    largest = max((abs(line.points) for section in card.sections for line in section.lines), default=0)
     digits = max(len(str(value)) for value in (largest, -largest if card.negative else 0, card.start))
     room = width - _INDENT - 2 - digits
-    texts = [line.text for own in card.sections for line in own.lines]
+    texts = [line.text for section in card.sections for line in section.lines]
     column = min(max([24, *map(len, texts)]), max(24, room - 2 - _LONGEST_BAR))
     column = min(column, room)
     bars = min(_LONGEST_BAR, room - column - 2)
     blocks = []
     if card.start:
         blocks.append([f"{'start':<{_INDENT + column}}  {card.start:>{digits}}"])
-    for own in card.sections:
-        lines = wrapped(own.name, 0, width) or ["(a feature without a name)"]
-        for line in own.lines:
+    for section in card.sections:
+        lines = wrapped(section.name, 0, width) or ["(a feature without a name)"]
+        for line in section.lines:
             first, *more = pack(line.text.split(" "), 3, column)
             bar = "#" * round(bars * abs(line.points) / largest) if largest and bars >= 3 else ""
             lines.append(f"{'':{_INDENT}}{first:<{column}}  {line.points:>{digits}}  {bar}")
@@ -131,9 +131,9 @@ def as_markdown(card: Scorecard, title: str | None) -> str:
     ]
     if card.start:
         out.append(f"| *start* | | {card.start} |")
-    for own in card.sections:
-        for k, line in enumerate(own.lines):
-            name = f"**{cell(own.name)}**" if k == 0 and own.name else ""
+    for section in card.sections:
+        for k, line in enumerate(section.lines):
+            name = f"**{cell(section.name)}**" if k == 0 and section.name else ""
             out.append(f"| {name} | {cell(line.text)} | {line.points} |")
     out += ["", *(f"* {cell(text)}" for text in reading(card)), ""]
     out += [f"| total | {cell(_heading(card))} |", "|---:|---:|"]
@@ -172,7 +172,7 @@ def as_html(card: Scorecard, title: str | None, page: bool) -> str:
     def signs(value: str) -> str:
         return text(value).replace("&lt;=", "≤")
 
-    largest = max((abs(line.points) for own in card.sections for line in own.lines), default=0)
+    largest = max((abs(line.points) for section in card.sections for line in section.lines), default=0)
     out = [f"<style>{_STYLE}</style>", '<div class="scorecard">', f"<h1>{text(title or _TITLE)}</h1>"]
     out.append(f'<p class="facts">{text(facts(card))}</p>')
     out.append(
@@ -180,17 +180,17 @@ def as_html(card: Scorecard, title: str | None, page: bool) -> str:
     )
     if card.start:
         out.append(f'<tbody><tr><th>start</th><td></td><td class="n">{card.start}</td><td></td></tr></tbody>')
-    for own in card.sections:
+    for section in card.sections:
         out.append("<tbody>")
-        for k, line in enumerate(own.lines):
-            name = f'<th rowspan="{len(own.lines)}">{text(own.name)}</th>' if k == 0 else ""
+        for k, line in enumerate(section.lines):
+            name = f'<th rowspan="{len(section.lines)}">{text(section.name)}</th>' if k == 0 else ""
             share = 100 * abs(line.points) / largest if largest else 0
             bar = f'<span style="width:{share:.0f}%"></span>' if share else ""
             value = f'<td>{signs(line.text)}</td><td class="n">{line.points}</td><td class="b">{bar}</td>'
             out.append(f"<tr>{name}{value}</tr>")
         out.append("</tbody>")
     out.append("</table>")
-    out.append("<ul>" + "".join(f"<li>{text(own)}</li>" for own in reading(card)) + "</ul>")
+    out.append("<ul>" + "".join(f"<li>{text(sentence)}</li>" for sentence in reading(card)) + "</ul>")
     out += ['<div class="totals">', *_html_totals(card, text(_heading(card))), "</div>"]
     if _proof(card):
         out.append("<pre>" + _text_lines(_proof(card)) + "</pre>")
@@ -240,8 +240,8 @@ def as_latex(card: Scorecard, title: str | None) -> str:
     out += [r"feature & value & points \\", r"\hline"]
     if card.start:
         out += [rf"start & & {card.start} \\", r"\hline"]
-    for own in card.sections:
-        out += [*_latex_section(own, text), r"\hline"]
+    for section in card.sections:
+        out += [*_latex_section(section, text), r"\hline"]
     out += [r"\end{tabular}", "", r"\begin{itemize}"]
     out += [rf"\item {text(line)}" for line in reading(card)]
     out += [r"\end{itemize}", "", r"\begin{tabular}{rr}", r"\hline"]
@@ -250,9 +250,9 @@ def as_latex(card: Scorecard, title: str | None) -> str:
     return "\n".join([*out, r"\hline", r"\end{tabular}", ""])
 
 
-def _latex_section(own: Section, text: Callable[[str], str]) -> list[str]:
-    names = [own.name, *[""] * (len(own.lines) - 1)]
+def _latex_section(section: Section, text: Callable[[str], str]) -> list[str]:
+    names = [section.name, *[""] * (len(section.lines) - 1)]
     return [
         rf"{text(name)} & {text(line.text)} & {line.points} \\"
-        for name, line in zip(names, own.lines, strict=True)
+        for name, line in zip(names, section.lines, strict=True)
     ]

@@ -45,8 +45,8 @@ def _read_label(value: Any) -> Label | Other:
 
 #: how the keys of a term are read; what is on the left is one of three
 _JSON: dict[str, dict[str, Any]] = {
-    place: {"feature": None, place: read, "polarity": None, "missing_left": None, "weight": None}
-    for place, read in {
+    left: {"feature": None, left: read, "polarity": None, "missing_left": None, "weight": None}
+    for left, read in {
         "cut": lambda value: math.inf if value is None else value,
         "category": _read_label,
         "one_of": schema.list_of(_read_label),
@@ -106,7 +106,7 @@ class Term(Record):
         kind: int = 0
         value: Any = self.cut
         if self.one_of is not None:
-            named = tuple(own for own in self.one_of if not isinstance(own, Other))
+            named = tuple(label for label in self.one_of if not isinstance(label, Other))
             kind, value = 4, (named, len(named) < len(self.one_of))
         elif isinstance(self.category, Other):
             kind, value = 3, 0.0
@@ -123,12 +123,12 @@ class Term(Record):
     def from_dict(cls, document: Any) -> Term:
         """The term in a JSON object; a ValueError starts with the path of the first fault."""
         keys = document if isinstance(document, dict) else ()
-        place = next((key for key in ("category", "one_of") if key in keys), "cut")
-        return cls(**{"cut": None, **schema.read_object(document, _JSON[place])})
+        left = next((key for key in ("category", "one_of") if key in keys), "cut")
+        return cls(**{"cut": None, **schema.read_object(document, _JSON[left])})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: a cut at infinity is None, the rare labels are {"other": True}."""
-        plain = [{"other": True} if isinstance(own, Other) else own for own in self.labels]
+        plain = [{"other": True} if isinstance(label, Other) else label for label in self.labels]
         left: dict[str, Any] = {"cut": None if self.cut == math.inf else self.cut}
         if self.labels:
             left = {self.field: plain if self.one_of is not None else plain[0]}
@@ -175,10 +175,10 @@ def add_up(terms: Sequence[Term], name: str, categories: Categories | None) -> S
     """The step function of one feature's terms; every level adds the terms in their order, from 0."""
     if categories is None:
         cuts = sorted({term.cut for term in terms if term.cut is not None and term.cut < math.inf})
-        known = None
+        labels = None
     else:
         cuts = [code + 0.5 for code in range(categories.n_codes - 1)]
-        known = tuple(categories.label(code) for code in range(categories.n_codes))
+        labels = tuple(categories.label(code) for code in range(categories.n_codes))
     position = {cut: k for k, cut in enumerate(cuts)}
     levels = np.zeros(len(cuts) + 1)
     missing = 0.0
@@ -188,10 +188,10 @@ def add_up(terms: Sequence[Term], name: str, categories: Categories | None) -> S
         if term.cut is not None:
             change[: position.get(term.cut, len(cuts)) + 1] = value
         elif categories is not None:
-            change[[categories.code(own) for own in term.labels]] = value
+            change[[categories.code(label) for label in term.labels]] = value
         levels += change
         missing += value if term.missing_left else -value
-    return StepFunction(terms[0].feature, name, tuple(cuts), tuple(levels.tolist()), missing, known)
+    return StepFunction(terms[0].feature, name, tuple(cuts), tuple(levels.tolist()), missing, labels)
 
 
 @dataclass(frozen=True)
