@@ -49,7 +49,7 @@ MAY_IMPORT = {
     "pareto": {"data", "problem", "model", "certificate", "estimators", "report"},
     "datasets": set(),
     "reproduce": {"data", "problem", "dictionary", "master", "selection", "boosting", "solvers", "estimators"}
-    | {"datasets", "report"},
+    | {"datasets", "report", "model"},
     "cli": {"problem", "model", "certificate", "boosting", "export", "estimators", "pareto", "datasets"}
     | {"reproduce"},
     "testing": {"problem"},

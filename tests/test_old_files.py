@@ -20,7 +20,7 @@ from cardboost.certificate import writer
 from cardboost.certificate.certificate import Certificate
 from cardboost.cli.main import main
 from cardboost.linear.certificate import LinearCertificate
-from cardboost.model import io
+from cardboost.model import files as model_files
 from cardboost.pareto import file as front_file
 from cardboost.pareto.front import ParetoFront
 
@@ -116,7 +116,7 @@ def test_every_version_is_there() -> None:
         for own in [document(place)] * (said["holds"] != "certificate") + proofs_in(place):
             found.setdefault(own["format"], set()).add(own["version"])
     assert found == {
-        io.FORMAT: set(range(1, io.VERSION + 1)),
+        model_files.FORMAT: set(range(1, model_files.VERSION + 1)),
         writer.FORMAT: set(range(1, writer.VERSION + 1)),
         front_file.FORMAT: set(range(1, front_file.VERSION + 1)),
         "cardboost-linear-certificate": set(range(1, LINEAR + 1)),
@@ -164,12 +164,12 @@ def test_models_predict_as_they_did(place: tuple[str, str]) -> None:
 def test_models_can_be_saved_again(place: tuple[str, str], tmp_path: Path) -> None:
     model = load_model(path_of(place))
     once, twice = tmp_path / "once.json", tmp_path / "twice.json"
-    io.save(once, model.ensemble, model.certificate, model.training)
+    model_files.save(once, model.ensemble, model.certificate, model.training)
     again = load_model(once)
     check_predictions(again, EXPECTED[place])
     held = document(place)
     assert (again.certificate, again.training) == (held["certificate"], held["training"])
-    io.save(twice, again.ensemble, again.certificate, again.training)
+    model_files.save(twice, again.ensemble, again.certificate, again.training)
     assert once.read_bytes() == twice.read_bytes()
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cardboost.estimators.stagewise_regressor import StagewiseRegressor
     from cardboost.linear.logistic import SparseLogisticRegression
     from cardboost.linear.regression import SparseLinearRegression
-    from cardboost.model.io import load_model
+    from cardboost.model.files import load_model
     from cardboost.pareto.compute import pareto_front
     from cardboost.pareto.front import ParetoFront
 
@@ -48,7 +48,7 @@ _HOME = {
     "StagewiseRegressor": "cardboost.estimators.stagewise_regressor",
     "SparseLinearRegression": "cardboost.linear.regression",
     "SparseLogisticRegression": "cardboost.linear.logistic",
-    "load_model": "cardboost.model.io",
+    "load_model": "cardboost.model.files",
     "pareto_front": "cardboost.pareto.compute",
     "ParetoFront": "cardboost.pareto.front",
 }

@@ -14,7 +14,7 @@ from cardboost.cli.main import build_parser, main
 from cardboost.cli.predict import known_kinds
 from cardboost.data.categories import Categories
 from cardboost.model.ensemble import Ensemble
-from cardboost.model.io import Model
+from cardboost.model.files import Model
 
 
 def shops(rows=200, seed=0):

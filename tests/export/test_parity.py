@@ -28,7 +28,7 @@ from cardboost import CardBoostClassifier, CardBoostRegressor
 from cardboost.export import export_model
 from cardboost.export.c_model import c_model
 from cardboost.export.integer_model import IntegerModel
-from cardboost.model.io import read_model
+from cardboost.model.files import read_model
 
 from drawn_models import bits  # isort: skip
 

@@ -22,10 +22,10 @@ from drawn_models import as_table, rows_for
 
 from cardboost.data.categories import OTHER, Categories
 from cardboost.model import Ensemble, MulticlassEnsemble, Term
-from cardboost.model.io import model_bytes, read_model
+from cardboost.model.files import model_bytes, read_model
 from cardboost.model.linear import LinearModel, LinearScore
 from cardboost.model.nets import Net, NetEnsemble
-from cardboost.model.strict_json import MAX_DEPTH
+from cardboost.model.schema import MAX_DEPTH
 
 # ------------------------------------------------------------------------------------ undamaged files
 

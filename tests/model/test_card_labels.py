@@ -15,7 +15,7 @@ from test_card import look_up
 
 from cardboost.data.categories import OTHER, Categories
 from cardboost.model import Ensemble, MulticlassEnsemble, Term, render_card
-from cardboost.model.card_text import Points, pack, shortened
+from cardboost.model.card_text import AlignedNumbers, pack, shortened
 
 WORK = Categories(
     ("Federal-gov", "Local-gov", "Never-worked", "Private", "Self-emp-inc", "Self-emp-not-inc", "State-gov")
@@ -394,11 +394,11 @@ def test_one_value_for_all_labels() -> None:
 
 
 def test_decimals_follow_the_steps_not_the_intercept() -> None:
-    points = Points([0.0123, -0.004], [2000.5])
+    points = AlignedNumbers([0.0123, -0.004], [2000.5])
     assert [points.show(x) for x in (0.0123, -0.004, 2000.5)] == ["   +0.0123", "   -0.0040", "+2000.5000"]
-    assert Points([1e-3], [1e300]).text(1e300) == "+1.000e+300"
-    assert Points([25_000.0], [1e6]).text(1e6) == "+1000000.0"
-    assert Points([0.0], [0.25]).text(0.25) == "+0.250"
+    assert AlignedNumbers([1e-3], [1e300]).text(1e300) == "+1.000e+300"
+    assert AlignedNumbers([25_000.0], [1e6]).text(1e6) == "+1000000.0"
+    assert AlignedNumbers([0.0], [0.25]).text(0.25) == "+0.250"
 
 
 @given(words=st.lists(st.text("ab ", min_size=1, max_size=30), min_size=1), room=st.integers(10, 40))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from cardboost.data.table import read_table
 from cardboost.model import Ensemble, Term
-from cardboost.model.io import load_model, save
+from cardboost.model.files import load_model, save
 
 
 def slow_feature(ensemble: Ensemble, feature: int, x: float) -> float:

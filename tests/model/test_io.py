@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import copy
 import json
 import math
@@ -15,8 +16,8 @@ import numpy as np
 import pytest
 
 from cardboost.model import Ensemble, Model, Term, load_model, save
-from cardboost.model import io as model_io
-from cardboost.model.io import from_dict, model_bytes, read_model
+from cardboost.model import files as model_files
+from cardboost.model.files import from_dict, model_bytes, read_model
 
 
 def an_ensemble(seed: int = 0, n_terms: int = 6, **changes: Any) -> Ensemble:
@@ -273,9 +274,9 @@ def test_files_that_are_no_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         load_model(tmp_path)
     path = tmp_path / "m.json"
     save(path, an_ensemble(), None, None)
-    monkeypatch.setattr(model_io, "MAX_BYTES", path.stat().st_size)
+    monkeypatch.setattr(model_files, "MAX_BYTES", path.stat().st_size)
     load_model(path)
-    monkeypatch.setattr(model_io, "MAX_BYTES", path.stat().st_size - 1)
+    monkeypatch.setattr(model_files, "MAX_BYTES", path.stat().st_size - 1)
     with pytest.raises(ValueError, match=r"m\.json: top level: expected at most"):
         load_model(path)
 
@@ -398,7 +399,7 @@ def test_mutated_trees() -> None:
 # ------------------------------------------------------------------------------------ atomic saving
 
 
-@pytest.mark.parametrize("step", ["fsync", "replace", "fdopen"])
+@pytest.mark.parametrize("step", ["fsync", "replace", "open"])
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
 def test_a_failure_on_the_way_keeps_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException
@@ -407,13 +408,11 @@ def test_a_failure_on_the_way_keeps_the_old_file(
     save(path, an_ensemble(0), None, None)
     before = path.read_bytes()
 
-    def fail(first: Any, *rest: Any) -> None:
-        if step == "fdopen":
-            os.close(first)
+    def fail(*arguments: Any, **options: Any) -> None:
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(model_io.os, step, fail)
+        patch.setattr(builtins if step == "open" else os, step, fail)
         with pytest.raises(type(error)):
             save(path, an_ensemble(1), None, None)
     assert path.read_bytes() == before
@@ -439,8 +438,8 @@ def test_the_new_file_appears_only_when_complete(tmp_path: Path, monkeypatch: py
         assert load_model(draft).ensemble == an_ensemble(1)
         replace(draft, target)
 
-    monkeypatch.setattr(model_io.os, "fsync", watched_sync)
-    monkeypatch.setattr(model_io.os, "replace", watched_replace)
+    monkeypatch.setattr(os, "fsync", watched_sync)
+    monkeypatch.setattr(os, "replace", watched_replace)
     save(path, an_ensemble(1), None, None)
     assert steps == ["sync", "replace", "sync"]
 

@@ -16,7 +16,7 @@ from test_io import CERTIFICATE, TRAINING, _drop, _places, _set, check_mutant, r
 
 from cardboost.data.categories import OTHER, Categories
 from cardboost.model import Ensemble, Model, MulticlassEnsemble, Term, load_model, save
-from cardboost.model.io import from_dict, model_bytes, read_model
+from cardboost.model.files import from_dict, model_bytes, read_model
 
 COLOURS = Categories(("blue", "größe", "\ud800"), ("pink", "teal"))
 SIZES = Categories((False, 2, 2.5, 2**60))

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from cardboost.data.categories import OTHER, Categories
 from cardboost.data.table import read_table
 from cardboost.model import Ensemble, Term
-from cardboost.model.checks import check_labels
+from cardboost.model.schema import check_labels
 
 COLOURS = Categories(("blue", "green", "red"), ("pink", "teal"))
 TERMS = (

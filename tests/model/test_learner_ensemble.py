@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from cardboost.model.ensemble import Ensemble, Term
+from cardboost.model.files import save
 from cardboost.model.fitted_learner import FittedLearner
-from cardboost.model.io import save
 from cardboost.model.learners import LearnerEnsemble, WeightedLearner
 from cardboost.problem.losses import LOSSES
 

@@ -17,8 +17,8 @@ from test_io import TRAINING, _drop, _set, refusal
 from cardboost import SparseLinearRegression, SparseLogisticRegression, load_model
 from cardboost.linear.certificate import LinearCertificate
 from cardboost.model import LinearModel, LinearScore, Model
-from cardboost.model.io import from_dict, model_bytes, read_model
-from cardboost.model.linear_card import render_linear
+from cardboost.model.card import render_linear
+from cardboost.model.files import from_dict, model_bytes, read_model
 
 BINARY = LinearModel("logistic", 3, ("a", "b", "c"), ("no", "yes"), (LinearScore(0.5, (0, 2), (1.5, -0.25)),))
 MANY = LinearModel(

@@ -11,7 +11,7 @@ import pytest
 from mutated import base_files, certified, check, damaged_bytes, damaged_tree, keeps_the_law, mutants
 
 from cardboost.cli.main import main
-from cardboost.model.io import read_model
+from cardboost.model.files import read_model
 
 #: seconds for one file; a busy machine may take many times what a free one does
 SLOWEST = 2.0

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardboost.model import Ensemble, Term
-from cardboost.model.io import load_model
+from cardboost.model.files import load_model
 from cardboost.model.scorecard import OddsScale, Scorecard
 
 from drawn_models import as_table, drawn_ensembles, left, rows_for  # isort: skip

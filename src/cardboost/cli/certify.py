@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cardboost.cli.run import Rows
     from cardboost.cli.values import Kind
     from cardboost.model.ensemble import Ensemble
-    from cardboost.model.io import Model
+    from cardboost.model.files import Model
 
 EXAMPLE = """\
 examples:

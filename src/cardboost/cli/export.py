@@ -11,7 +11,7 @@ from cardboost.cli.files import OK, BadInput, counted, read_model_file, reason
 from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:
-    from cardboost.model.io import Model
+    from cardboost.model.files import Model
 
 EXAMPLE = """\
 examples:

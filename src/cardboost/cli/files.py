@@ -5,20 +5,19 @@ from __future__ import annotations
 import contextlib
 import difflib
 import os
-import secrets
 import shlex
 import stat
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
+from cardboost.model import atomic
 from cardboost.model.printable import printable
 
 if TYPE_CHECKING:
     from cardboost.model.ensemble import Ensemble
-    from cardboost.model.io import Model
+    from cardboost.model.files import Model
 
 OK = 0
 CERTIFICATE_FAILS = 1
@@ -27,7 +26,6 @@ BAD_INPUT = 2
 BUG = 70
 INTERRUPTED = 130
 PIPE_CLOSED = 141
-_OLD_DRAFT = 3600.0
 
 
 class BadInput(Exception):
@@ -56,26 +54,14 @@ def replacing(path: Path) -> Iterator[IO[str]]:
     pipe is never replaced: text goes straight into it.
     """
     path = Path(os.path.realpath(path))
-    if is_special(path):
-        try:
-            with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-                yield file
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise BadInput(f"cannot write {str(path)!r}: {reason(error)}.") from None
-        return
-    draft = path.with_name(f".cardboost-{secrets.token_hex(8)}.tmp")
+    as_text: dict[str, Any] = {"encoding": "utf-8", "errors": "backslashreplace", "newline": ""}
     try:
-        with open(draft, "x", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        with open(path, "w", **as_text) if is_special(path) else atomic.replacing(path, **as_text) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise BadInput(f"cannot write {str(path)!r}: {reason(error)}.") from None
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def is_special(path: Path) -> bool:
@@ -93,54 +79,21 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_together(folder: Path, contents: Mapping[str, bytes | None]) -> list[Path]:
-    """Files of one folder, replaced one right after the other once all of them are on the disk.
-
-    If one cannot be written, for want of space or of permission, all old ones stay. Files whose content is
-    None are removed: what is left of an earlier run would not go with the others.
-    """
-    _clear_drafts(folder)
-    drafts: dict[Path, Path] = {}
-    gone: list[Path] = []
-    target = folder
+    """Files of one folder, which change together; see :func:`cardboost.model.atomic.write_together`."""
+    for name in contents:
+        target = Path(os.path.realpath(folder / name))
+        if target.is_dir() or is_special(target):
+            what = "folder" if target.is_dir() else "device"
+            raise BadInput(f"cannot write {str(folder / name)!r}: there is a {what} of that name.")
     try:
-        for name, content in contents.items():
-            target = Path(os.path.realpath(folder / name))
-            if target.is_dir() or is_special(target):
-                what = "folder" if target.is_dir() else "device"
-                raise BadInput(f"cannot write {str(folder / name)!r}: there is a {what} of that name.")
-            if content is None:
-                gone.append(folder / name)
-                continue
-            draft = target.with_name(f".cardboost-{secrets.token_hex(8)}.tmp")
-            drafts[target] = draft
-            with open(draft, "xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            if target.exists():
-                os.chmod(draft, stat.S_IMODE(target.stat().st_mode))
-        for target, draft in drafts.items():
-            os.replace(draft, target)
-        for target in gone:
-            target.unlink(missing_ok=True)
+        atomic.write_together(folder, contents)
     except OSError as error:
-        raise BadInput(f"cannot write {str(target)!r}: {reason(error)}.") from None
-    finally:
-        for draft in drafts.values():
-            draft.unlink(missing_ok=True)
+        raise BadInput(f"cannot write {error.filename or str(folder)!r}: {reason(error)}.") from None
     return [folder / name for name, content in contents.items() if content is not None]
 
 
-def _clear_drafts(folder: Path) -> None:
-    """Remove what a run that was killed an hour ago or more could not."""
-    for draft in folder.glob(".cardboost-*.tmp"):
-        with contextlib.suppress(OSError):
-            if time.time() - draft.stat().st_mtime > _OLD_DRAFT:
-                draft.unlink()
-
-
 def read_model_file(path: str) -> Model:
-    from cardboost.model.io import load_model
+    from cardboost.model.files import load_model
 
     try:
         return load_model(path)
@@ -186,10 +139,10 @@ def command(*words: str, width: int = 79) -> str:
     """A command to try, quoted for a shell; its options go on a second line if one is too short."""
     quoted = [_quoted(word) for word in words]
     line = "  " + " ".join(quoted)
-    at = next((k for k, word in enumerate(words) if word.startswith("--")), 0)
-    if len(line) <= width or not at:
+    first_option = next((k for k, word in enumerate(words) if word.startswith("--")), 0)
+    if len(line) <= width or not first_option:
         return line
-    return f"  {' '.join(quoted[:at])} \\\n      {' '.join(quoted[at:])}"
+    return f"  {' '.join(quoted[:first_option])} \\\n      {' '.join(quoted[first_option:])}"
 
 
 def _quoted(word: str) -> str:
@@ -213,8 +166,8 @@ def counted(number: int, thing: str) -> str:
 def closest(name: str, names: Iterable[str]) -> str:
     """A hint for a name that was not found: the nearest ones, or a few of those there are."""
     names = list(names)
-    folded = {known.lower(): known for known in reversed(names)}
-    near = [folded[own] for own in difflib.get_close_matches(name.lower(), list(folded), n=3, cutoff=0.5)]
+    folded = {column.lower(): column for column in reversed(names)}
+    near = [folded[match] for match in difflib.get_close_matches(name.lower(), list(folded), n=3, cutoff=0.5)]
     if near:
         return f"did you mean {listed(near, 'or')}?"
     return f"the columns are {listed(names)}." if names else "there are no columns."

@@ -196,7 +196,7 @@ def _compute(rows: Rows, arguments: argparse.Namespace, interrupt: Interrupt, bu
 
 def _with_classes(front: ParetoFront, classes: tuple[Any, Any]) -> ParetoFront:
     """The front with the labels of the file in place of 0 and 1."""
-    from cardboost.model.checks import label_array
+    from cardboost.model.base import label_array
 
     points = []
     for point in front:
@@ -210,16 +210,12 @@ def _with_classes(front: ParetoFront, classes: tuple[Any, Any]) -> ParetoFront:
 
 def _contents(front: ParetoFront, point: SizePoint, facts: dict[str, Any]) -> dict[str, bytes | None]:
     """The files by name."""
-    from cardboost.model.io import model_bytes
+    from cardboost.model.files import model_bytes, parameters_to_json
     from cardboost.pareto.file import front_bytes
     from cardboost.pareto.pages import csv_table, figure, page
 
     model = point.model
-    parameters = {
-        key: value if isinstance(value, int | float | str | bool | None) else repr(value)
-        for key, value in model.get_params(deep=False).items()
-    }
-    training = {"parameters": parameters, "data": facts}
+    training = {"parameters": parameters_to_json(model), "data": facts}
     target = f"{facts['target']} = {model.classes_[1]}"
     said = f"{facts['file']}: {counted(facts['rows'], 'row')}, {counted(facts['features'], 'feature')}."
     said += f" High scores mean {target}."

@@ -15,7 +15,7 @@ from cardboost.model.printable import printable
 if TYPE_CHECKING:
     from cardboost.certificate.certificate import Certificate
     from cardboost.model.ensemble import Ensemble
-    from cardboost.model.io import Model
+    from cardboost.model.files import Model
 
 EXAMPLE = """\
 examples:
@@ -106,7 +106,7 @@ def _write(
     """The model, and in its own place the card and the headers beside it."""
     from cardboost.cli.run import CARD, HEADER, VECTORS, Headers, card_title
     from cardboost.model.card import render_card
-    from cardboost.model.io import model_bytes
+    from cardboost.model.files import model_bytes
 
     target = Path(arguments.out or arguments.model)
     contents: dict[str, bytes | None] = {

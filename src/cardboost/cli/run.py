@@ -171,7 +171,7 @@ class Run:
 
     def contents(self) -> dict[str, bytes | None]:
         """The files of a run, by name: the one place that says which there are. None: there is none."""
-        from cardboost.model.io import model_bytes
+        from cardboost.model.files import model_bytes
 
         training: dict[str, Any] = {"parameters": self.parameters, "data": self.data}
         if self.scorecard is not None:
@@ -215,6 +215,7 @@ def fit_rows(
     ``points``: options of ``scorecard``, if the model is to be one. ``budget``: what is left of the time.
     """
     from cardboost import CardBoostClassifier, FitCallback
+    from cardboost.model.files import parameters_to_json
 
     estimator = CardBoostClassifier(**options)
     selects = estimator.max_terms is not None or estimator.l0 > 0
@@ -263,10 +264,7 @@ def fit_rows(
     certificate = replace(certificate, positive=classes[1])
     if scorecard is not None:
         scorecard = replace(scorecard, ensemble=ensemble, certificate=certificate)
-    parameters = {
-        key: value if isinstance(value, int | float | str | bool | None) else repr(value)
-        for key, value in estimator.get_params(deep=False).items()
-    }
+    parameters = parameters_to_json(estimator)
     scores = {"training": score(ensemble, rows)}
     if test is not None:
         scores["test"] = score(ensemble, test)

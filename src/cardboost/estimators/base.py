@@ -25,7 +25,7 @@ from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.estimators.callbacks import CallbackSupportMixin
 from cardboost.estimators.features import monotonic_directions
-from cardboost.model.io import save
+from cardboost.model.files import save_fitted
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.problem.risk import EmpiricalRisk
@@ -237,16 +237,7 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         if isinstance(self.ensemble_, LearnerEnsemble):
             self.ensemble_.save(path)
-        params = {
-            key: value if isinstance(value, (int, float, str, bool, type(None))) else repr(value)
-            for key, value in self.get_params(deep=False).items()
-        }
-        certificate = getattr(self, "certificate_", None)
-        content = None
-        if certificate is not None:
-            several = isinstance(certificate, list)
-            content = [own.to_dict() for own in certificate] if several else certificate.to_dict()
-        save(path, self.ensemble_, content, {"parameters": params})
+        save_fitted(path, self.ensemble_, getattr(self, "certificate_", None), self)
 
     def export(self, format: str, path: str | os.PathLike[str] | None = None, **options: Any) -> str | bytes:
         """The model as "c", "c-int16", "python", "sql", "onnx" or "json", and in a file if ``path`` is given.

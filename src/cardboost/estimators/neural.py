@@ -30,8 +30,8 @@ from cardboost.data.threads import blas_threads, usable_threads
 from cardboost.dictionary.nets import NetInputs, NetSettings
 from cardboost.estimators.base import store_parameters
 from cardboost.estimators.validation import split_rows
+from cardboost.model.files import save_fitted
 from cardboost.model.fitted_learner import ACTIVATIONS
-from cardboost.model.io import save
 from cardboost.model.nets import LearnerSum, Net, NetEnsemble
 from cardboost.problem.losses.vector import VectorLoss
 from cardboost.problem.trace import Record
@@ -283,13 +283,7 @@ class NeuralBoost(BaseEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON; :func:`cardboost.load_model` reads it."""
-        params = {
-            key: value if isinstance(value, int | float | str | bool | None) else repr(value)
-            for key, value in self.get_params(deep=False).items()
-        }
-        model = self._for_file()
-        certificate = None if self.certificate_ is None else self.certificate_.to_dict()
-        save(path, model, certificate, {"parameters": params})
+        save_fitted(path, self._for_file(), self.certificate_, self)
 
     def _for_file(self) -> NetEnsemble:
         check_is_fitted(self, "ensemble_")

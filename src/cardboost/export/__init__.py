@@ -64,7 +64,7 @@ def export_model(
     if format not in FORMATS:
         raise ValueError(f"format: expected {', '.join(map(repr, FORMATS))}, found {format!r}.")
     files = FORMATS[format](getattr(ensemble, "ensemble", ensemble), path, options)
-    from cardboost.model.io import write_atomically
+    from cardboost.model.atomic import write_atomically
 
     for target, content in files:
         if target is not None:
@@ -123,7 +123,7 @@ def _onnx(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
 
 def _json(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
     from cardboost.export.plan import NetPlan, Plan
-    from cardboost.model.io import model_bytes
+    from cardboost.model.files import model_bytes
 
     def plain(ensemble: Any) -> str:
         if not NetPlan.fits(ensemble):

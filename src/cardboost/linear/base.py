@@ -28,7 +28,7 @@ from cardboost.linear.problem import Fit, LinearProblem
 from cardboost.linear.proximal import ProximalSolver, largest_price
 from cardboost.linear.proximal import path as solve_path
 from cardboost.linear.rows import comparable
-from cardboost.model.io import save
+from cardboost.model.files import save_fitted
 from cardboost.model.linear import LinearModel
 
 Array = NDArray[np.float64]
@@ -179,17 +179,11 @@ class LinearEstimator(BaseEstimator, ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write model and certificate as JSON; :func:`cardboost.load_model` reads them."""
         check_is_fitted(self)
-        params = {
-            key: value if isinstance(value, int | float | str | bool | None) else repr(value)
-            for key, value in self.get_params(deep=False).items()
-        }
-        own = self.certificate_
-        content = [each.to_dict() for each in own] if isinstance(own, list) else own.to_dict()
-        save(path, self.model_, content, {"parameters": params})
+        save_fitted(path, self.model_, self.certificate_, self)
 
     def card(self) -> str:
         """The model as a card to read and print: its weights, the heaviest on top."""
-        from cardboost.model.linear_card import render_linear
+        from cardboost.model.card import render_linear
 
         check_is_fitted(self)
         own = self.certificate_

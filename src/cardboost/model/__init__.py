@@ -20,7 +20,7 @@ __all__ = [
 if TYPE_CHECKING:
     from cardboost.model.card import render_card
     from cardboost.model.ensemble import Ensemble
-    from cardboost.model.io import Model, load_model, save
+    from cardboost.model.files import Model, load_model, save
     from cardboost.model.linear import LinearModel, LinearScore
     from cardboost.model.multiclass import MulticlassEnsemble
     from cardboost.model.terms import StepFunction, Term
@@ -29,13 +29,13 @@ _HOME = {
     "Ensemble": "ensemble",
     "LinearModel": "linear",
     "LinearScore": "linear",
-    "Model": "io",
+    "Model": "files",
     "MulticlassEnsemble": "multiclass",
     "StepFunction": "terms",
     "Term": "terms",
-    "load_model": "io",
+    "load_model": "files",
     "render_card": "card",
-    "save": "io",
+    "save": "files",
 }
 
 

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cardboost.model.card_rows import MEANING, fit_notes, interval_rows, label_rows
-from cardboost.model.card_text import Points, bar, class_names, paragraph, wrapped
+from cardboost.model.card_text import (
+    MEANING,
+    AlignedNumbers,
+    bar,
+    check_width,
+    class_names,
+    counted,
+    fit_notes,
+    interval_rows,
+    label_rows,
+    page,
+    paragraph,
+    size_of,
+    wrapped,
+)
 from cardboost.model.ensemble import LOG_ODDS, Ensemble
+from cardboost.model.linear import LinearModel, LinearScore
 from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.model.terms import StepFunction
 from cardboost.problem.losses import MARGIN_LOSSES
 
-MIN_WIDTH = 50
 _INDENT = 4
 _COLUMN = 28  # characters for intervals and labels, where a page has them
 _NARROWEST_LIST = 20  # of labels, for the sake of bars
@@ -37,30 +50,19 @@ def render_card(
     For more than two classes there is one section per class; ``certificate_lines`` may then be one list of
     lines per class.
     """
-    if width < MIN_WIDTH:
-        raise ValueError(f"width must be at least {MIN_WIDTH}; got {width}.")
-    facts = f"{_facts(ensemble)}, {ensemble.loss} loss"
+    check_width(width)
+    facts = f"{size_of(ensemble)}, {ensemble.loss} loss"
     if isinstance(ensemble, MulticlassEnsemble):
         facts = f"{len(ensemble.classes)} classes, {facts}"
-    blocks = [[*wrapped(title if title else "Scorecard", 0, width), "=" * width, *wrapped(facts, 0, width)]]
-    if isinstance(ensemble, MulticlassEnsemble):
-        blocks += _sections(ensemble, certificate_lines, width)
+        blocks = _sections(ensemble, certificate_lines, width)
     else:
         sheet = _Sheet([ensemble], width)
-        blocks += [*sheet.features(ensemble), _reading(ensemble, sheet, width)]
+        blocks = [*sheet.features(ensemble), _reading(ensemble, sheet, width)]
     lines = [line for line in certificate_lines if isinstance(line, str)]
-    if lines:
-        blocks.append(["Certificate", *paragraph(lines, width)])
-    return "\n".join(line.rstrip() for block in blocks for line in [*block, ""])
+    return page(title or "Scorecard", facts, blocks, lines, width)
 
 
 # ------------------------------------------------------------------------------------------------ parts
-
-
-def _facts(ensemble: Ensemble | MulticlassEnsemble) -> str:
-    used = len(ensemble.features_used)
-    terms = f"{ensemble.n_terms} term{'' if ensemble.n_terms == 1 else 's'}"
-    return f"{terms} on {used} of {ensemble.n_features} feature{'' if ensemble.n_features == 1 else 's'}"
 
 
 def _sections(
@@ -78,16 +80,16 @@ def _sections(
     if ensemble.loss in _PROBABILITY:
         sentences.append(f"share of a class = {_PROBABILITY[ensemble.loss]}")
         sentences.append("probability of a class = its share divided by the sum of all shares")
-        reach = max(abs(end) for own in ensemble.ensembles for end in _range(own))
+        reach = max(abs(end) for member in ensemble.ensembles for end in _range(member))
         table = ["", *_probabilities(ensemble.loss, reach, width, "share")]
     blocks = [["How to read this card", *paragraph(sentences, width), *table]]
     per_class = [lines for lines in certificate_lines if not isinstance(lines, str)]
-    for k, (name, own) in enumerate(zip(class_names(ensemble.classes), ensemble.ensembles, strict=True)):
-        lowest, highest = sheet.span(own)
-        span = f"scores run from {lowest} to {highest}" if own.terms else f"every score is {lowest}"
-        facts = wrapped(f"{_facts(own)}, {span}", 0, width)
+    for k, (name, member) in enumerate(zip(class_names(ensemble.classes), ensemble.ensembles, strict=True)):
+        lowest, highest = sheet.span(member)
+        span = f"scores run from {lowest} to {highest}" if member.terms else f"every score is {lowest}"
+        facts = wrapped(f"{size_of(member)}, {span}", 0, width)
         blocks.append([*wrapped(f"Class {name}", 0, width), "-" * width, *facts])
-        blocks += sheet.features(own)
+        blocks += sheet.features(member)
         if k < len(per_class) and per_class[k]:
             blocks.append([*wrapped(f"Certificate for {name}", 0, width), *paragraph(per_class[k], width)])
     return blocks
@@ -98,26 +100,26 @@ class _Sheet:
 
     def __init__(self, ensembles: Sequence[Ensemble], width: int) -> None:
         self._width = width
-        steps = [(own, step) for own in ensembles for step in own.step_functions()]
+        steps = [(ensemble, step) for ensemble in ensembles for step in ensemble.step_functions()]
         values = [level for _, step in steps for level in (*step.levels, step.missing)]
         self._largest = max(map(abs, values), default=0.0)
-        self.points = Points(values, [own.intercept for own in ensembles])
+        self.points = AlignedNumbers(values, [ensemble.intercept for ensemble in ensembles])
         room = width - _INDENT - 2 - self.points.width
         with_bars = room - 2 - (2 * _SHORTEST_BAR + 1)
         intervals = {step: interval_rows(step) for _, step in steps if step.categories is None}
-        wanted = [len(row.text) for rows in intervals.values() for row in rows]
-        wanted += [_NARROWEST_LIST] if any(step.categories for _, step in steps) else []
-        bars = max(wanted, default=0) <= with_bars
+        lengths = [len(row.text) for rows in intervals.values() for row in rows]
+        lengths += [_NARROWEST_LIST] if any(step.categories for _, step in steps) else []
+        bars = max(lengths, default=0) <= with_bars
         most = with_bars if bars else room
         list_room = min(most, max(_COLUMN, room - 3 - 2 * _LONGEST_BAR))
 
         self._words: set[str] = set()
         self._blocks: dict[StepFunction, list[tuple[tuple[str, ...], float]]] = {}
-        for own, step in steps:
+        for ensemble, step in steps:
             if step.categories is None:
                 rows = fit_notes(intervals[step], most)
             else:
-                rows = label_rows(step, own.categories[step.feature], self.points, list_room)
+                rows = label_rows(step, ensemble.categories[step.feature], self.points, list_room)
             self._words.update(word for row in rows for word in row.words)
             self._blocks[step] = [(row.broken(most), row.level) for row in rows]
         used = [len(line) for block in self._blocks.values() for lines, _ in block for line in lines]
@@ -199,3 +201,50 @@ def _probabilities(loss: str, reach: float, width: int, name: str) -> list[str]:
         "  score      " + "".join(f"{s:>+7.{decimals}f}" if s else f"{0:>7}" for s in scores),
         f"  {name:<11}" + "".join(f"{100 * p:>6.1f}%" for p in MARGIN_LOSSES[loss].probability(scores)),
     ]
+
+
+# ------------------------------------------------------------------------------------- linear models
+
+
+def render_linear(
+    model: LinearModel, *, title: str | None = None, certificate_lines: Sequence[str] = (), width: int = 78
+) -> str:
+    """The card as text. A weight is what a feature adds to the score for each of its units."""
+    facts = f"{len(model.features_used)} of {counted(model.n_features, 'feature')}, {model.loss} loss"
+    if model.classes is None or len(model.scores) == 1:
+        blocks = [_weights(model, model.scores[0], width)]
+    else:
+        blocks = [
+            [*wrapped(f"Class {name}", 0, width), *_weights(model, score, width)]
+            for name, score in zip(class_names(model.classes), model.scores, strict=True)
+        ]
+    blocks.append(["How to read this card", *paragraph(_reading_of_weights(model), width)])
+    return page(title or "Linear model", facts, blocks, certificate_lines, width)
+
+
+def _weights(model: LinearModel, score: LinearScore, width: int) -> list[str]:
+    pairs = sorted(zip(score.features, score.weights, strict=True), key=lambda pair: -abs(pair[1]))
+    lines = [("intercept", score.intercept)] if score.intercept or not pairs else []
+    lines += [(model.feature_name(j), weight) for j, weight in pairs]
+    room = min(max(len(name) for name, _ in lines), width - 18)
+    rows = []
+    for name, weight in lines:
+        *first, last = wrapped(name, 4, 4 + room) or [""]
+        rows += [*first, f"{last:<{4 + room}}  {weight:>+12.6g}"]
+    return rows
+
+
+def _reading_of_weights(model: LinearModel) -> list[str]:
+    intercept = "intercept + " if any(score.intercept for score in model.scores) else ""
+    sentences = [f"score = {intercept}the sum of weight times feature"]
+    if model.classes is None:
+        return [*sentences, "the score is the prediction"]
+    names = class_names(model.classes)
+    if len(model.scores) == 1:
+        sentences.append(f"score above 0 means class {names[1]}, otherwise class {names[0]}")
+        return [*sentences, f"probability of {names[1]} = {_PROBABILITY['logistic']}"]
+    sentences.append("the class with the highest score is predicted; of equal scores, the first")
+    if model.loss == "softmax":
+        return [*sentences, "probability of a class = exp(its score) / the sum of exp(score) of all"]
+    sentences.append(f"share of a class = {_PROBABILITY['logistic']}")
+    return [*sentences, "probability of a class = its share divided by the sum of all shares"]

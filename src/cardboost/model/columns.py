@@ -43,11 +43,11 @@ def read_columns(
         table = read_table(X, only=used if array else None)
         match_names(names, n_features, table)
         return UsedColumns({j: table.columns[j] for j in used}, table.n_rows)
-    places: Sequence[int] = used
+    indices: Sequence[int] = used
     if frame:
         match_names(names, n_features, _blank(X.columns))
-        places = range(len(used))
-        labels = [place for place, j in enumerate(used) if j in categories]
+        indices = range(len(used))
+        labels = [index for index, j in enumerate(used) if j in categories]
         table = read_table(_Part(X, used), categorical=labels or None)
     else:
         if array and X.ndim == 2:
@@ -55,18 +55,18 @@ def read_columns(
             X = _without(X, used) if text else X
         table = X if isinstance(X, Table) else read_table(X, categorical=sorted(categories) or None)
         match_names(names, n_features, table)
-    values = {j: _numbers(table, place, categories.get(j)) for j, place in zip(used, places, strict=True)}
+    values = {j: _numbers(table, index, categories.get(j)) for j, index in zip(used, indices, strict=True)}
     return UsedColumns(values, table.n_rows)
 
 
-def _numbers(table: Table, place: int, categories: Categories | None) -> NDArray[Any]:
-    column = table.columns[place]
+def _numbers(table: Table, index: int, categories: Categories | None) -> NDArray[Any]:
+    column = table.columns[index]
     if isinstance(column, CategoricalColumn):
         if categories is None:
-            raise ValueError(f"X: {table.label(place)} holds labels, but the model expects numbers there.")
+            raise ValueError(f"X: {table.label(index)} holds labels, but the model expects numbers there.")
         return column.encode(categories)
     if categories is not None:
-        raise ValueError(f"X: {table.label(place)} holds numbers, but the model expects labels there.")
+        raise ValueError(f"X: {table.label(index)} holds numbers, but the model expects labels there.")
     return column
 
 

@@ -11,22 +11,21 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.data.categories import Categories, Other
-from cardboost.model import checks
-from cardboost.model.checks import MAX_FEATURES, fault
+from cardboost.model import schema
+from cardboost.model.base import Array, TableModel
 from cardboost.model.columns import UsedColumns, read_columns
-from cardboost.model.terms import Array, FlatSteps, StepFunction, Term, add_up
+from cardboost.model.schema import Fault, Field, expected
+from cardboost.model.terms import FlatSteps, StepFunction, Term, add_up
 from cardboost.problem.losses import MARGIN_LOSSES, RESIDUAL_LOSSES, Loss
 
 __all__ = ["Ensemble", "StepFunction", "Term"]
 
-Kind = Literal["binary", "multiclass", "regression"]
 REGRESSION_LOSSES = frozenset(RESIDUAL_LOSSES)
 CLASSIFICATION_LOSSES = frozenset(MARGIN_LOSSES)
 #: a loss of the user's own, which files do not hold: scores mean classes or numbers, never probabilities
@@ -58,8 +57,37 @@ class CategoriesByFeature(Mapping[int, Categories]):
         return repr(self._entries)
 
 
+def _check_categories(value: Any) -> CategoriesByFeature:
+    if not isinstance(value, Mapping):
+        raise expected("the categories of some features", value)
+    for key, categories in value.items():
+        feature = schema.integer("features by their index", 0)(key)
+        if not isinstance(categories, Categories):
+            raise expected("categories", categories, feature)
+        try:
+            schema.check_labels(categories.kept, categories.rare)
+        except Fault as fault:
+            raise fault.under(feature) from None
+    return CategoriesByFeature(value)
+
+
+def _read_categories(entry: Any) -> tuple[int, Categories]:
+    labels = schema.list_of(lambda label: label)
+    kinds = {"feature": schema.integer("the index of a feature"), "kept": labels, "rare": labels}
+    feature, kept, rare = schema.read_object(entry, kinds).values()
+    schema.check_labels(kept, rare)
+    return feature, Categories(kept, rare)
+
+
+def _write_categories(categories: Mapping[int, Categories]) -> list[dict[str, Any]]:
+    return [
+        {"feature": feature, "kept": list(labels.kept), "rare": list(labels.rare)}
+        for feature, labels in categories.items()
+    ]
+
+
 @dataclass(frozen=True)
-class Ensemble:
+class Ensemble(TableModel):
     """A finished model: a binary classifier, or a regressor.
 
     A classifier has two ``classes``: a positive score means ``classes[1]``, any other (exactly 0 too)
@@ -82,43 +110,100 @@ class Ensemble:
     categories: Mapping[int, Categories] = field(default_factory=dict)
     unit: float | None = None
 
-    def __post_init__(self) -> None:
-        losses = sorted(CLASSIFICATION_LOSSES | REGRESSION_LOSSES | {OWN_LOSS})
-        if not isinstance(self.loss, str) or self.loss not in losses:
-            raise fault("loss", f"{', '.join(map(repr, losses[:-1]))} or {losses[-1]!r}", self.loss)
-        intercept = checks.number("intercept", self.intercept, "a finite number")
-        if math.isinf(intercept):
-            raise fault("intercept", "a finite number", self.intercept)
-        n_features = checks.integer("n_features", self.n_features, "a number of features")
-        if not 1 <= n_features <= MAX_FEATURES:
-            raise fault("n_features", f"a number from 1 to {MAX_FEATURES}", self.n_features)
-        given = _check_categories(self.categories, n_features)
-        terms = _check_terms(self.terms, n_features, intercept, given)
-        used = {term.feature for term in terms}
-        unit = None if self.unit is None else _check_unit(self.unit, terms)
-        names = checks.feature_names(self.feature_names, n_features)
-        if self.loss in CLASSIFICATION_LOSSES or (self.loss == OWN_LOSS and self.classes is not None):
-            classes = checks.class_labels(self.classes, 2, 2, "two labels")
-        elif self.classes is not None:
-            raise fault("classes", f"none with {self.loss} loss", self.classes)
-        else:
-            classes = None
-        for name, value in (
-            ("intercept", intercept),
-            ("n_features", n_features),
-            ("terms", terms),
-            ("feature_names", names),
-            ("classes", classes),
-            ("unit", unit),
-            ("categories", CategoriesByFeature({j: own for j, own in given.items() if j in used})),
-        ):
-            object.__setattr__(self, name, value)
+    FORM: ClassVar = {
+        "loss": Field(schema.one_of(sorted(CLASSIFICATION_LOSSES | REGRESSION_LOSSES | {OWN_LOSS}))),
+        "intercept": Field(schema.FINITE),
+        "n_features": Field(schema.N_FEATURES),
+        "feature_names": Field(schema.distinct_names),
+        "classes": Field(lambda classes: classes),  # they depend on the loss
+        "categories": Field(_check_categories, schema.list_of(_read_categories), _write_categories),
+        "terms": schema.records(Term, "a term"),
+        "unit": Field(schema.maybe(schema.number("a positive number", lambda unit: 0.0 < unit < math.inf))),
+    }
+
+    def _check(self) -> None:
+        for feature in self.categories:
+            if feature >= self.n_features:
+                below = f"features by an index below n_features = {self.n_features}"
+                raise expected(below, feature, "categories")
+        self._check_terms()
+        if self.unit is not None:
+            self._check_unit(self.unit)
+        self._check_names()
+        classifier = self.loss in CLASSIFICATION_LOSSES
+        classifier = classifier or (self.loss == OWN_LOSS and self.classes is not None)
+        self._check_classes(schema.class_labels("two labels", 2, 2) if classifier else None)
+        used = {term.feature for term in self.terms}
+        categories = {j: labels for j, labels in self.categories.items() if j in used}
+        object.__setattr__(self, "categories", CategoriesByFeature(categories))
+        object.__setattr__(self, "terms", tuple(sorted(self.terms, key=lambda term: term.order)))
+
+    def _check_terms(self) -> None:
+        total = abs(self.intercept)
+        kept = {feature: frozenset(labels.kept) for feature, labels in self.categories.items()}
+        for k, term in enumerate(self.terms):
+            feature = term.feature
+            if feature >= self.n_features:
+                below = f"an index below n_features = {self.n_features}"
+                raise expected(below, feature, "terms", k, "feature")
+            if feature in kept and not term.labels:
+                what = f"a category: feature {feature} has categories"
+                raise expected(what, term.cut, "terms", k, "cut")
+            if term.labels:
+                try:
+                    self._check_term_labels(term, kept.get(feature))
+                except Fault as fault:
+                    raise fault.under("terms", k) from None
+            total += term.weight
+            if math.isinf(total):  # some score would not be finite
+                raise expected("weights with a finite sum", term.weight, "terms", k, "weight")
+
+    def _check_term_labels(self, term: Term, kept: frozenset[Any] | None) -> None:
+        field, feature = term.field, term.feature
+        if kept is None:
+            what = f"a cut: feature {feature} has no categories"
+            raise expected(what, getattr(term, field), field)
+        for i, label in enumerate(term.labels):
+            steps = (field,) if term.one_of is None else (field, i)
+            if isinstance(label, Other):
+                if not self.categories[feature].rare:
+                    what = f"a kept category: feature {feature} has no rare ones"
+                    raise expected(what, label, *steps)
+            elif label not in kept:
+                raise expected(f"a kept category of feature {feature}", label, *steps)
+        if term.one_of is not None and len(term.one_of) >= self.categories[feature].n_codes:
+            raise expected(f"not all the categories of feature {feature}", term.one_of, field)
+
+    def _check_unit(self, unit: float) -> None:
+        for term in self.terms:
+            points = term.weight / unit
+            if points > MAX_POINTS or term.weight != unit * round(points):
+                what = f"a number whose multiples, at most {MAX_POINTS}, are all weights"
+                raise expected(f"{what} ({term.weight} is none)", unit, "unit")
+
+    @classmethod
+    def from_dict(cls, document: Any) -> Ensemble:
+        """The ensemble in a JSON object; a ValueError starts with the path of the first fault."""
+        kinds = {name: form.read for name, form in cls.FORM.items() if name != "unit"}
+        entries = schema.read_object(document, kinds, optional=("unit",))
+        categorical = {term.feature for term in entries["terms"] if term.labels}
+        categories: dict[int, Categories] = {}
+        for k, (feature, labels) in enumerate(entries["categories"]):
+            if feature not in categorical or feature in categories:
+                doubled = feature in categories
+                what = "one entry per feature" if doubled else "a feature with categorical terms"
+                raise expected(what, feature, "categories", k, "feature")
+            categories[feature] = labels
+        return cls(**(entries | {"categories": categories}))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; :meth:`from_dict` is the way back."""
+        document = super().to_dict()
+        if self.unit is None:
+            del document["unit"]
+        return document
 
     # ------------------------------------------------------------------------------------ what it is made of
-
-    @property
-    def kind(self) -> Kind:
-        return "regression" if self.classes is None else "binary"
 
     @property
     def has_probabilities(self) -> bool:
@@ -129,38 +214,18 @@ class Ensemble:
     def n_terms(self) -> int:
         return len(self.terms)
 
-    @property
+    @cached_property
     def features_used(self) -> tuple[int, ...]:
         """Indices of the features that have a term, ascending."""
-        return self._flat.features
+        return tuple(sorted({term.feature for term in self.terms}))
 
     def term_points(self) -> tuple[int, ...] | None:
         """The weights of the terms in units; None if there is no unit."""
         return None if self.unit is None else tuple(round(term.weight / self.unit) for term in self.terms)
 
-    def feature_name(self, feature: int) -> str:
-        """The name of a feature, or x0, x1, ... where the table had no names."""
-        return self.feature_names[feature] if self.feature_names is not None else f"x{feature}"
-
     def step_functions(self) -> tuple[StepFunction, ...]:
         """One per used feature, in the order of the features."""
         return self._steps
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; ``model.io.from_dict`` is the way back."""
-        document = {
-            "loss": self.loss,
-            "intercept": self.intercept,
-            "n_features": self.n_features,
-            "feature_names": None if self.feature_names is None else list(self.feature_names),
-            "classes": None if self.classes is None else list(self.classes),
-            "categories": [
-                {"feature": feature, "kept": list(own.kept), "rare": list(own.rare)}
-                for feature, own in self.categories.items()
-            ],
-            "terms": [term.to_dict() for term in self.terms],
-        }
-        return document if self.unit is None else document | {"unit": self.unit}
 
     # ------------------------------------------------------------------------------------ prediction
 
@@ -184,11 +249,6 @@ class Ensemble:
         if self.classes is None:
             raise ValueError("A regressor has no probabilities: predict gives its predictions.")
         return score_probabilities(self.loss, self.decision_function(X, threads))
-
-    def predict(self, X: Any, threads: int = 1) -> NDArray[Any]:
-        """The label of every row; of a regressor its number."""
-        score = self.decision_function(X, threads)
-        return score if self.classes is None else self._labels[(score > 0).astype(np.intp)]
 
     def evaluate(
         self, columns: UsedColumns, threads: int, with_contributions: bool = False
@@ -226,23 +286,19 @@ class Ensemble:
         for term in self.terms:
             by_feature.setdefault(term.feature, []).append(term)
         return tuple(
-            add_up(own, self.feature_name(feature), self.categories.get(feature))
-            for feature, own in by_feature.items()
+            add_up(terms, self.feature_name(feature), self.categories.get(feature))
+            for feature, terms in by_feature.items()
         )
 
     @cached_property
     def _flat(self) -> FlatSteps:
         return FlatSteps.join(self._steps)
 
-    @cached_property
-    def _labels(self) -> NDArray[Any]:
-        return checks.label_array(self.classes or ())
-
 
 def model_loss(loss: Loss) -> str:
     """What a model calls its loss: the name of one of ours, or "own"."""
-    known = MARGIN_LOSSES.get(loss.name) or RESIDUAL_LOSSES.get(loss.name)
-    return loss.name if type(loss) is type(known) else OWN_LOSS
+    ours = MARGIN_LOSSES.get(loss.name) or RESIDUAL_LOSSES.get(loss.name)
+    return loss.name if type(loss) is type(ours) else OWN_LOSS
 
 
 def loss_with_probabilities(loss: str) -> Loss:
@@ -254,70 +310,6 @@ def loss_with_probabilities(loss: str) -> Loss:
 
 def score_probabilities(loss: str, score: Array) -> Array:
     """Probabilities of the two classes: shape (rows, 2)."""
-    own = loss_with_probabilities(loss)
+    named_loss = loss_with_probabilities(loss)
     # not 1 - p: small probabilities of the first class keep their digits
-    return np.column_stack([own.probability(-score), own.probability(score)])
-
-
-def _check_categories(given: Any, n_features: int) -> dict[int, Categories]:
-    if not isinstance(given, Mapping):
-        raise fault("categories", "the categories of some features", given)
-    found = {}
-    for key, own in given.items():
-        feature = checks.integer("categories", key, "features by their index")
-        if not 0 <= feature < n_features:
-            raise fault("categories", f"features by an index below n_features = {n_features}", key)
-        if not isinstance(own, Categories):
-            raise fault(f"categories[{feature}]", "categories", own)
-        try:
-            checks.check_labels(own.kept, own.rare)
-        except ValueError as error:
-            raise ValueError(f"categories[{feature}].{error}") from None
-        found[feature] = own
-    return found
-
-
-def _check_unit(value: Any, terms: tuple[Term, ...]) -> float:
-    unit = checks.number("unit", value, "a positive number")
-    if not 0 < unit < math.inf:
-        raise fault("unit", "a positive number", value)
-    for term in terms:
-        points = term.weight / unit
-        if points > MAX_POINTS or term.weight != unit * round(points):
-            expected = f"a number whose multiples, at most {MAX_POINTS}, are all weights"
-            raise fault("unit", f"{expected} ({term.weight} is none)", value)
-    return unit
-
-
-def _check_terms(
-    terms: Any, n_features: int, intercept: float, categories: Mapping[int, Categories]
-) -> tuple[Term, ...]:
-    if not isinstance(terms, tuple | list):
-        raise fault("terms", "a list of terms", terms)
-    total = abs(intercept)
-    known = {feature: frozenset(own.kept) for feature, own in categories.items()}
-    for k, term in enumerate(terms):
-        if not isinstance(term, Term):
-            raise fault(f"terms[{k}]", "a term", term)
-        feature = term.feature
-        if feature >= n_features:
-            raise fault(f"terms[{k}].feature", f"an index below n_features = {n_features}", feature)
-        if not term.labels:
-            if feature in known:
-                raise fault(f"terms[{k}].cut", f"a category: feature {feature} has categories", term.cut)
-        elif feature not in known:
-            field, found = ("category", term.category) if term.one_of is None else ("one_of", term.one_of)
-            raise fault(f"terms[{k}].{field}", f"a cut: feature {feature} has no categories", found)
-        for i, own in enumerate(term.labels):
-            place = f"terms[{k}].category" if term.one_of is None else f"terms[{k}].one_of[{i}]"
-            if isinstance(own, Other):
-                if not categories[feature].rare:
-                    raise fault(place, f"a kept category: feature {feature} has no rare ones", own)
-            elif own not in known[feature]:
-                raise fault(place, f"a kept category of feature {feature}", own)
-        if term.one_of is not None and len(term.one_of) >= categories[feature].n_codes:
-            raise fault(f"terms[{k}].one_of", f"not all the categories of feature {feature}", term.one_of)
-        total += term.weight
-        if math.isinf(total):  # some score would not be finite
-            raise fault(f"terms[{k}].weight", "weights with a finite sum", term.weight)
-    return tuple(sorted(terms, key=lambda term: term.order))
+    return np.column_stack([named_loss.probability(-score), named_loss.probability(score)])

@@ -52,16 +52,16 @@ class FittedLearner:
         Labels other than the user's (trees of a forest know 0 and 1) are in the order of ``classes_``.
         """
         method = method_of(learner)
-        own = getattr(learner, "classes_", None)
-        if own is None:
+        classes_ = getattr(learner, "classes_", None)
+        if classes_ is None:
             return cls(learner, None, method)
-        known = list(own)
-        if len(known) != 2 or any(isinstance(label, np.ndarray) for label in known):
+        labels = list(classes_)
+        if len(labels) != 2 or any(isinstance(label, np.ndarray) for label in labels):
             raise ValueError(
-                f"dictionary: {name_of(learner)} must tell two classes apart; its classes_ are {own!r}."
+                f"dictionary: {name_of(learner)} must tell two classes apart; its classes_ are {classes_!r}."
             )
-        ordered = all(any(label == other for other in known) for label in classes)
-        return cls(learner, (classes[0], classes[1]) if ordered else (known[0], known[1]), method)
+        ordered = all(any(label == other for other in labels) for label in classes)
+        return cls(learner, (classes[0], classes[1]) if ordered else (labels[0], labels[1]), method)
 
     def scores(self, X: Any) -> NDArray[Any]:
         """int8 signs, or float64 numbers; a clear error for any other answer."""
@@ -109,11 +109,11 @@ class FittedLearner:
         return np.where(positive, 1, -1).astype(np.int8)
 
     def _positive_column(self) -> int:
-        own = getattr(self.learner, "classes_", None)
-        return 0 if own is not None and self.labels is not None and own[0] == self.labels[1] else 1
+        classes = getattr(self.learner, "classes_", None)
+        return 0 if classes is not None and self.labels is not None and classes[0] == self.labels[1] else 1
 
-    def _fault(self, found: str) -> ValueError:
-        return ValueError(f"dictionary: {self.method} of {name_of(self.learner)} returned {found}.")
+    def _fault(self, answer: str) -> ValueError:
+        return ValueError(f"dictionary: {self.method} of {name_of(self.learner)} returned {answer}.")
 
 
 def method_of(learner: Any) -> str:

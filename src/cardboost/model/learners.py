@@ -10,10 +10,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.model.base import Array, labels_of
 from cardboost.model.ensemble import Ensemble, score_probabilities
 from cardboost.model.fitted_learner import FittedLearner, count_rows
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +76,8 @@ class LearnerEnsemble:
             score = self.stumps.decision_function(X, threads)
         else:
             score = np.full(count_rows(X), self.intercept)
-        for own in self.learners:
-            score = score + own.weight * own.fitted.scores(X)
+        for learner in self.learners:
+            score = score + learner.weight * learner.fitted.scores(X)
         return score
 
     def predict_proba(self, X: Any, threads: int = 1) -> Array:
@@ -87,16 +86,12 @@ class LearnerEnsemble:
 
     def predict(self, X: Any, threads: int = 1) -> NDArray[Any]:
         """The label of every row, or its number."""
-        if self.classes is None:
-            return self.decision_function(X, threads)
-        labels = np.asarray(self.classes)
-        if labels.tolist() != list(self.classes):  # text that ends in NUL does not survive as a NumPy string
-            labels = np.array(self.classes, dtype=object)
-        return labels[(self.decision_function(X, threads) > 0).astype(np.intp)]
+        score = self.decision_function(X, threads)
+        return score if self.classes is None else labels_of(score, self.classes)
 
     def to_dict(self) -> NoReturn:
         """Refused: a learner is a Python object, and model files hold no pickles."""
-        names = sorted({type(own.learner).__name__ for own in self.learners}) or ["none left"]
+        names = sorted({type(learner.learner).__name__ for learner in self.learners}) or ["none left"]
         raise ValueError(
             f"A model of learners ({', '.join(names)}) cannot be saved: they are Python objects, and a model "
             "file never holds a pickle. With dictionary='stumps' it could be."

@@ -5,30 +5,30 @@ score(x) = intercept + sum_k gamma_k (act(z hidden_k + bias_k) out_k + offset_k)
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cardboost.model import checks
-from cardboost.model.checks import MAX_FEATURES, fault
+from cardboost.model import schema
+from cardboost.model.base import Array, TableModel, logistic
 from cardboost.model.columns import read_columns
-from cardboost.model.ensemble import Kind
 from cardboost.model.fitted_learner import ACTIVATIONS, activated
-
-Array = NDArray[np.float64]
+from cardboost.model.schema import Fault, Field, Record, expected
 
 CLASSIFICATION = ("logistic", "cross_entropy", "squared", "own")
 REGRESSION = ("squared", "absolute", "huber", "own")
 _ROWS = 4096  # that go through at a time, so that activations stay small
 
 
+def _array(dimensions: int) -> Field:
+    return Field(schema.finite_array(dimensions), write=np.ndarray.tolist)
+
+
 @dataclass(frozen=True, eq=False)
-class Net:
+class Net(Record):
     """One network and its weight: hidden (inputs, units), bias (units), out (units, outputs), offset."""
 
     gamma: float
@@ -37,27 +37,28 @@ class Net:
     out: Array
     offset: Array
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", _finite("gamma", self.gamma))
-        for name, dimensions in (("hidden", 2), ("bias", 1), ("out", 2), ("offset", 1)):
-            object.__setattr__(self, name, _numbers(name, getattr(self, name), dimensions))
+    FORM: ClassVar = {
+        "gamma": Field(schema.FINITE),
+        "hidden": _array(2),
+        "bias": _array(1),
+        "out": _array(2),
+        "offset": _array(1),
+    }
+
+    def _check(self) -> None:
         units = len(self.bias)
         if not units:
-            raise fault("bias", "at least one unit", [])
+            raise expected("at least one unit", [], "bias")
         if self.hidden.shape[1] != units:
-            raise ValueError(f"hidden: expected {units} numbers per input, found {self.hidden.shape[1]}")
+            raise Fault(f"expected {units} numbers per input, found {self.hidden.shape[1]}", "hidden")
         if len(self.out) != units:
-            raise ValueError(f"out: expected one row for each of {units} units, found {len(self.out)}")
+            raise Fault(f"expected one row for each of {units} units, found {len(self.out)}", "out")
         if self.out.shape[1] != len(self.offset):
-            raise ValueError(f"offset: expected {self.out.shape[1]} numbers, found {len(self.offset)}")
-
-    def to_dict(self) -> dict[str, Any]:
-        arrays = {name: getattr(self, name).tolist() for name in ("hidden", "bias", "out", "offset")}
-        return {"gamma": self.gamma, **arrays}
+            raise Fault(f"expected {self.out.shape[1]} numbers, found {len(self.offset)}", "offset")
 
 
 @dataclass(frozen=True, eq=False)
-class NetEnsemble:
+class NetEnsemble(TableModel):
     """A classifier or regressor made of networks.
 
     Two classes have one score, above 0 for ``classes[1]``, or two; more have one each, and the highest
@@ -74,53 +75,44 @@ class NetEnsemble:
     intercept: Array
     nets: tuple[Net, ...]
 
-    def __post_init__(self) -> None:
-        known = REGRESSION if self.classes is None else CLASSIFICATION
-        if not isinstance(self.loss, str) or self.loss not in known:
-            raise fault("loss", " or ".join(map(repr, known)), self.loss)
-        if not isinstance(self.activation, str) or self.activation not in ACTIVATIONS:
-            raise fault("activation", " or ".join(map(repr, ACTIVATIONS)), self.activation)
-        n = checks.integer("n_features", self.n_features, "a number of features")
-        if not 1 <= n <= MAX_FEATURES:
-            raise fault("n_features", f"a number from 1 to {MAX_FEATURES}", self.n_features)
-        classes = self.classes
-        if classes is not None:
-            classes = checks.class_labels(classes, 2, None, "two labels or more")
-        mean, scale = _numbers("mean", self.mean, 1), _numbers("scale", self.scale, 1)
-        for name, own in (("mean", mean), ("scale", scale)):
-            if len(own) != n:
-                raise ValueError(f"{name}: expected {n} numbers, one per feature, found {len(own)}")
-        if (scale <= 0.0).any():
-            raise fault("scale", "numbers above 0", float(scale.min()))
-        intercept = _numbers("intercept", self.intercept, 1)
-        m = len(intercept)
-        if classes is not None and m != len(classes) and not (m == 1 and len(classes) == 2):
-            raise ValueError(f"intercept: expected one number for each of {len(classes)} classes, found {m}")
-        if not m:
-            raise fault("intercept", "one number or more", [])
-        if not isinstance(self.nets, tuple | list):
-            raise fault("nets", "a list of nets", self.nets)
-        for k, net in enumerate(self.nets):
-            if not isinstance(net, Net):
-                raise fault(f"nets[{k}]", "a net", net)
-            if len(net.hidden) != n:
-                raise ValueError(
-                    f"nets[{k}].hidden: expected {n} rows, one per feature, found {len(net.hidden)}"
-                )
-            if len(net.offset) != m:
-                raise ValueError(f"nets[{k}].offset: expected {m} numbers, found {len(net.offset)}")
-        for name, value in (
-            ("n_features", n), ("feature_names", checks.feature_names(self.feature_names, n)),
-            ("classes", classes), ("mean", mean), ("scale", scale), ("intercept", intercept),
-            ("nets", tuple(self.nets)),
-        ):  # fmt: skip
-            object.__setattr__(self, name, value)
+    FORM: ClassVar = {
+        "loss": Field(lambda loss: loss),  # it depends on the classes
+        "n_features": Field(schema.N_FEATURES),
+        "feature_names": Field(schema.distinct_names),
+        "classes": Field(schema.maybe(schema.class_labels("two labels or more", 2))),
+        "activation": Field(schema.one_of(ACTIVATIONS)),
+        "mean": _array(1),
+        "scale": _array(1),
+        "intercept": _array(1),
+        "nets": schema.records(Net, "a net"),
+    }
 
-    @property
-    def kind(self) -> Kind:
-        if self.classes is None:
-            return "regression"
-        return "binary" if len(self.classes) == 2 else "multiclass"
+    def _check(self) -> None:
+        try:
+            schema.one_of(REGRESSION if self.classes is None else CLASSIFICATION)(self.loss)
+        except Fault as fault:
+            raise fault.under("loss") from None
+        self._check_names()
+        inputs, outputs = self.n_features, len(self.intercept)
+        for name in ("mean", "scale"):
+            count = len(getattr(self, name))
+            if count != inputs:
+                raise Fault(f"expected {inputs} numbers, one per feature, found {count}", name)
+        if (self.scale <= 0.0).any():
+            raise expected("numbers above 0", float(self.scale.min()), "scale")
+        classes = self.classes
+        if classes is not None and outputs != len(classes) and (outputs, len(classes)) != (1, 2):
+            problem = f"expected one number for each of {len(classes)} classes, found {outputs}"
+            raise Fault(problem, "intercept")
+        if not outputs:
+            raise expected("one number or more", [], "intercept")
+        for k, net in enumerate(self.nets):
+            rows = len(net.hidden)
+            if rows != inputs:
+                raise Fault(f"expected {inputs} rows, one per feature, found {rows}", "nets", k, "hidden")
+            if len(net.offset) != outputs:
+                problem = f"expected {outputs} numbers, found {len(net.offset)}"
+                raise Fault(problem, "nets", k, "offset")
 
     @property
     def n_terms(self) -> int:
@@ -135,23 +127,6 @@ class NetEnsemble:
     def features_used(self) -> tuple[int, ...]:
         """All of them, unless there is no net."""
         return tuple(range(self.n_features)) if self.nets else ()
-
-    def feature_name(self, feature: int) -> str:
-        return f"x{feature}" if self.feature_names is None else self.feature_names[feature]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; ``model.io.from_dict`` is the way back."""
-        return {
-            "loss": self.loss,
-            "n_features": self.n_features,
-            "feature_names": None if self.feature_names is None else list(self.feature_names),
-            "classes": None if self.classes is None else list(self.classes),
-            "activation": self.activation,
-            "mean": self.mean.tolist(),
-            "scale": self.scale.tolist(),
-            "intercept": self.intercept.tolist(),
-            "nets": [net.to_dict() for net in self.nets],
-        }
 
     # ------------------------------------------------------------------------------------ prediction
 
@@ -182,14 +157,6 @@ class NetEnsemble:
         if self.classes is None:
             raise ValueError(f"The {self.loss} loss of a regressor predicts numbers: there are no classes.")
         return probabilities(self.scores(X), self.loss)
-
-    def predict(self, X: Any, threads: int = 1) -> NDArray[Any]:
-        """The label of every row; of a regressor its number or numbers."""
-        score = self.decision_function(X)
-        if self.classes is None:
-            return score
-        at = (score > 0).astype(np.intp) if score.ndim == 1 else np.argmax(score, axis=1)
-        return np.asarray(checks.label_array(self.classes)[at])
 
     def _table(self, X: Any) -> Array:
         read = read_columns(X, self.feature_names, self.n_features, tuple(range(self.n_features)), {})
@@ -243,40 +210,9 @@ def probabilities(scores: Array, loss: str) -> Array:
         share = np.exp(scores - scores.max(axis=1, keepdims=True))
     elif loss == "logistic":
         if scores.shape[1] == 1:
-            return np.column_stack([_logistic(-scores[:, 0]), _logistic(scores[:, 0])])
-        share = _logistic(scores)
+            return np.column_stack([logistic(-scores[:, 0]), logistic(scores[:, 0])])
+        share = logistic(scores)
     else:  # squared, on columns of 0 and 1
         share = np.clip(scores, 0.0, 1.0)
     total = share.sum(axis=1, keepdims=True)
     return np.where(total > 0.0, share / np.where(total > 0.0, total, 1.0), 1.0 / share.shape[1])
-
-
-def _logistic(f: Array) -> Array:
-    e = np.exp(-np.abs(f))
-    return np.where(f >= 0.0, 1.0 / (1.0 + e), e / (1.0 + e))
-
-
-def _numbers(field: str, value: Any, dimensions: int) -> Array:
-    """Finite numbers in a list, or in a list of lists of one length."""
-    if isinstance(value, np.ndarray):
-        if value.ndim != dimensions or value.dtype.kind != "f" or not np.isfinite(value).all():
-            raise fault(field, "finite numbers", value)
-        return np.array(value, dtype=np.float64)
-    if not isinstance(value, list | tuple):
-        raise fault(field, "a list of numbers" if dimensions == 1 else "a list of lists of numbers", value)
-    if dimensions == 1:
-        return np.array([_finite(f"{field}[{k}]", own) for k, own in enumerate(value)], dtype=np.float64)
-    rows = [_numbers(f"{field}[{k}]", own, 1) for k, own in enumerate(value)]
-    if not rows:
-        raise fault(field, "at least one row", value)
-    for k, row in enumerate(rows):
-        if len(row) != len(rows[0]):
-            raise ValueError(f"{field}[{k}]: expected {len(rows[0])} numbers, found {len(row)}")
-    return np.array(rows)
-
-
-def _finite(field: str, value: Any) -> float:
-    number = checks.number(field, value, "a finite number")
-    if math.isinf(number):
-        raise fault(field, "a finite number", value)
-    return number

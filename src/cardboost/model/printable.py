@@ -35,8 +35,8 @@ def printable_json(text: str) -> str:
     return text if text.isascii() and "\x7f" not in text else _BEYOND_ASCII.sub(_json_escape, text)
 
 
-def _json_escape(found: re.Match[str]) -> str:
-    character = found.group()
+def _json_escape(match: re.Match[str]) -> str:
+    character = match.group()
     if character.isprintable():
         return character
     units = character.encode("utf-16-be", "surrogatepass").hex()

@@ -14,16 +14,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.model.card_rows import interval_rows, label_rows
-from cardboost.model.card_text import Points as NumberFormat
-from cardboost.model.card_text import category_names
-from cardboost.model.checks import fault, number
-from cardboost.model.ensemble import LOG_ODDS, Ensemble
+from cardboost.model import schema, scorecard_text
+from cardboost.model.base import label_array
+from cardboost.model.card_text import AlignedNumbers, category_names, interval_rows, label_rows
+from cardboost.model.ensemble import LOG_ODDS, Ensemble, score_probabilities
+from cardboost.model.schema import Field, Record
 from cardboost.model.terms import StepFunction
 from cardboost.problem.losses import get_loss
 
@@ -32,7 +32,7 @@ _ROOM = 200  # characters of a line of labels, of which a feature has a dozen
 
 
 @dataclass(frozen=True)
-class OddsScale:
+class OddsScale(Record):
     """What totals mean by convention: ``base_score`` points are odds of ``base_odds`` to 1 for the positive
     class, and ``points_to_double_odds`` more points double them."""
 
@@ -40,13 +40,11 @@ class OddsScale:
     base_odds: float = 1.0
     points_to_double_odds: float = 20.0
 
-    def __post_init__(self) -> None:
-        for name in ("base_score", "base_odds", "points_to_double_odds"):
-            value = number(name, getattr(self, name), "a finite number")
-            if not math.isfinite(value) or (name != "base_score" and value <= 0):
-                expected = "a finite number" if name == "base_score" else "a positive number"
-                raise fault(name, expected, value)
-            object.__setattr__(self, name, value)
+    FORM: ClassVar = {
+        "base_score": Field(schema.FINITE),
+        "base_odds": Field(schema.POSITIVE),
+        "points_to_double_odds": Field(schema.POSITIVE),
+    }
 
     def unit(self, loss: str) -> float:
         """Half of what a point adds to the score: a term moves it by twice its weight."""
@@ -132,8 +130,8 @@ class Scorecard:
     @cached_property
     def sections(self) -> tuple[Section, ...]:
         """The features, those that move the total most first."""
-        found = [self._section(step) for step in self._steps]
-        return tuple(sorted(found, key=lambda own: (-own.spread, own.feature)))
+        sections = [self._section(step) for step in self._steps]
+        return tuple(sorted(sections, key=lambda section: (-section.spread, section.feature)))
 
     @cached_property
     def start(self) -> int:
@@ -145,12 +143,12 @@ class Scorecard:
     @cached_property
     def lowest(self) -> int:
         """The least total."""
-        return self.start + sum(min(line.points for line in own.lines) for own in self.sections)
+        return self.start + sum(min(line.points for line in section.lines) for section in self.sections)
 
     @cached_property
     def highest(self) -> int:
         """The largest total."""
-        return self.start + sum(max(line.points for line in own.lines) for own in self.sections)
+        return self.start + sum(max(line.points for line in section.lines) for section in self.sections)
 
     @cached_property
     def threshold(self) -> int:
@@ -193,13 +191,11 @@ class Scorecard:
     def predict(self, X: Any, threads: int = 1) -> NDArray[Any]:
         """The class of every case."""
         second = (self.total(X, threads) >= self.threshold).astype(np.intp)
-        return np.array(self.classes, dtype=object if _mixed(self.classes) else None)[second]
+        return label_array(self.classes)[second]
 
     def predict_proba(self, X: Any, threads: int = 1) -> NDArray[np.float64]:
         """Probabilities of the two classes: (rows, 2)."""
-        score = self.score(self.total(X, threads))
-        loss = get_loss(self.ensemble.loss)
-        return np.column_stack([loss.probability(-score), loss.probability(score)])
+        return score_probabilities(self.ensemble.loss, self.score(self.total(X, threads)))
 
     def reasons(self, X: Any, most: int = 4, threads: int = 1) -> list[list[Reason]]:
         """For every case the features that speak most for its class, at most so many.
@@ -212,59 +208,51 @@ class Scorecard:
         points = self.points(X, threads)
         second = points.sum(axis=1) + self.start >= self.threshold
         where = {step.feature: self._where(step, X) for step in self._steps}
-        found = []
+        reasons = []
         for i in range(len(points)):
-            own = []
+            case_reasons = []
             for section in self.sections:
                 j, values = section.feature, [line.points for line in section.lines]
-                given = int(points[i, j])
-                push = given - min(values) if second[i] else max(values) - given
+                value = int(points[i, j])
+                push = value - min(values) if second[i] else max(values) - value
                 if push > 0:
-                    own.append(Reason(j, section.name, where[j][i], push))
-            own.sort(key=lambda reason: (-reason.points, reason.feature))
-            found.append(own[:most])
-        return found
+                    case_reasons.append(Reason(j, section.name, where[j][i], push))
+            case_reasons.sort(key=lambda reason: (-reason.points, reason.feature))
+            reasons.append(case_reasons[:most])
+        return reasons
 
     def _where(self, step: StepFunction, X: Any) -> list[str]:
         """Where every case lies: an interval, a label, or neither."""
         values = np.asarray(self.ensemble.read(X).values[step.feature], dtype=np.float64)
-        known = self.ensemble.categories.get(step.feature)
-        if known is not None:
-            names = category_names([*known.kept, *known.rare])
-            texts = [f"is {name}" for name in names[: len(known.kept)]]
-            texts += ["is one of the rare labels"] if known.rare else []
+        categories = self.ensemble.categories.get(step.feature)
+        if categories is not None:
+            names = category_names([*categories.kept, *categories.rare])
+            texts = [f"is {name}" for name in names[: len(categories.kept)]]
+            texts += ["is one of the rare labels"] if categories.rare else []
             return ["missing or unseen" if np.isnan(v) else texts[int(v)] for v in values]
         cuts = step.distinct()[0]
         texts = [row.text for row in interval_rows(step)]
-        at = np.searchsorted(np.array(cuts), values, side="left")
-        return [
-            "missing" if np.isnan(v) else " ".join(texts[k].split()) for k, v in zip(at, values, strict=True)
-        ]
+        intervals = np.searchsorted(np.array(cuts), values, side="left")
+        cases = zip(intervals, values, strict=True)
+        return ["missing" if np.isnan(v) else " ".join(texts[k].split()) for k, v in cases]
 
     # ------------------------------------------------------------------------------------ on paper
 
     def to_text(self, title: str | None = None, width: int = 78) -> str:
         """The card for a screen or a printer."""
-        from cardboost.model.scorecard_text import as_text
-
-        return as_text(self, title, width)
+        return scorecard_text.as_text(self, title, width)
 
     def to_markdown(self, title: str | None = None) -> str:
-        from cardboost.model.scorecard_text import as_markdown
-
-        return as_markdown(self, title)
+        """Tables for a page of documentation."""
+        return scorecard_text.as_markdown(self, title)
 
     def to_html(self, title: str | None = None, *, page: bool = True) -> str:
         """A page, or with ``page=False`` the part of one, without scripts and without other files."""
-        from cardboost.model.scorecard_text import as_html
-
-        return as_html(self, title, page)
+        return scorecard_text.as_html(self, title, page)
 
     def to_latex(self, title: str | None = None) -> str:
         """Tables for a document, which need no package."""
-        from cardboost.model.scorecard_text import as_latex
-
-        return as_latex(self, title)
+        return scorecard_text.as_latex(self, title)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -276,27 +264,27 @@ class Scorecard:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file; ``load_model(path).scorecard()`` is the way back."""
-        from cardboost.model.io import save
+        from cardboost.model.files import save
 
         proof = None if self.certificate is None else self.certificate.to_dict()
         save(path, self.ensemble, proof, {"scorecard": self.notes()})
 
     def notes(self) -> dict[str, Any]:
         """What a model file says of the card beyond the ensemble."""
-        scale = None if self.scale is None else dict(vars(self.scale))
+        scale = None if self.scale is None else self.scale.to_dict()
         return {"scale": scale, "negative": self.negative}
 
     @classmethod
     def from_notes(cls, ensemble: Ensemble, notes: Any, certificate: Any = None) -> Scorecard:
         """The card of a model file; notes that do not fit are as good as none."""
-        given = notes if isinstance(notes, Mapping) else {}
+        content = notes if isinstance(notes, Mapping) else {}
         scale = None
-        if isinstance(given.get("scale"), Mapping):
+        if isinstance(content.get("scale"), Mapping):
             try:
-                scale = OddsScale(**given["scale"])
+                scale = OddsScale(**content["scale"])
             except (TypeError, ValueError):
                 scale = None
-        return cls(ensemble, certificate, scale, given.get("negative") is True)
+        return cls(ensemble, certificate, scale, content.get("negative") is True)
 
     # ------------------------------------------------------------------------------------ built once
 
@@ -338,7 +326,7 @@ class Scorecard:
         if step.categories is None:
             rows = interval_rows(whole)
         else:
-            shown = NumberFormat([*whole.levels, whole.missing])
+            shown = AlignedNumbers([*whole.levels, whole.missing])
             rows = label_rows(whole, self.ensemble.categories[step.feature], shown, _ROOM)
         lines = [
             Line(" ".join(part.strip() for part in row.broken(_ROOM)), round(row.level), row.words)
@@ -351,7 +339,3 @@ def _next_step(step: int) -> int:
     """1, 2, 5, 10, 20, 50, ..."""
     lead = int(str(step)[0])
     return step * 5 // 2 if lead == 2 else step * 2
-
-
-def _mixed(labels: tuple[Any, Any]) -> bool:
-    return type(labels[0]) is not type(labels[1])

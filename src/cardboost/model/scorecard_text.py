@@ -8,15 +8,14 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from cardboost.model.card_rows import MEANING
-from cardboost.model.card_text import class_names, pack, paragraph, wrapped
+from cardboost.model import card_text
+from cardboost.model.card_text import MEANING, class_names, pack, paragraph, wrapped
 from cardboost.model.ensemble import LOG_ODDS
 from cardboost.model.printable import printable
 
 if TYPE_CHECKING:
     from cardboost.model.scorecard import Scorecard, Section
 
-MIN_WIDTH = 50
 _INDENT = 4
 _LONGEST_BAR = 20
 _TOTALS_IN_COLUMN = 12
@@ -28,10 +27,7 @@ _TITLE = "Scorecard"
 
 def facts(card: Scorecard) -> str:
     """One line about the card."""
-    own, used = card.ensemble, len(card.ensemble.features_used)
-    terms = f"{own.n_terms} term{'' if own.n_terms == 1 else 's'}"
-    features = f"{used} of {own.n_features} feature{'' if own.n_features == 1 else 's'}"
-    return f"{terms} on {features}, totals from {card.lowest} to {card.highest}"
+    return f"{card_text.size_of(card.ensemble)}, totals from {card.lowest} to {card.highest}"
 
 
 def reading(card: Scorecard) -> list[str]:
@@ -45,7 +41,7 @@ def reading(card: Scorecard) -> list[str]:
         means = f"every total means class {positive}"
     else:
         means = f"a total of {card.threshold} or more means class {positive}, a lower one class {negative}"
-    words = {word for own in card.sections for line in own.lines for word in line.words}
+    words = {word for section in card.sections for line in section.lines for word in line.words}
     return [
         f"{start}add the points of one line per feature",
         means,
@@ -78,21 +74,20 @@ def _heading(card: Scorecard) -> str:
 
 
 def as_text(card: Scorecard, title: str | None, width: int) -> str:
-    if width < MIN_WIDTH:
-        raise ValueError(f"width must be at least {MIN_WIDTH}; got {width}.")
-    largest = max((abs(line.points) for own in card.sections for line in own.lines), default=0)
+    card_text.check_width(width)
+    largest = max((abs(line.points) for section in card.sections for line in section.lines), default=0)
     digits = max(len(str(value)) for value in (largest, -largest if card.negative else 0, card.start))
     room = width - _INDENT - 2 - digits
-    texts = [line.text for own in card.sections for line in own.lines]
+    texts = [line.text for section in card.sections for line in section.lines]
     column = min(max([24, *map(len, texts)]), max(24, room - 2 - _LONGEST_BAR))
     column = min(column, room)
     bars = min(_LONGEST_BAR, room - column - 2)
-    blocks = [[*wrapped(title or _TITLE, 0, width), "=" * width, *wrapped(facts(card), 0, width)]]
+    blocks = []
     if card.start:
         blocks.append([f"{'start':<{_INDENT + column}}  {card.start:>{digits}}"])
-    for own in card.sections:
-        lines = wrapped(own.name, 0, width) or ["(a feature without a name)"]
-        for line in own.lines:
+    for section in card.sections:
+        lines = wrapped(section.name, 0, width) or ["(a feature without a name)"]
+        for line in section.lines:
             first, *more = pack(line.text.split(" "), 3, column)
             bar = "#" * round(bars * abs(line.points) / largest) if largest and bars >= 3 else ""
             lines.append(f"{'':{_INDENT}}{first:<{column}}  {line.points:>{digits}}  {bar}")
@@ -101,9 +96,7 @@ def as_text(card: Scorecard, title: str | None, width: int) -> str:
     if not card.sections:
         blocks.append(["No feature is used: every case has the same total."])
     blocks.append(["How to use this card", *paragraph(reading(card), width), "", *_text_table(card, width)])
-    if _proof(card):
-        blocks.append(["Certificate", *paragraph(_proof(card), width)])
-    return "\n".join(line.rstrip() for block in blocks for line in [*block, ""])
+    return card_text.page(title or _TITLE, facts(card), blocks, _proof(card), width)
 
 
 def _text_table(card: Scorecard, width: int) -> list[str]:
@@ -138,9 +131,9 @@ def as_markdown(card: Scorecard, title: str | None) -> str:
     ]
     if card.start:
         out.append(f"| *start* | | {card.start} |")
-    for own in card.sections:
-        for k, line in enumerate(own.lines):
-            name = f"**{cell(own.name)}**" if k == 0 and own.name else ""
+    for section in card.sections:
+        for k, line in enumerate(section.lines):
+            name = f"**{cell(section.name)}**" if k == 0 and section.name else ""
             out.append(f"| {name} | {cell(line.text)} | {line.points} |")
     out += ["", *(f"* {cell(text)}" for text in reading(card)), ""]
     out += [f"| total | {cell(_heading(card))} |", "|---:|---:|"]
@@ -179,7 +172,7 @@ def as_html(card: Scorecard, title: str | None, page: bool) -> str:
     def signs(value: str) -> str:
         return text(value).replace("&lt;=", "≤")
 
-    largest = max((abs(line.points) for own in card.sections for line in own.lines), default=0)
+    largest = max((abs(line.points) for section in card.sections for line in section.lines), default=0)
     out = [f"<style>{_STYLE}</style>", '<div class="scorecard">', f"<h1>{text(title or _TITLE)}</h1>"]
     out.append(f'<p class="facts">{text(facts(card))}</p>')
     out.append(
@@ -187,17 +180,17 @@ def as_html(card: Scorecard, title: str | None, page: bool) -> str:
     )
     if card.start:
         out.append(f'<tbody><tr><th>start</th><td></td><td class="n">{card.start}</td><td></td></tr></tbody>')
-    for own in card.sections:
+    for section in card.sections:
         out.append("<tbody>")
-        for k, line in enumerate(own.lines):
-            name = f'<th rowspan="{len(own.lines)}">{text(own.name)}</th>' if k == 0 else ""
+        for k, line in enumerate(section.lines):
+            name = f'<th rowspan="{len(section.lines)}">{text(section.name)}</th>' if k == 0 else ""
             share = 100 * abs(line.points) / largest if largest else 0
             bar = f'<span style="width:{share:.0f}%"></span>' if share else ""
             value = f'<td>{signs(line.text)}</td><td class="n">{line.points}</td><td class="b">{bar}</td>'
             out.append(f"<tr>{name}{value}</tr>")
         out.append("</tbody>")
     out.append("</table>")
-    out.append("<ul>" + "".join(f"<li>{text(own)}</li>" for own in reading(card)) + "</ul>")
+    out.append("<ul>" + "".join(f"<li>{text(sentence)}</li>" for sentence in reading(card)) + "</ul>")
     out += ['<div class="totals">', *_html_totals(card, text(_heading(card))), "</div>"]
     if _proof(card):
         out.append("<pre>" + _text_lines(_proof(card)) + "</pre>")
@@ -247,8 +240,8 @@ def as_latex(card: Scorecard, title: str | None) -> str:
     out += [r"feature & value & points \\", r"\hline"]
     if card.start:
         out += [rf"start & & {card.start} \\", r"\hline"]
-    for own in card.sections:
-        out += [*_latex_section(own, text), r"\hline"]
+    for section in card.sections:
+        out += [*_latex_section(section, text), r"\hline"]
     out += [r"\end{tabular}", "", r"\begin{itemize}"]
     out += [rf"\item {text(line)}" for line in reading(card)]
     out += [r"\end{itemize}", "", r"\begin{tabular}{rr}", r"\hline"]
@@ -257,9 +250,9 @@ def as_latex(card: Scorecard, title: str | None) -> str:
     return "\n".join([*out, r"\hline", r"\end{tabular}", ""])
 
 
-def _latex_section(own: Section, text: Callable[[str], str]) -> list[str]:
-    names = [own.name, *[""] * (len(own.lines) - 1)]
+def _latex_section(section: Section, text: Callable[[str], str]) -> list[str]:
+    names = [section.name, *[""] * (len(section.lines) - 1)]
     return [
         rf"{text(name)} & {text(line.text)} & {line.points} \\"
-        for name, line in zip(names, own.lines, strict=True)
+        for name, line in zip(names, section.lines, strict=True)
     ]

@@ -5,19 +5,57 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.data.categories import Categories, Label, Other
-from cardboost.model.checks import LABEL_BITS, fault, integer, label, label_set, number
+from cardboost.data.categories import OTHER, Categories, Label, Other
+from cardboost.model import schema
+from cardboost.model.base import Array
+from cardboost.model.schema import Fault, Field, Record, expected
 
-Array = NDArray[np.float64]
+
+def _polarity(value: Any) -> int:
+    if (polarity := schema.integer("1 or -1")(value)) not in (1, -1):
+        raise expected("1 or -1", value)
+    return int(polarity)
+
+
+def _label_set(value: Any) -> tuple[Label | Other, ...]:
+    """Labels that a term asks for together: two or more of one kind, ascending, the rare ones last."""
+    if not isinstance(value, tuple | list) or len(value) < 2:
+        raise expected("two labels or more", value)
+    rare = next((k for k, entry in enumerate(value) if isinstance(entry, Other)), len(value))
+    labels = schema.ascending_labels(value[:rare])
+    if rare + 1 < len(value):
+        raise expected("nothing behind the rare labels", value[rare + 1], rare + 1)
+    return (*labels, *value[rare:])
+
+
+def _read_label(value: Any) -> Label | Other:
+    """A label as JSON has it, where {"other": true} stands for all rare ones."""
+    if value is None or isinstance(value, list | dict):
+        if isinstance(value, dict) and len(value) == 1 and value.get("other") is True:
+            return OTHER
+        what = "another object" if isinstance(value, dict) else schema.shown_json(value)
+        raise Fault(f'expected a label or {{"other": true}}, found {what}')
+    return value
+
+
+#: how the keys of a term are read; what is on the left is one of three
+_JSON: dict[str, dict[str, Any]] = {
+    left: {"feature": None, left: read, "polarity": None, "missing_left": None, "weight": None}
+    for left, read in {
+        "cut": lambda value: math.inf if value is None else value,
+        "category": _read_label,
+        "one_of": schema.list_of(_read_label),
+    }.items()
+}
 
 
 @dataclass(frozen=True)
-class Term:
+class Term(Record):
     """A weighted stump: +polarity * weight on its left, -polarity * weight on its right.
 
     On numbers, left is x <= cut; a cut at infinity has every number on the left, so that such a term tells
@@ -34,43 +72,26 @@ class Term:
     category: Label | Other | None = None
     one_of: tuple[Label | Other, ...] | None = None
 
-    def __post_init__(self) -> None:
-        feature = integer("feature", self.feature, "the index of a feature")
-        if feature < 0:
-            raise fault("feature", "the index of a feature", self.feature)
-        cut, category, one_of = None, self.category, None
-        if self.one_of is not None:
-            one_of = label_set("one_of", self.one_of)
-            for name, value in (("cut", self.cut), ("category", category)):
-                if value is not None:
-                    raise fault(name, "none beside a set of categories", value)
-        elif category is None:
-            cut = number("cut", self.cut, "a number")
-            if cut == -math.inf:
-                raise fault("cut", "a number above minus infinity", self.cut)
-        elif self.cut is not None:
-            raise fault("cut", "none beside a category", self.cut)
-        elif not isinstance(category, Other):
-            category = label("category", category, LABEL_BITS)
-        polarity = integer("polarity", self.polarity, "1 or -1")
-        if polarity not in (1, -1):
-            raise fault("polarity", "1 or -1", self.polarity)
-        if not isinstance(self.missing_left, bool | np.bool_):
-            raise fault("missing_left", "true or false", self.missing_left)
-        weight = number("weight", self.weight, "a positive finite number")
-        if not 0.0 < weight < math.inf:
-            raise fault("weight", "a positive finite number", self.weight)
-        plain: tuple[tuple[str, Any], ...] = (
-            ("feature", feature),
-            ("cut", cut),
-            ("polarity", polarity),
-            ("missing_left", bool(self.missing_left)),
-            ("weight", weight),
-            ("category", category),
-            ("one_of", one_of),
-        )
-        for name, value in plain:
-            object.__setattr__(self, name, value)
+    FORM: ClassVar = {
+        "feature": Field(schema.INDEX),
+        "cut": Field(schema.maybe(schema.number("a number", lambda cut: cut > -math.inf))),
+        "polarity": Field(_polarity),
+        "missing_left": Field(schema.flag),
+        "weight": Field(schema.POSITIVE),
+        "category": Field(
+            schema.maybe(lambda value: value if isinstance(value, Other) else schema.label(value))
+        ),
+        "one_of": Field(schema.maybe(_label_set)),
+    }
+
+    def _check(self) -> None:
+        if self.one_of is None and self.category is None and self.cut is None:
+            raise expected("a number", None, "cut")
+        beside = "a category" if self.one_of is None else "a set of categories"
+        others = ("cut",) if self.one_of is None else ("cut", "category")
+        for name in others if self.labels else ():
+            if getattr(self, name) is not None:
+                raise expected(f"none beside {beside}", getattr(self, name), name)
 
     @property
     def labels(self) -> tuple[Label | Other, ...]:
@@ -85,7 +106,7 @@ class Term:
         kind: int = 0
         value: Any = self.cut
         if self.one_of is not None:
-            named = tuple(own for own in self.one_of if not isinstance(own, Other))
+            named = tuple(label for label in self.one_of if not isinstance(label, Other))
             kind, value = 4, (named, len(named) < len(self.one_of))
         elif isinstance(self.category, Other):
             kind, value = 3, 0.0
@@ -93,19 +114,27 @@ class Term:
             kind, value = (2 if isinstance(self.category, str) else 1), self.category
         return (self.feature, kind, value, self.missing_left, self.polarity, self.weight)
 
+    @property
+    def field(self) -> str:
+        """The field that says what is on the left."""
+        return "cut" if not self.labels else "category" if self.one_of is None else "one_of"
+
+    @classmethod
+    def from_dict(cls, document: Any) -> Term:
+        """The term in a JSON object; a ValueError starts with the path of the first fault."""
+        keys = document if isinstance(document, dict) else ()
+        left = next((key for key in ("category", "one_of") if key in keys), "cut")
+        return cls(**{"cut": None, **schema.read_object(document, _JSON[left])})
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: a cut at infinity is None, the rare labels are {"other": True}."""
-        plain = [{"other": True} if isinstance(own, Other) else own for own in self.labels]
-        where: dict[str, Any]
-        if self.one_of is not None:
-            where = {"one_of": plain}
-        elif self.category is not None:
-            where = {"category": plain[0]}
-        else:
-            where = {"cut": None if self.cut == math.inf else self.cut}
+        plain = [{"other": True} if isinstance(label, Other) else label for label in self.labels]
+        left: dict[str, Any] = {"cut": None if self.cut == math.inf else self.cut}
+        if self.labels:
+            left = {self.field: plain if self.one_of is not None else plain[0]}
         return {
             "feature": self.feature,
-            **where,
+            **left,
             "polarity": self.polarity,
             "missing_left": self.missing_left,
             "weight": self.weight,
@@ -146,10 +175,10 @@ def add_up(terms: Sequence[Term], name: str, categories: Categories | None) -> S
     """The step function of one feature's terms; every level adds the terms in their order, from 0."""
     if categories is None:
         cuts = sorted({term.cut for term in terms if term.cut is not None and term.cut < math.inf})
-        known = None
+        labels = None
     else:
         cuts = [code + 0.5 for code in range(categories.n_codes - 1)]
-        known = tuple(categories.label(code) for code in range(categories.n_codes))
+        labels = tuple(categories.label(code) for code in range(categories.n_codes))
     position = {cut: k for k, cut in enumerate(cuts)}
     levels = np.zeros(len(cuts) + 1)
     missing = 0.0
@@ -159,10 +188,10 @@ def add_up(terms: Sequence[Term], name: str, categories: Categories | None) -> S
         if term.cut is not None:
             change[: position.get(term.cut, len(cuts)) + 1] = value
         elif categories is not None:
-            change[[categories.code(own) for own in term.labels]] = value
+            change[[categories.code(label) for label in term.labels]] = value
         levels += change
         missing += value if term.missing_left else -value
-    return StepFunction(terms[0].feature, name, tuple(cuts), tuple(levels.tolist()), missing, known)
+    return StepFunction(terms[0].feature, name, tuple(cuts), tuple(levels.tolist()), missing, labels)
 
 
 @dataclass(frozen=True)

@@ -331,9 +331,9 @@ class ParetoFront(Sequence[SizePoint]):
         str
             What :meth:`from_json` reads.
         """
-        from cardboost.pareto.file import front_text
+        from cardboost.pareto.file import front_bytes
 
-        return front_text(self)
+        return front_bytes(self).decode()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write :meth:`to_json` into a file, which is never half written.

@@ -13,7 +13,6 @@ import hashlib
 import json
 import multiprocessing
 import os
-import secrets
 import signal
 import threading
 import time
@@ -26,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from cardboost.datasets.dataset import Dataset
+from cardboost.model.atomic import clear_abandoned, write_atomically
 from cardboost.reproduce.totalqboost import EXPERIMENTS, HOT_START, NEEDS, Result, Settings, run_experiment
 
 FORMAT = 1  # of the files and of the experiments: a change makes earlier files worthless
@@ -86,23 +86,8 @@ class ResultStore:
         """Write the file and return what :meth:`get` will."""
         text = _text(result)
         content = {"key": key, "digest": _digest(text), "seconds": round(seconds, 3), "result": result}
-        draft = self.folder / f".{secrets.token_hex(8)}.tmp"
-        try:
-            with open(draft, "x", encoding="utf-8") as file:
-                file.write(_text(content) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, self.folder / job.file)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_atomically(self.folder / job.file, (_text(content) + "\n").encode())
         return json.loads(text)
-
-    def clear_drafts(self) -> None:
-        """Remove the unfinished files of a killed run."""
-        for draft in self.folder.glob(".*.tmp"):
-            with contextlib.suppress(OSError):
-                if time.time() - draft.stat().st_mtime > _OLD_DRAFT:
-                    draft.unlink()
 
 
 def _text(content: Any) -> str:
@@ -213,7 +198,7 @@ def compute(
     report: Callable[[JobProgress], object] = lambda progress: None,
 ) -> dict[Job, Result]:
     """The results of all experiments on all splits: those stored, and the others as they are computed."""
-    store.clear_drafts()
+    clear_abandoned(store.folder)
     digests = {name: _data_digest(data) for name, data in sets.items()}
     # split by split, so that an interrupted run has whole splits; long jobs first
     jobs = sorted(

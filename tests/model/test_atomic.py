@@ -1,0 +1,193 @@
+"""The files of a run change together, whenever the program that writes them is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from cardboost.model import load_model
+from cardboost.model.atomic import finish_switch, write_atomically, write_together
+
+NAMES = ("model.json", "card.txt", "card.h", "log.jsonl")
+OLD: dict[str, bytes | None] = {name: f"old {name}".encode() * 100 for name in NAMES}
+NEW: dict[str, bytes | None] = {name: f"new {name}".encode() * 300 for name in NAMES[:3]} | {NAMES[3]: None}
+NOTE = "notes of the user.txt"
+FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="the test forks")
+PREPARED = """
+import os, random, signal, sys, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from cardboost.model.atomic import write_together
+from test_atomic import NEW, NOTE, OLD, check_whole
+folder = Path(sys.argv[1])
+(folder / NOTE).write_text("keep")
+write_together(folder, OLD)
+"""
+
+
+def content_of(folder: Path) -> dict[str, bytes]:
+    names = [path.name for path in folder.iterdir()]
+    assert not [name for name in names if name.endswith(".journal")]
+    return {name: (folder / name).read_bytes() for name in names if not name.startswith(".cardboost-")}
+
+
+def check_whole(folder: Path) -> bool:
+    """Whether all files are new; otherwise all of them are old."""
+    finish_switch(folder)
+    files = content_of(folder)
+    assert files.pop(NOTE) == b"keep"
+    new = {name: content for name, content in NEW.items() if content is not None}
+    assert files in (OLD, new), sorted(files)
+    return files == new
+
+
+def run_script(script: str, folder: Path) -> str:
+    words = [
+        sys.executable,
+        "-c",
+        PREPARED + textwrap.dedent(script),
+        str(folder),
+        str(Path(__file__).parent),
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@FORKS
+def test_killed_before_any_step_leaves_the_old_files_or_the_new_ones(tmp_path: Path) -> None:
+    """Every opening, renaming, removing and syncing of a file is in turn the one that does not happen."""
+    script = """
+    found = []
+    for last in range(1000):
+        write_together(folder, OLD)
+        child = os.fork()
+        if not child:
+            steps = 0
+            def die_at_the_last(event, arguments):
+                global steps
+                if event in ("open", "os.rename", "os.remove", "os.chmod", "os.truncate"):
+                    steps += 1
+                    if steps > last:
+                        os._exit(9)
+            sys.addaudithook(die_at_the_last)
+            write_together(folder, NEW)
+            os._exit(0)
+        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        found.append(check_whole(folder))
+        if not ended:
+            break
+    assert found == sorted(found), found  # once the new files count, they always do
+    print(found.count(False), found.count(True))
+    """
+    old, new = map(int, run_script(script, tmp_path).split())
+    assert old >= 5  # one for each file, and the journal
+    assert new >= 6
+
+
+@FORKS
+def test_killed_by_the_system_at_any_moment(tmp_path: Path) -> None:
+    script = """
+    chance, seen, kills, begun = random.Random(0), set(), 0, time.monotonic()
+    while kills < 15 or (len(seen) < 2 and time.monotonic() < begun + 30):
+        child = os.fork()
+        if not child:
+            while True:
+                write_together(folder, NEW)
+                write_together(folder, OLD)
+        time.sleep(chance.uniform(0.0, 0.03))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        kills += 1
+        seen.add(check_whole(folder))
+    """
+    run_script(script, tmp_path)
+
+
+@pytest.mark.parametrize("failing", range(6))
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_rename_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int, error: BaseException
+) -> None:
+    (tmp_path / NOTE).write_text("keep")
+    write_together(tmp_path, OLD)
+    replace, calls = os.replace, []
+
+    def fail_once(draft: Path, target: Path) -> None:
+        calls.append(target)
+        if len(calls) == failing + 1:
+            raise error
+        replace(draft, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fail_once)
+        if failing < 4:
+            with pytest.raises(type(error)):
+                write_together(tmp_path, NEW)
+        else:
+            write_together(tmp_path, NEW)
+    stopped = isinstance(error, KeyboardInterrupt)
+    assert check_whole(tmp_path) == (failing > (0 if stopped else 1))
+    assert not list(tmp_path.glob(".cardboost-*"))
+
+
+def test_loading_a_model_finishes_the_switch(tmp_path: Path) -> None:
+    (tmp_path / ".cardboost-1a.tmp").write_text("{}")
+    (tmp_path / ".cardboost-2b.tmp").write_text("new card")
+    (tmp_path / "card.txt").write_text("old card")
+    notes = {"replace": {"model.json": ".cardboost-1a.tmp", "card.txt": ".cardboost-2b.tmp"}, "remove": []}
+    (tmp_path / ".cardboost-3c.journal").write_text(json.dumps(notes))
+    with pytest.raises(ValueError, match=r"model\.json: format: expected"):
+        load_model(tmp_path / "model.json")
+    assert (tmp_path / "card.txt").read_text() == "new card"
+    assert sorted(os.listdir(tmp_path)) == ["card.txt", "model.json"]
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        {"replace": {"../other.txt": ".cardboost-1a.tmp"}, "remove": []},
+        {"replace": {"mine.txt": "../other.txt"}, "remove": []},
+        {"replace": {"mine.txt": "secret.txt"}, "remove": []},
+        {"replace": {}, "remove": ["../other.txt"]},
+        {"replace": {}, "remove": [".."]},
+        {"replace": [1], "remove": []},
+        {"remove": []},
+        [],
+        "x",
+    ],
+)
+def test_a_journal_reaches_only_drafts_of_its_folder(tmp_path: Path, notes: object) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (tmp_path / "other.txt").write_text("other")
+    (folder / "secret.txt").write_text("secret")
+    (folder / ".cardboost-1a.tmp").write_text("draft")
+    (folder / ".cardboost-3c.journal").write_text(json.dumps(notes))
+    finish_switch(folder)
+    assert (tmp_path / "other.txt").read_text() == "other"
+    assert sorted(os.listdir(folder)) == [".cardboost-1a.tmp", "secret.txt"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need permission elsewhere")
+def test_links_lead_to_what_is_replaced(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "run", tmp_path / "outside.txt"
+    folder.mkdir()
+    outside.write_text("old")
+    (folder / "out").symlink_to(outside)
+    (folder / "real").write_text("old")
+    (folder / "in").symlink_to("real")
+    write_together(folder, {"out": b"1", "in": b"2", "plain": b"3"})
+    assert outside.read_text() == "1"
+    assert (folder / "real").read_text() == "2"
+    assert (folder / "out").is_symlink()
+    assert (folder / "in").is_symlink()
+    assert sorted(os.listdir(folder)) == ["in", "out", "plain", "real"]
+    write_atomically(outside, b"again")
+    assert (folder / "out").read_bytes() == b"again"
