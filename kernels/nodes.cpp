@@ -2,11 +2,7 @@
 // operations, so its result does not depend on the number of threads.
 #include "nodes.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <vector>
-
+#include "door.h"
 #include "node_rows.h"
 #include "small_matrix.h"
 
@@ -725,7 +721,7 @@ private:
 void bound_nodes(const ChoiceProblem& problem, int64_t nodes, const NodeInputs& in, int threads,
                  const NodeResults& out) {
     const int64_t n = problem.n;
-    threads = static_cast<int>(std::min<int64_t>(nodes, worth_threads(threads, nodes * problem.m * n)));
+    threads = static_cast<int>(std::min<int64_t>(nodes, worth_threads(threads, nodes, problem.m, n)));
 #pragma omp parallel num_threads(std::max(1, threads))
     {
         NodeSolver solver(problem);
@@ -737,6 +733,74 @@ void bound_nodes(const ChoiceProblem& problem, int64_t nodes, const NodeInputs& 
                          out.bound + k, out.weights + k * n, out.tau + k, out.value + k, out.fixed + k * n,
                          out.branch + k, out.centre + k * n, out.curve + k * n, out.plain + k);
     }
+}
+
+auto py_bound_nodes(int loss, Maybe<uint8_t, 2> packed, Maybe<double, 2> dense, In<double, 1> share, In<double, 1> l1,
+                    In<double, 1> l2, In<double, 1> l0, In<double, 1> upper, In<uint8_t, 1> charged, int max_terms,
+                    In<int8_t, 2> state, In<double, 2> start, In<double, 1> tau, double cutoff, int max_steps,
+                    int threads, Maybe<double, 1> floors, Maybe<double, 1> caps, Maybe<uint8_t, 1> role,
+                    Maybe<int32_t, 1> twin, double objective,
+                    Maybe<double, 2> curve, Maybe<uint8_t, 1> curved) {
+    const size_t n = l1.shape(0), m = share.shape(0), nodes = state.shape(0);
+    require(loss == 0 || loss == 1, "bound_nodes: exponential or logistic loss only");
+    require(packed.has_value() != dense.has_value(), "bound_nodes: give packed signs or dense columns");
+    require(!packed || (packed->shape(0) == (n + 7) / 8 && packed->shape(1) == m), "bound_nodes: packed has another shape");
+    require(!dense || (dense->shape(0) == n && dense->shape(1) == m), "bound_nodes: dense has another shape");
+    require(l2.shape(0) == n && l0.shape(0) == n && upper.shape(0) == n && charged.shape(0) == n,
+            "bound_nodes: sizes differ");
+    require(state.shape(1) == n && start.shape(0) == nodes && start.shape(1) == n && tau.shape(0) == nodes,
+            "bound_nodes: nodes differ in size");
+    for (size_t j = 0; j < n; ++j)
+        require(l1.data()[j] >= 0 && l2.data()[j] >= 0 && l0.data()[j] >= 0 && upper.data()[j] >= 0 &&
+                    std::isfinite(l1.data()[j] + l2.data()[j] + l0.data()[j] + upper.data()[j]),
+                "bound_nodes: prices must be at least 0 and boxes finite");
+    for (size_t k = 0; k < nodes * n; ++k)
+        require(state.data()[k] >= 0 && state.data()[k] <= 2 && std::isfinite(start.data()[k]),
+                "bound_nodes: states must be 0, 1 or 2 and weights finite");
+    for (size_t k = 0; k < nodes; ++k) require(tau.data()[k] >= 0, "bound_nodes: tau must be at least 0");
+    require(!caps || (floors && caps->shape(0) == m && floors->shape(0) == m), "bound_nodes: caps and floors are for rows");
+    require(caps.has_value() == floors.has_value(), "bound_nodes: caps come with floors");
+    for (size_t i = 0; caps && i < m; ++i)
+        require(std::isfinite(caps->data()[i]) && std::isfinite(floors->data()[i]), "bound_nodes: caps must be finite");
+    require(caps.has_value() == role.has_value() && (!role || role->shape(0) == n), "bound_nodes: caps need roles");
+    require(role.has_value() == twin.has_value() && (!twin || twin->shape(0) == n), "bound_nodes: roles need twins");
+    for (size_t j = 0; twin && j < n; ++j)
+        require(twin->data()[j] >= 0 && twin->data()[j] <= static_cast<int32_t>(j),
+                "bound_nodes: a twin is the column itself or an earlier one");
+    require(!caps || std::isfinite(objective), "bound_nodes: caps need an objective");
+    require(!curve || caps, "bound_nodes: a curve needs caps");
+    require(curve.has_value() == curved.has_value() && (!curved || curved->shape(0) == nodes),
+            "bound_nodes: a curve is for nodes that say if they use it");
+    require(!curve || (curve->shape(0) == nodes && curve->shape(1) == n), "bound_nodes: nodes differ in size");
+    for (size_t k = 0; curve && k < nodes * n; ++k)
+        require(curve->data()[k] >= 0.0 && std::isfinite(curve->data()[k]), "bound_nodes: a curve must be finite");
+    ChoiceProblem problem{static_cast<LossKind>(loss), static_cast<int>(n), static_cast<int64_t>(m),
+                          packed ? packed->data() : nullptr, dense ? dense->data() : nullptr, share.data(), l1.data(),
+                          l2.data(), l0.data(), upper.data(), charged.data(), max_terms,
+                          floors ? floors->data() : nullptr, caps ? caps->data() : nullptr, role ? role->data() : nullptr,
+                          twin ? twin->data() : nullptr};
+    auto bound = make<double>({nodes}), weights = make<double>({nodes, n}), tau_out = make<double>({nodes}),
+         value = make<double>({nodes});
+    auto fixed = make<int8_t>({nodes, n});
+    auto branch = make<int32_t>({nodes});
+    auto centre_out = make<double>({nodes, n}), curve_out = make<double>({nodes, n}), plain = make<double>({nodes});
+    {
+        nb::gil_scoped_release release;
+        bound_nodes(problem, static_cast<int64_t>(nodes),
+                    {state.data(), start.data(), tau.data(), curve ? curve->data() : nullptr,
+                     curved ? curved->data() : nullptr, cutoff, objective, max_steps},
+                    threads,
+                    {bound.data(), weights.data(), tau_out.data(), value.data(), fixed.data(), branch.data(),
+                     centre_out.data(), curve_out.data(), plain.data()});
+    }
+    return std::make_tuple(bound, weights, tau_out, value, fixed, branch, centre_out, curve_out, plain);
+}
+
+void bind_nodes(nb::module_& m) {
+    m.def("bound_nodes", &py_bound_nodes, "loss"_a, "packed"_a.none(), "dense"_a.none(), "share"_a, "l1"_a, "l2"_a,
+          "l0"_a, "upper"_a, "charged"_a, "max_terms"_a, "state"_a, "start"_a, "tau"_a, "cutoff"_a, "max_steps"_a,
+          "threads"_a, "floors"_a = nb::none(), "caps"_a = nb::none(), "role"_a = nb::none(), "twin"_a = nb::none(),
+          "objective"_a = 0.0, "curve"_a = nb::none(), "curved"_a = nb::none());
 }
 
 }  // namespace cardboost

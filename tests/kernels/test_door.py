@@ -97,8 +97,8 @@ RIGHT = {
     },
     "pack_signs": {"a": A8, "by_column": False},
     "sign_edges": {"grouped": np.zeros((1, 2), np.uint64), "q": Q[:, 0].copy(), "threads": 1},
-    "sign_gram": {"grouped": np.zeros((1, 2), np.uint64), "known": 1, "q": Q[:, 0].copy(), "threads": 1},
-    "sign_counts": {"grouped": np.zeros((1, 2), np.uint64), "known": 1, "rows": ROWS, "threads": 1},
+    "sign_gram": {"grouped": np.zeros((1, 2), np.uint64), "done": 1, "q": Q[:, 0].copy(), "threads": 1},
+    "sign_counts": {"grouped": np.zeros((1, 2), np.uint64), "done": 1, "rows": ROWS, "threads": 1},
     "sign_margins": {"grouped": np.zeros((1, 2), np.uint64), "weights": V2, "rows": ROWS, "threads": 1},
     "lbfgs_signs": {
         "by_column": np.zeros((1, 2), np.uint64), "by_row": np.zeros((1, ROWS), np.uint64), **BOX,
@@ -272,7 +272,7 @@ WRONG = [
             ("q", np.zeros(65, np.int64)), ("q", np.zeros(0, np.int64)),
         )
     ],
-    *[(kernel, "known", own) for kernel in ("sign_gram", "sign_counts") for own in (-1, 3)],
+    *[(kernel, "done", count) for kernel in ("sign_gram", "sign_counts") for count in (-1, 3)],
     *[("sign_counts", "rows", own) for own in (0, 65, -1, 2**63, 2**64 - 1)],
     ("sign_margins", "grouped", np.zeros((2, 2), np.uint64)),
     ("sign_margins", "weights", np.zeros(3)),
