@@ -1,3 +1,4 @@
+// Steps are numbered as in docs/mathematics.md, "Exact search". One thread works, in a fixed order of operations.
 #include "curvature.h"
 
 #include <limits>
@@ -11,7 +12,7 @@ namespace {
 constexpr double kRoom = 1e-9;   // for rounding, where margins are capped
 constexpr double kPivot = 1e-8;  // share of a column's curvature that no others make up, at least
 constexpr double kSpare = 1e-8;  // share of the mean curvature of a column that is not set aside
-constexpr double kBarrier = 0.02;
+constexpr double kBarrier = 0.02;  // weight of the determinant that keeps the rest positive definite
 constexpr int kAsideRounds = 12;  // Newton steps on the curvature set aside
 constexpr int kHalvings = 12;     // of such a step
 constexpr int kShrinks = 5;       // of the parent's curvature

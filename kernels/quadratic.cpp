@@ -167,7 +167,8 @@ double minimise_quadratic(const QuadraticProblem& problem, double tolerance, int
             std::fill(direction, direction + n, 0.0);
             for (int a = 0; a < f; ++a) {
                 const int j = free[a];
-                const double to = j == blocking ? target : std::max(0.0, std::min(price[j].upper, x[j] + length * step[a]));
+                const double inside = std::max(0.0, std::min(price[j].upper, x[j] + length * step[a]));
+                const double to = j == blocking ? target : inside;
                 direction[j] = to - x[j];
                 x[j] = to;
             }

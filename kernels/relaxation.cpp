@@ -20,7 +20,7 @@ constexpr int kFinishing = 3;  // steps that only raise the bound
 constexpr double kAccurate = 0.05;  // error of a model, as a share of the drop, with which it serves once more
 constexpr int kSweeps = 40;  // of the quadratic model, at most
 constexpr int kMultipliers = 20;  // tried per quadratic model, at most
-constexpr double kLeastMultiplier = 1e-7;
+constexpr double kLeastMultiplier = 1e-7;  // the first that is tried above 0
 
 // The relaxed objective of the prices, less tau times the slots under a size limit.
 double price(const Node& node, const Relaxation& relaxation, const std::vector<double>& w) {

@@ -4,8 +4,9 @@
 
 namespace cardboost {
 
-// The relaxed price of a column (docs/mathematics.md, "Relaxation"), with l0 + tau in place of l0 for an open one ("At
-// most k terms") and l2 + d in place of l2 (curvature that is set aside: "Exact search").
+// The relaxed price of a column: docs/mathematics.md, "Relaxation". An open column costs l0 + tau instead of l0, as in
+// docs/mathematics.md, "At most k terms"; where curvature is set aside l2 + d takes the part of l2, as in
+// docs/mathematics.md, "Exact search".
 struct Relaxation {
     explicit Relaxation(int n) : d(n), mu(n), knee(n), slope(n) {}
     double tau = 0.0;                 // multiplier of the size limit

@@ -1,5 +1,5 @@
 // A product with signs needs one table of 256 sums per eight entries, then one lookup for each result; eight
-// tables at a time stay in the first cache and are asked with one word of 64 signs.
+// tables at a time stay in the first cache and are looked up with one word of 64 signs.
 #include "signs.h"
 
 #include "door.h"

@@ -11,8 +11,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // min  sum s_i exp(-F_i) + sum l1_j w_j + l2_j w_j^2 / 2 + l0_j [w_j > 0],   w_j = step_j q_j,  0 <= q_j <= top_j,
-// with at most max_terms (negative: any number) of the counted columns in use. Columns of +-1, eight
-// to a byte.
+// with at most max_terms (negative: any number) of the counted columns in use. Columns of +-1, eight to a byte.
 struct LevelProblem {
     const uint8_t* packed;
     int64_t rows;
