@@ -1,19 +1,19 @@
 // From numbers to bins: exact weighted quantile cuts (never sketched) and one byte per value.
 // Cost per row and column: four light passes; only the neighbourhood of a cut is ever sorted.
-#include "binning.h"
-
-#include <atomic>
-#include <limits>
 #include <memory>
 #include <type_traits>
 
 #include "decimals.h"
+#include "door.h"
 
 namespace cardboost {
 
 namespace {
 
-constexpr int kBuckets = 8192;
+constexpr int kBuckets = 8192;     // of a column
+constexpr int kFinerBuckets = 512;  // of a bucket that holds too many values to be sorted
+constexpr int64_t kSorted = 512;    // values of a bucket that are sorted at once
+constexpr int64_t kWholeRange = 65536;  // integers are counted one by one up to this range
 
 // A value with the weight it stands for; without weights every value counts once.
 struct Bare {
@@ -40,7 +40,7 @@ public:
     // The next distinct value, in ascending order.
     void add(double value, int64_t weight) {
         if (any_ && wants_cut(held_, weight)) {
-            cuts_[made_++] = simplest_decimal(last_, value);
+            cuts_[n_cuts_++] = simplest_decimal(last_, value);
             left_ -= held_;
             held_ = 0;
         }
@@ -55,16 +55,16 @@ public:
         held_ += weight;
         last_ = last;
     }
-    int made() const { return made_; }
+    int cuts() const { return n_cuts_; }
 
 private:
-    bool wants_cut(__int128 held, int64_t next) const {
-        if (made_ >= max_bins_ - 1) return false;
-        const __int128 bins_left = max_bins_ - made_;
+    bool wants_cut(WideInteger held, int64_t next) const {
+        if (n_cuts_ >= max_bins_ - 1) return false;
+        const WideInteger bins_left = max_bins_ - n_cuts_;
         return (2 * held + next) * bins_left > 2 * left_;
     }
-    __int128 left_, held_ = 0;
-    int max_bins_, made_ = 0;
+    WideInteger left_, held_ = 0;
+    int max_bins_, n_cuts_ = 0;
     double* cuts_;
     double last_ = 0.0;
     bool any_ = false;
@@ -74,7 +74,8 @@ private:
 struct BucketMap {
     double low = 0.0, factor = 0.0;  // halves, so that the widest range does not overflow
     BucketMap() = default;
-    BucketMap(double least, double most) : low(least * 0.5), factor((kBuckets - 1) / (most * 0.5 - least * 0.5)) {}
+    BucketMap(double least, double most, int buckets)
+        : low(least * 0.5), factor((buckets - 1) / (most * 0.5 - least * 0.5)) {}
     bool usable() const { return factor < 1e290; }
     int operator()(double x) const { return static_cast<int>((x * 0.5 - low) * factor); }
 };
@@ -127,28 +128,34 @@ void offsets_from(const double* values, int64_t n, double low, uint16_t* out) {
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<uint16_t>(static_cast<int>(values[i] - low));
 }
 
-// Buffers of one thread, reused from column to column.
+constexpr int kWays = 4;  // neighbouring rows often hold the same value: they are counted in different tables
+constexpr int kFewWhole = 4096;  // as long as these stay in the cache
+
+// Buffers of one thread, reused from column to column. They are written before they are read: not cleared first.
 template <class Item>
-struct Work {
-    // arrays that are written before they are read: not cleared first
-    std::unique_ptr<double[]> values;
-    std::unique_ptr<uint16_t[]> index;
+struct Workspace {
+    std::unique_ptr<double[]> values;    // of the columns that are read together
+    std::unique_ptr<uint16_t[]> index;   // bucket, or offset from the smallest, of every row
     std::unique_ptr<Item[]> items, spare;
-    std::vector<Distinct> distinct;
-    Work(int64_t rows, int columns)
-        : values(new double[rows * columns]), index(new uint16_t[rows]), items(new Item[rows]),
-          spare(new Item[rows]) {}
+    std::unique_ptr<Distinct[]> distinct;   // kBins of them
+    std::unique_ptr<uint32_t[]> bucket_end;  // kBuckets + 1
+    std::unique_ptr<int64_t[]> weight;       // of whole numbers, by offset
+    std::unique_ptr<uint8_t[]> bin;          // of a bucket or an offset
+    Workspace(int64_t rows, int columns)
+        : values(new double[checked_size(rows, columns)]), index(new uint16_t[rows]), items(new Item[rows]),
+          spare(new Item[rows]), distinct(new Distinct[kBins]), bucket_end(new uint32_t[kBuckets + 1]),
+          weight(new int64_t[kWholeRange]), bin(new uint8_t[kWholeRange]) {}
 };
 
-// Distinct values with their weights while there are at most `limit` of them: an open hash table, left as
-// soon as it is too full, so that columns with many values cost next to nothing.
+// Distinct values with their weights, and how many: -1 for more than `limit`. An open hash table, left as soon as it
+// is too full, so that columns with many values cost next to nothing.
 template <class Item>
-bool few_distinct(const Item* items, int64_t n, int limit, std::vector<Distinct>& out) {
+int few_distinct(const Item* items, int64_t n, int limit, Distinct* out) {
     constexpr int kSlots = 1024;
     double keys[kSlots];
     int64_t weights[kSlots];
     bool used[kSlots] = {};
-    int found = 0;
+    int size = 0;
     unsigned slot = 0;
     for (int64_t i = 0; i < n; ++i) {
         const double x = items[i].x;
@@ -159,8 +166,8 @@ bool few_distinct(const Item* items, int64_t n, int limit, std::vector<Distinct>
             slot = static_cast<unsigned>((bits * 0x9E3779B97F4A7C15ull) >> 54);
             while (used[slot] && keys[slot] != x) slot = (slot + 1) % kSlots;
             if (!used[slot]) {
-                if (found == limit) return false;
-                ++found;
+                if (size == limit) return -1;
+                ++size;
                 used[slot] = true;
                 keys[slot] = folded;
                 weights[slot] = 0;
@@ -168,11 +175,11 @@ bool few_distinct(const Item* items, int64_t n, int limit, std::vector<Distinct>
         }
         weights[slot] += items[i].weight();
     }
-    out.clear();
+    Distinct* end = out;
     for (int k = 0; k < kSlots; ++k)
-        if (used[k]) out.push_back({keys[k], weights[k]});
-    std::sort(out.begin(), out.end(), [](const Distinct& a, const Distinct& b) { return a.value < b.value; });
-    return true;
+        if (used[k]) *end++ = {keys[k], weights[k]};
+    std::sort(out, end, [](const Distinct& a, const Distinct& b) { return a.value < b.value; });
+    return size;
 }
 
 template <class Item>
@@ -188,60 +195,48 @@ void feed_sorted(Item* items, int64_t n, GreedyBins& greedy) {
 
 // Feeds the distinct values of items to the bins in ascending order without a full sort: values fall into
 // buckets (any monotone map gives the same cuts), and only buckets in which a cut may fall are looked into.
-// `index`, if given, holds the bucket of every item.
+// `index`, if not null, holds the bucket of every item; `end` is room for one number more than there are buckets.
 template <class Item>
-void feed(Item* items, Item* spare, int64_t n, BucketMap map, const uint16_t* index, GreedyBins& greedy) {
-    std::vector<uint32_t> start(kBuckets + 1, 0);
-    if (index)
-        for (int64_t i = 0; i < n; ++i) ++start[index[i] + 1];
-    else
-        for (int64_t i = 0; i < n; ++i) ++start[map(items[i].x) + 1];
-    for (int b = 0; b < kBuckets; ++b) start[b + 1] += start[b];
-    std::vector<uint32_t> at(start.begin(), start.end() - 1);
-    if (index)
-        for (int64_t i = 0; i < n; ++i) spare[at[index[i]]++] = items[i];
-    else
-        for (int64_t i = 0; i < n; ++i) spare[at[map(items[i].x)]++] = items[i];
+void feed(Item* items, Item* spare, int64_t n, BucketMap map, const uint16_t* index, int buckets, uint32_t* end,
+          GreedyBins& greedy) {
+    std::fill(end, end + buckets + 1, 0);
+    auto bucket = [&](int64_t i) { return index ? index[i] : map(items[i].x); };
+    for (int64_t i = 0; i < n; ++i) ++end[bucket(i) + 1];
+    for (int b = 0; b < buckets; ++b) end[b + 1] += end[b];
+    for (int64_t i = 0; i < n; ++i) spare[end[bucket(i)]++] = items[i];
+    // now end[b] is where bucket b ends
+    auto start = [&](int b) { return b > 0 ? end[b - 1] : 0; };
+    auto size = [&](int b) { return static_cast<int64_t>(end[b]) - start(b); };
     auto weigh = [&](int b) {
-        int64_t weight = start[b + 1] - start[b];
-        if constexpr (std::is_same_v<Item, Weighted>) {
-            weight = 0;
-            for (uint32_t i = start[b]; i < start[b + 1]; ++i) weight += spare[i].w;
-        }
+        if constexpr (std::is_same_v<Item, Bare>) return size(b);
+        int64_t weight = 0;
+        for (uint32_t i = start(b); i < end[b]; ++i) weight += spare[i].weight();
         return weight;
     };
     int following = 0;
     int64_t weight = -1;
-    for (int b = 0; b < kBuckets; b = following) {
-        if (start[b + 1] == start[b]) {
-            following = b + 1;
-            continue;
-        }
-        if (weight < 0) weight = weigh(b);
+    for (int b = 0; b < buckets; b = following) {
         following = b + 1;
-        while (following < kBuckets && start[following + 1] == start[following]) ++following;
-        const int64_t next = following < kBuckets ? weigh(following) : 0;
-        Item* own = spare + start[b];
-        const int64_t size = start[b + 1] - start[b];
+        if (size(b) == 0) continue;
+        if (weight < 0) weight = weigh(b);
+        while (following < buckets && size(following) == 0) ++following;
+        const int64_t next = following < buckets ? weigh(following) : 0;
+        Item *first = spare + start(b), *last = spare + end[b];
+        auto less = [](const Item& one, const Item& other) { return one.x < other.x; };
         if (greedy.can_skip(weight, std::max(weight, next))) {
-            double largest = own[0].x;
-            for (int64_t i = 1; i < size; ++i) largest = std::max(largest, own[i].x);
-            greedy.skip(weight, largest);
-        } else if (size <= 512) {
-            feed_sorted(own, size, greedy);
+            greedy.skip(weight, std::max_element(first, last, less)->x);
+        } else if (size(b) <= kSorted) {
+            feed_sorted(first, size(b), greedy);
         } else {
-            double low = own[0].x, high = own[0].x;
-            for (int64_t i = 1; i < size; ++i) {
-                low = std::min(low, own[i].x);
-                high = std::max(high, own[i].x);
-            }
-            const BucketMap finer(low, high);
-            if (low == high)
-                greedy.add(low, weight);
+            const auto [low, high] = std::minmax_element(first, last, less);
+            const BucketMap finer(low->x, high->x, kFinerBuckets);
+            uint32_t finer_end[kFinerBuckets + 1];
+            if (low->x == high->x)
+                greedy.add(low->x, weight);
             else if (finer.usable())
-                feed(own, items + start[b], size, finer, nullptr, greedy);
+                feed(first, items + start(b), size(b), finer, nullptr, kFinerBuckets, finer_end, greedy);
             else
-                feed_sorted(own, size, greedy);
+                feed_sorted(first, size(b), greedy);
         }
         weight = next;
     }
@@ -259,16 +254,16 @@ void count_cuts(const double* values, int64_t n, const double* cuts, int n_cuts,
 
 // `padded` holds 255 cuts, the unused ones infinite
 CARDBOOST_INLINE int search_bin(double x, const double* padded) {
-    int at = 0;
-    at += padded[at + 127] < x ? 128 : 0;
-    at += padded[at + 63] < x ? 64 : 0;
-    at += padded[at + 31] < x ? 32 : 0;
-    at += padded[at + 15] < x ? 16 : 0;
-    at += padded[at + 7] < x ? 8 : 0;
-    at += padded[at + 3] < x ? 4 : 0;
-    at += padded[at + 1] < x ? 2 : 0;
-    at += padded[at] < x ? 1 : 0;
-    return at;
+    int bin = 0;
+    bin += padded[bin + 127] < x ? 128 : 0;
+    bin += padded[bin + 63] < x ? 64 : 0;
+    bin += padded[bin + 31] < x ? 32 : 0;
+    bin += padded[bin + 15] < x ? 16 : 0;
+    bin += padded[bin + 7] < x ? 8 : 0;
+    bin += padded[bin + 3] < x ? 4 : 0;
+    bin += padded[bin + 1] < x ? 2 : 0;
+    bin += padded[bin] < x ? 1 : 0;
+    return bin;
 }
 
 void pad(const double* cuts, int n, double* padded) {
@@ -282,17 +277,16 @@ void assign_bins(const double* values, int64_t n, const double* cuts, int n_cuts
     pad(cuts, n_cuts, padded);
     for (int64_t i = 0; i < n; ++i) {
         const double x = values[i];
-        const int at = search_bin(x, padded);
-        out[i] = x == x ? static_cast<uint8_t>(at) : static_cast<uint8_t>(kMissing);
+        const int bin = search_bin(x, padded);
+        out[i] = static_cast<uint8_t>(x == x ? bin : kMissing);
     }
 }
 
-// The same where every value's bucket is known: only buckets that hold a cut need a search.
+// The same where `index` holds every value's bucket: only buckets with a cut, marked in `bin`, need a search.
 void assign_by_bucket(const double* values, const uint16_t* index, int64_t n, BucketMap map, const double* cuts,
-                      int n_cuts, uint8_t* out) {
+                      int n_cuts, uint8_t* bin, uint8_t* out) {
     double padded[kBins];
     pad(cuts, n_cuts, padded);
-    std::vector<uint8_t> bin(kBuckets);
     int k = 0;
     for (int b = 0; b < kBuckets; ++b) {
         bin[b] = static_cast<uint8_t>(k);
@@ -302,23 +296,25 @@ void assign_by_bucket(const double* values, const uint16_t* index, int64_t n, Bu
         }
     }
     for (int64_t i = 0; i < n; ++i) {
-        const uint8_t known = bin[index[i]];
-        out[i] = known != kMissing ? known : static_cast<uint8_t>(search_bin(values[i], padded));
+        const uint8_t of_bucket = bin[index[i]];
+        out[i] = of_bucket != kMissing ? of_bucket : static_cast<uint8_t>(search_bin(values[i], padded));
     }
 }
 
 // Integers in a narrow range: the weight of each is counted, nothing is sorted, and a table gives the bins.
-int bin_whole(const double* values, const int64_t* weights, int64_t rows, int max_bins, Scan range, uint16_t* index,
-              double* cuts, uint8_t* bins) {
+template <class Item>
+int bin_whole(const double* values, const int64_t* weights, int64_t rows, int max_bins, Scan range,
+              Workspace<Item>& work, double* cuts, uint8_t* bins) {
     const int size = static_cast<int>(range.high - range.low) + 1;
+    uint16_t* index = work.index.get();
     offsets_from(values, rows, range.low, index);
-    constexpr int kWays = 4;  // neighbouring rows often hold the same value: they count in different places
-    const int ways = size <= 4096 ? kWays : 1;
-    std::vector<int64_t> weight(static_cast<size_t>(size) * ways, 0);
+    const int ways = size <= kFewWhole ? kWays : 1;
+    int64_t* weight = work.weight.get();
+    std::fill(weight, weight + size * ways, 0);
     if (weights) {
         for (int64_t i = 0; i < rows; ++i) weight[(i % ways) * size + index[i]] += weights[i];
     } else if (ways == kWays) {
-        int64_t *a = weight.data(), *b = a + size, *c = b + size, *d = c + size;
+        int64_t *a = weight, *b = a + size, *c = b + size, *d = c + size;
         int64_t i = 0;
         for (; i + kWays <= rows; i += kWays) {
             ++a[index[i]];
@@ -336,38 +332,38 @@ int bin_whole(const double* values, const int64_t* weights, int64_t rows, int ma
         total += weight[k];
         distinct += weight[k] > 0;
     }
-    int made = 0;
+    int n_cuts = 0;
     if (distinct <= max_bins) {
         double last = range.low;
         for (int k = 1; k < size; ++k) {
             if (weight[k] == 0) continue;
-            cuts[made++] = simplest_decimal(last, range.low + k);
+            cuts[n_cuts++] = simplest_decimal(last, range.low + k);
             last = range.low + k;
         }
     } else {
         GreedyBins greedy(total, max_bins, cuts);
         for (int k = 0; k < size; ++k)
             if (weight[k] > 0) greedy.add(range.low + k, weight[k]);
-        made = greedy.made();
+        n_cuts = greedy.cuts();
     }
-    std::vector<uint8_t> bin(size);
+    uint8_t* bin = work.bin.get();
     for (int k = 0, below = 0; k < size; ++k) {
-        while (below < made && cuts[below] < range.low + k) ++below;
+        while (below < n_cuts && cuts[below] < range.low + k) ++below;
         bin[k] = static_cast<uint8_t>(below);
     }
     for (int64_t i = 0; i < rows; ++i) bins[i] = bin[index[i]];
-    return made;
+    return n_cuts;
 }
 
 // Cuts and bins of one column; returns the number of cuts, or -1 when a value is infinite.
 template <class Item>
-int bin_column(const double* values, const int64_t* weights, int64_t rows, int max_bins, Work<Item>& work,
+int bin_column(const double* values, const int64_t* weights, int64_t rows, int max_bins, Workspace<Item>& work,
                double* cuts, int64_t* missing, uint8_t* bins) {
     const Scan range = scan(values, rows);
     *missing = 0;
     if (range.infinite) return -1;
-    if (range.whole && range.high - range.low < 65536.0)
-        return bin_whole(values, weights, rows, max_bins, range, work.index.get(), cuts, bins);
+    if (range.whole && range.high - range.low < kWholeRange)
+        return bin_whole(values, weights, rows, max_bins, range, work, cuts, bins);
     const bool plain = std::is_same_v<Item, Bare> && !range.missing;
     int64_t n = 0;
     auto collect = [&]() {
@@ -379,43 +375,40 @@ int bin_column(const double* values, const int64_t* weights, int64_t rows, int m
                 work.items[n++] = {values[i]};
         }
     };
-    bool few;
+    int distinct;
     if (plain) {
         // a bare item is just its value
         static_assert(sizeof(Bare) == sizeof(double));
-        few = few_distinct(reinterpret_cast<const Bare*>(values), rows, max_bins, work.distinct);
-        if (!few) collect();
+        distinct = few_distinct(reinterpret_cast<const Bare*>(values), rows, max_bins, work.distinct.get());
+        if (distinct < 0) collect();
     } else {
         collect();
         *missing = rows - n;
-        few = few_distinct(work.items.get(), n, max_bins, work.distinct);
+        distinct = few_distinct(work.items.get(), n, max_bins, work.distinct.get());
     }
-    int made = 0;
-    if (few) {
-        for (size_t i = 0; i + 1 < work.distinct.size(); ++i)
-            cuts[made++] = simplest_decimal(work.distinct[i].value, work.distinct[i + 1].value);
-        assign_bins(values, rows, cuts, made, bins);
-        return made;
+    if (distinct >= 0) {
+        for (int k = 0; k + 1 < distinct; ++k)
+            cuts[k] = simplest_decimal(work.distinct[k].value, work.distinct[k + 1].value);
+        const int n_cuts = std::max(0, distinct - 1);
+        assign_bins(values, rows, cuts, n_cuts, bins);
+        return n_cuts;
     }
-    int64_t total = n;
-    if constexpr (std::is_same_v<Item, Weighted>) {
-        total = 0;
-        for (int64_t i = 0; i < n; ++i) total += work.items[i].w;
-    }
+    int64_t total = 0;
+    for (int64_t i = 0; i < n; ++i) total += work.items[i].weight();
     GreedyBins greedy(total, max_bins, cuts);
-    const BucketMap map(range.low, range.high);
-    if (!map.usable()) {
+    const BucketMap map(range.low, range.high, kBuckets);
+    const bool indexed = map.usable() && !range.missing;
+    if (indexed) bucket_indices(values, rows, map, work.index.get());
+    if (map.usable())
+        feed(work.items.get(), work.spare.get(), n, map, indexed ? work.index.get() : nullptr, kBuckets,
+             work.bucket_end.get(), greedy);
+    else
         feed_sorted(work.items.get(), n, greedy);
-        assign_bins(values, rows, cuts, greedy.made(), bins);
-    } else if (range.missing) {
-        feed(work.items.get(), work.spare.get(), n, map, nullptr, greedy);
-        assign_bins(values, rows, cuts, greedy.made(), bins);
-    } else {
-        bucket_indices(values, rows, map, work.index.get());
-        feed(work.items.get(), work.spare.get(), n, map, work.index.get(), greedy);
-        assign_by_bucket(values, work.index.get(), rows, map, cuts, greedy.made(), bins);
-    }
-    return greedy.made();
+    if (indexed)
+        assign_by_bucket(values, work.index.get(), rows, map, cuts, greedy.cuts(), work.bin.get(), bins);
+    else
+        assign_bins(values, rows, cuts, greedy.cuts(), bins);
+    return greedy.cuts();
 }
 
 int group_size(int64_t rows, int columns, int threads) {
@@ -423,73 +416,57 @@ int group_size(int64_t rows, int columns, int threads) {
     return static_cast<int>(std::max<int64_t>(1, std::min<int64_t>({8, fit, (columns + threads - 1) / threads})));
 }
 
+// The result of binning: bins (columns, rows); cuts (columns, 256), the first n_cuts[j] of row j in use; how many
+// values are missing.
+struct BinnedColumns {
+    uint8_t* bins;
+    double* cuts;
+    int32_t* n_cuts;
+    int64_t* missing;
+};
+
+// Returns the first column that holds an infinite value, or -1.
 template <class Item>
-void bin_columns_as(const std::vector<Column>& columns, const int64_t* weights, int64_t rows, int max_bins,
-                    int threads, uint8_t* bins, double* cuts, int32_t* n_cuts, int64_t* missing,
-                    int64_t* first_infinite) {
+int64_t bin_columns(const std::vector<Column>& columns, const int64_t* weights, int64_t rows, int max_bins,
+                    int threads, const BinnedColumns& out) {
     const int n = static_cast<int>(columns.size());
-    const int group = group_size(rows, n, threads);
-    const int groups = (n + group - 1) / group;
-    std::atomic<int64_t> bad{n};
-#pragma omp parallel num_threads(threads)
-    {
-        Work<Item> work(rows, group);
-        double* buffer = work.values.get();
-#pragma omp for schedule(dynamic, 1)
-        for (int g = 0; g < groups; ++g) {
-            const int begin = g * group, count = std::min(group, n - begin);
-            gather_group(columns.data() + begin, count, rows, buffer);
-            for (int c = 0; c < count; ++c) {
-                const int j = begin + c;
-                n_cuts[j] = bin_column<Item>(buffer + static_cast<size_t>(c) * rows, weights, rows, max_bins,
-                                             work, cuts + static_cast<size_t>(j) * kBins, missing + j,
-                                             bins + static_cast<size_t>(j) * rows);
-                if (n_cuts[j] < 0) {
-                    int64_t seen = bad.load();
-                    while (j < seen && !bad.compare_exchange_weak(seen, j)) {
-                    }
-                }
-            }
+    const int group = group_size(rows, n, threads), groups = (n + group - 1) / group;
+    std::vector<Workspace<Item>> workspaces;
+    workspaces.reserve(threads);
+    for (int t = 0; t < threads; ++t) workspaces.emplace_back(rows, group);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+    for (int g = 0; g < groups; ++g) {
+        Workspace<Item>& work = workspaces[thread_index()];
+        const int begin = g * group, count = std::min(group, n - begin);
+        gather_group(columns.data() + begin, count, rows, work.values.get());
+        for (int c = 0; c < count; ++c) {
+            const int64_t j = begin + c;
+            out.n_cuts[j] = bin_column<Item>(work.values.get() + c * rows, weights, rows, max_bins, work,
+                                             out.cuts + j * kBins, out.missing + j, out.bins + j * rows);
         }
     }
-    *first_infinite = bad.load() == n ? -1 : bad.load();
+    const int32_t* infinite = std::find_if(out.n_cuts, out.n_cuts + n, [](int32_t count) { return count < 0; });
+    return infinite < out.n_cuts + n ? infinite - out.n_cuts : -1;
 }
 
-}  // namespace
-
-void bin_columns(const std::vector<Column>& columns, const int64_t* weights, int64_t rows, int max_bins,
-                 int threads, uint8_t* bins, double* cuts, int32_t* n_cuts, int64_t* missing,
-                 int64_t* first_infinite) {
-    threads = worth_threads(threads, 4 * rows * static_cast<int64_t>(columns.size()));
-    if (weights)
-        bin_columns_as<Weighted>(columns, weights, rows, max_bins, threads, bins, cuts, n_cuts, missing,
-                                 first_infinite);
-    else
-        bin_columns_as<Bare>(columns, weights, rows, max_bins, threads, bins, cuts, n_cuts, missing,
-                             first_infinite);
-}
-
+// bins (columns, rows) by cuts[offsets[j] .. offsets[j + 1]) of column j
 void apply_cuts(const std::vector<Column>& columns, int64_t rows, const double* cuts, const int64_t* offsets,
                 int threads, uint8_t* bins) {
-    threads = worth_threads(threads, rows * static_cast<int64_t>(columns.size()));
     const int n = static_cast<int>(columns.size());
-    const int64_t blocks = (rows + kBlock - 1) / kBlock;
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t b = 0; b < blocks; ++b) {
+    for_blocks(rows, worth_threads(threads, rows, n), [&](int64_t begin, int64_t size) {
         double values[kBlock];
-        const int64_t begin = b * kBlock, end = std::min(rows, begin + kBlock);
         for (int j = 0; j < n; ++j) {
-            gather(columns[j], begin, end, values);
-            assign_bins(values, end - begin, cuts + offsets[j], static_cast<int>(offsets[j + 1] - offsets[j]),
+            gather(columns[j], begin, begin + size, values);
+            assign_bins(values, size, cuts + offsets[j], static_cast<int>(offsets[j + 1] - offsets[j]),
                         bins + static_cast<size_t>(j) * rows + begin);
         }
-    }
+    });
 }
 
 // Order-free digest of a table: see docs/certificate.md, "The digest of the data".
-void digest_rows(const std::vector<Column>& columns, int64_t rows, const uint8_t* positive,
-                 const int64_t* counts, const double* weights, int threads, uint64_t* lanes) {
-    threads = worth_threads(threads, rows * static_cast<int64_t>(columns.size()));
+std::tuple<uint64_t, uint64_t> digest_rows(const std::vector<Column>& columns, int64_t rows, const uint8_t* positive,
+                                           const int64_t* counts, const double* weights, int threads) {
+    threads = worth_threads(threads, rows, columns.size());
     constexpr int64_t kTile = 128;  // few rows at a time: a row-major table is read once
     uint64_t lane1 = 0, lane2 = 0;
     const int64_t blocks = (rows + kTile - 1) / kTile;
@@ -528,8 +505,57 @@ void digest_rows(const std::vector<Column>& columns, int64_t rows, const uint8_t
             lane2 += ((h ^ (h >> 31)) * 0xD6E8FEB86659FD93ull) * times;
         }
     }
-    lanes[0] = lane1;
-    lanes[1] = lane2;
+    return {lane1, lane2};
+}
+
+auto py_bin_columns(const nb::list& list, Maybe<int64_t, 1> weights, int max_bins, int threads) {
+    int64_t rows;
+    const auto columns = read_columns(list, &rows);
+    require(max_bins >= 2 && max_bins <= 255, "max_bins must be between 2 and 255");
+    require(have_length(rows, weights), "weights and rows differ in length");
+    require(rows <= std::numeric_limits<uint32_t>::max(), "too many rows to be binned");
+    const size_t n = columns.size();
+    auto bins = make<uint8_t>({n, static_cast<size_t>(rows)});
+    auto cuts = make<double>({n, static_cast<size_t>(kBins)});
+    auto n_cuts = make<int32_t>({n});
+    auto missing = make<int64_t>({n});
+    const int64_t first_infinite = unlocked([&] {
+        const int used = worth_threads(threads, 4, rows, n);
+        return (weights ? bin_columns<Weighted> : bin_columns<Bare>)(
+            columns, data_or_null(weights), rows, max_bins, used,
+            {bins.data(), cuts.data(), n_cuts.data(), missing.data()});
+    });
+    return std::make_tuple(bins, cuts, n_cuts, missing, first_infinite);
+}
+
+Out<uint8_t> py_apply_cuts(const nb::list& list, In<double, 1> cuts, In<int64_t, 1> offsets, int threads) {
+    int64_t rows;
+    const auto columns = read_columns(list, &rows);
+    require_offsets(offsets, columns.size(), cuts.shape(0), 254);
+    auto bins = make<uint8_t>({columns.size(), static_cast<size_t>(rows)});
+    unlocked([&] { apply_cuts(columns, rows, cuts.data(), offsets.data(), threads, bins.data()); });
+    return bins;
+}
+
+auto py_digest_rows(const nb::list& list, In<uint8_t, 1> positive, Maybe<int64_t, 1> count, Maybe<double, 1> weight,
+                    int threads) {
+    int64_t length;
+    const auto columns = read_columns(list, &length);
+    const auto rows = static_cast<int64_t>(positive.shape(0));
+    require(columns.empty() || length == rows, "labels and rows differ in length");
+    require(have_length(rows, count, weight), "row weights and rows differ in length");
+    return unlocked([&] {
+        return digest_rows(columns, rows, positive.data(), data_or_null(count), data_or_null(weight), threads);
+    });
+}
+
+}  // namespace
+
+void bind_binning(nb::module_& m) {
+    m.def("bin_columns", &py_bin_columns, "columns"_a, "weights"_a.none(), "max_bins"_a, "threads"_a);
+    m.def("apply_cuts", &py_apply_cuts, "columns"_a, "cuts"_a, "offsets"_a, "threads"_a);
+    m.def("digest_rows", &py_digest_rows, "columns"_a, "positive"_a, "count"_a.none(), "weight"_a.none(), "threads"_a);
+    m.def("simplest_decimal", [](double x, double y) { return simplest_decimal(x, y); }, "x"_a, "y"_a);
 }
 
 }  // namespace cardboost

@@ -1,8 +1,5 @@
 // Columns of any number type and stride, read as double without a copy of the whole table.
 #pragma once
-#include <algorithm>
-#include <vector>
-
 #include "common.h"
 
 namespace cardboost {
@@ -35,10 +32,9 @@ CARDBOOST_INLINE void with_kind(Kind kind, Visit visit) {
 inline void gather(const Column& column, int64_t begin, int64_t end, double* out) {
     with_kind(column.kind, [&](auto zero) {
         using T = decltype(zero);
-        const char* p = column.data + begin * column.stride;
-        for (int64_t r = 0; r < end - begin; ++r, p += column.stride) {
+        for (int64_t r = 0; r < end - begin; ++r) {
             T value;
-            std::memcpy(&value, p, sizeof(T));
+            std::memcpy(&value, column.data + (begin + r) * column.stride, sizeof(T));
             out[r] = static_cast<double>(value);
         }
     });
@@ -51,5 +47,14 @@ inline void gather_group(const Column* columns, int n, int64_t rows, double* out
         for (int c = 0; c < n; ++c) gather(columns[c], begin, end, out + c * rows + begin);
     }
 }
+
+// The first of the columns that something holds of, or -1.
+struct FirstColumn {
+    int64_t index = -1;
+    void note(int64_t column) { index = index < 0 ? column : std::min(index, column); }
+    void merge(const FirstColumn& other) {
+        if (other.index >= 0) note(other.index);
+    }
+};
 
 }  // namespace cardboost

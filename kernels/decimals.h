@@ -1,8 +1,10 @@
 // The simplest decimal in a gap [x, y): what a person would write between two neighbouring values.
 #pragma once
+#include <algorithm>
 #include <cfloat>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 
 namespace cardboost {

@@ -1,6 +1,5 @@
 #pragma once
 #include "common.h"
-#include "loss.h"
 
 namespace cardboost {
 
@@ -17,13 +16,5 @@ void dense_edges(const int8_t* a, bool signs, int64_t rows, const int32_t* colum
 // out[k] = sum over rows of count * round(value * a * scale) (double)
 void dense_edges_real(const double* a, int64_t rows, const int32_t* columns, int n, const double* value,
                       const int64_t* count, double scale, bool quick, int threads, int64_t* out);
-
-// out[i * n + k] = sum over rows of q * a[row column i] * a[column k]
-void dense_gram(const int8_t* a, bool signs, int64_t rows, const int32_t* left, int n_left,
-                const int32_t* columns, int n, const int64_t* q, int threads, int64_t* out);
-
-void dense_gram_real(const double* a, int64_t rows, const int32_t* left, int n_left, const int32_t* columns,
-                     int n, const double* value, const int64_t* count, double scale, bool quick, int threads,
-                     int64_t* out);
 
 }  // namespace cardboost

@@ -47,7 +47,7 @@ double dual_pass(LossKind kind, const double* F, const double* target, double th
 void quantise(const double* value, const int8_t* sign, int64_t rows, const RowWeights& weights, double scale,
               double largest_value, int width, int threads, int64_t* q);
 
-// largest power of two that keeps a sum of `total` (over total_count roundings) inside 62 bits
+// The largest power of two that keeps a sum of `total` (over total_count roundings) inside 62 bits
 double fixed_scale(double total, double total_count);
 
 }  // namespace cardboost

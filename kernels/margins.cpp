@@ -1,7 +1,5 @@
 // Margins of any number of stumps: per feature they add up to one lookup table over its bins.
-#include "margins.h"
-
-#include <algorithm>
+#include "door.h"
 
 namespace cardboost {
 
@@ -31,23 +29,19 @@ void block_margins(const uint8_t* bins, int64_t rows, int64_t begin, int64_t n, 
         for (int64_t i = 0; i < n; ++i) out[i] *= sign[begin + i];
 }
 
-}  // namespace
-
+// out[row] = sign[row] * (base + sum over listed features of table[f][bin]); sign may be null (all +1).
+// The sum runs over the features in their order, so the result does not depend on threads or shards.
 void margins(const uint8_t* bins, int64_t rows, const int32_t* features, int n_features, const double* tables,
              double base, const int8_t* sign, int threads, double* out) {
-    threads = worth_threads(threads, rows * (n_features + 1));
-    const int64_t blocks = (rows + kBlock - 1) / kBlock;
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t b = 0; b < blocks; ++b) {
-        const int64_t begin = b * kBlock;
-        block_margins(bins, rows, begin, std::min(kBlock, rows - begin), features, n_features, tables, base,
-                      sign, out + begin);
-    }
+    for_blocks(rows, worth_threads(threads, rows, n_features + 1.0), [=](int64_t begin, int64_t n) {
+        block_margins(bins, rows, begin, n, features, n_features, tables, base, sign, out + begin);
+    });
 }
 
+// out[row][k] = q[row] * signs[k][bin of feature k], k < width; unused lanes are 0
 void signed_weights(const uint8_t* bins, int64_t rows, const int32_t* features, const int8_t* signs, int n,
                     const int64_t* q, int width, int threads, int64_t* out) {
-    threads = worth_threads(threads, rows * n);
+    threads = worth_threads(threads, rows, n);
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t i = 0; i < rows; ++i) {
         for (int k = 0; k < width; ++k) out[i * width + k] = 0;
@@ -58,21 +52,71 @@ void signed_weights(const uint8_t* bins, int64_t rows, const int32_t* features, 
     }
 }
 
+// A bit for every row and stump, set where signs[k][bin of feature k] is negative: word k of group g has rows
+// 64g .. 64g + 63 of stump k
 void stump_bits(const uint8_t* bins, int64_t rows, const int32_t* features, const int8_t* signs, int n, int threads,
                 uint64_t* out) {
-    threads = worth_threads(threads, rows * n);
+    threads = worth_threads(threads, rows, n);
     const int64_t words = (rows + 63) / 64;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t g = 0; g < words; ++g) {
-        const int own = static_cast<int>(std::min<int64_t>(64, rows - 64 * g));
+        const int size = static_cast<int>(std::min<int64_t>(64, rows - 64 * g));
         for (int k = 0; k < n; ++k) {
             const uint8_t* bin = bins + static_cast<int64_t>(features[k]) * rows + 64 * g;
             const int8_t* sign = signs + static_cast<int64_t>(k) * kBins;
             uint64_t word = 0;
-            for (int r = 0; r < own; ++r) word |= static_cast<uint64_t>(sign[bin[r]] < 0) << r;
+            for (int r = 0; r < size; ++r) word |= static_cast<uint64_t>(sign[bin[r]] < 0) << r;
             out[g * n + k] = word;
         }
     }
+}
+
+Out<double> py_margins(In<uint8_t, 2> bins, In<int32_t, 1> features, In<double, 2> tables, double base,
+                       Maybe<int8_t, 1> sign, int threads) {
+    const size_t rows = bins.shape(1), n = features.shape(0);
+    require(has_shape(tables, {n, kBins}), "tables must have shape (features, 256)");
+    require(have_length(rows, sign), "signs and bins differ in length");
+    require_indices(features, bins.shape(0));
+    auto out = make<double>({rows});
+    unlocked([&] {
+        margins(bins.data(), rows, features.data(), as_int(n), tables.data(), base, data_or_null(sign), threads,
+                out.data());
+    });
+    return out;
+}
+
+Out<int64_t> py_signed_weights(In<uint8_t, 2> bins, In<int32_t, 1> features, In<int8_t, 2> signs, In<int64_t, 1> q,
+                               int width, int threads) {
+    const size_t rows = bins.shape(1), n = features.shape(0);
+    require(have_length(rows, q), "row weights and bins differ in length");
+    require(has_shape(signs, {n, kBins}), "signs must have shape (features, 256)");
+    require((width == 1 || width == 2 || width == 4) && n <= static_cast<size_t>(width), "too many lanes");
+    require_indices(features, bins.shape(0));
+    auto out = make<int64_t>({rows, static_cast<size_t>(width)});
+    unlocked([&] {
+        signed_weights(bins.data(), rows, features.data(), signs.data(), as_int(n), q.data(), width, threads,
+                       out.data());
+    });
+    return out;
+}
+
+Out<uint64_t> py_stump_bits(In<uint8_t, 2> bins, In<int32_t, 1> features, In<int8_t, 2> signs, int threads) {
+    const size_t rows = bins.shape(1), n = features.shape(0);
+    require(has_shape(signs, {n, kBins}), "signs must have shape (features, 256)");
+    require_indices(features, bins.shape(0));
+    auto out = make<uint64_t>({(rows + 63) / 64, n});
+    unlocked([&] {
+        stump_bits(bins.data(), rows, features.data(), signs.data(), as_int(n), threads, out.data());
+    });
+    return out;
+}
+
+}  // namespace
+
+void bind_margins(nb::module_& m) {
+    m.def("margins", &py_margins, "bins"_a, "features"_a, "tables"_a, "base"_a, "sign"_a.none(), "threads"_a);
+    m.def("signed_weights", &py_signed_weights, "bins"_a, "features"_a, "signs"_a, "q"_a, "width"_a, "threads"_a);
+    m.def("stump_bits", &py_stump_bits, "bins"_a, "features"_a, "signs"_a, "threads"_a);
 }
 
 }  // namespace cardboost

@@ -1,26 +1,28 @@
 // A network with one hidden layer: activations, normal equations of the last layer, errors and gradient.
-#include "nets.h"
-
-#include <algorithm>
-#include <vector>
-
+//
+// Rows stand side by side: tables are (blocks, columns, kNetRows), so that what is done to one row is done to
+// eight at once. The last block is filled up with rows of weight 0. Sums run over chunks of blocks, in eight
+// lanes each, and the chunks are added in their order: the number of threads changes no bit.
+#include "door.h"
 #include "fastmath.h"
 
 namespace cardboost {
 
 namespace {
 
-using Eight = double __attribute__((vector_size(64)));
+constexpr int64_t kNetRows = 64;  // rows of a block
+
+enum class Activation : int { tanh = 0, relu = 1, logistic = 2 };
+
+struct NetShape {
+    int64_t blocks, inputs, hidden, outputs;  // inputs: with the column of ones
+};
+
+using Eight = Vector<double, 8>;
 constexpr int64_t kEights = kNetRows / 8;  // of a block
 constexpr int64_t kChunk = 8;              // blocks whose sums are added up lane by lane
 
-CARDBOOST_INLINE Eight load(const double* p) {
-    Eight v;
-    std::memcpy(&v, p, sizeof v);
-    return v;
-}
-CARDBOOST_INLINE void store(double* p, Eight v) { std::memcpy(p, &v, sizeof v); }
-CARDBOOST_INLINE void add_to(double* p, Eight v) { store(p, load(p) + v); }
+CARDBOOST_INLINE void add_to(double* p, const Eight& v) { store<8>(p, load<8>(p) + v); }
 CARDBOOST_INLINE double add_up(const double* p) {
     return ((p[0] + p[1]) + (p[2] + p[3])) + ((p[4] + p[5]) + (p[6] + p[7]));
 }
@@ -61,10 +63,10 @@ CARDBOOST_INLINE void combine(const double* x, int64_t inputs, const double* w, 
     for (int64_t r = 0; r < kEights; ++r) {
         Eight sum[Units] = {};
         for (int64_t j = 0; j < inputs; ++j) {
-            const Eight own = load(x + j * kNetRows + 8 * r);
-            for (int u = 0; u < Units; ++u) sum[u] += own * w[j * stride + k + u];
+            const Eight entry = load<8>(x + j * kNetRows + 8 * r);
+            for (int u = 0; u < Units; ++u) sum[u] += entry * w[j * stride + k + u];
         }
-        for (int u = 0; u < Units; ++u) store(out + (k + u) * kNetRows + 8 * r, sum[u]);
+        for (int u = 0; u < Units; ++u) store<8>(out + (k + u) * kNetRows + 8 * r, sum[u]);
     }
 }
 
@@ -75,8 +77,8 @@ CARDBOOST_INLINE void correlate(const double* x, int64_t inputs, const double* d
     for (int64_t j = 0; j < inputs; ++j) {
         Eight sum[Units] = {};
         for (int64_t r = 0; r < kEights; ++r) {
-            const Eight own = load(x + j * kNetRows + 8 * r);
-            for (int u = 0; u < Units; ++u) sum[u] += own * load(d + (k + u) * kNetRows + 8 * r);
+            const Eight entry = load<8>(x + j * kNetRows + 8 * r);
+            for (int u = 0; u < Units; ++u) sum[u] += entry * load<8>(d + (k + u) * kNetRows + 8 * r);
         }
         for (int u = 0; u < Units; ++u) add_to(sums + 8 * (j * units + k + u), sum[u]);
     }
@@ -113,12 +115,12 @@ void normal_block(const NetShape& shape, const double* a, const double* t, const
             double* row = gram + 8 * width * (o * width + i);
             for (int64_t c = 0; c <= i; ++c) {
                 Eight sum = {};
-                for (int64_t r = 0; r < kNetRows; r += 8) sum += load(weighted + r) * load(a + c * kNetRows + r);
+                for (int64_t r = 0; r < kNetRows; r += 8) sum += load<8>(weighted + r) * load<8>(a + c * kNetRows + r);
                 add_to(row + 8 * c, sum);
             }
             for (int64_t p = shared ? 0 : o; p < (shared ? shape.outputs : o + 1); ++p) {
                 Eight sum = {};
-                for (int64_t r = 0; r < kNetRows; r += 8) sum += load(weighted + r) * load(t + p * kNetRows + r);
+                for (int64_t r = 0; r < kNetRows; r += 8) sum += load<8>(weighted + r) * load<8>(t + p * kNetRows + r);
                 add_to(right + 8 * (i * shape.outputs + p), sum);
             }
         }
@@ -130,9 +132,9 @@ CARDBOOST_CLONES
 void error_block(const NetShape& shape, const double* t, const double* q, double* e, double* loss) {
     Eight sum = {};
     for (int64_t i = 0; i < shape.outputs * kNetRows; i += 8) {
-        const Eight error = load(e + i) - load(t + i), weighted = load(q + i) * error;
+        const Eight error = load<8>(e + i) - load<8>(t + i), weighted = load<8>(q + i) * error;
         sum += weighted * error;
-        store(e + i, weighted);
+        store<8>(e + i, weighted);
     }
     add_to(loss, sum);
 }
@@ -141,82 +143,142 @@ void error_block(const NetShape& shape, const double* t, const double* q, double
 CARDBOOST_CLONES
 void back_block(const NetShape& shape, const double* a, const double* e, const double* v, Activation kind, double* d) {
     for (int64_t k = 0; k < shape.hidden; ++k) {
-        double* own = d + k * kNetRows;
+        double* unit = d + k * kNetRows;
         for (int64_t r = 0; r < kNetRows; r += 8) {
             Eight sum = {};
-            for (int64_t o = 0; o < shape.outputs; ++o) sum += load(e + o * kNetRows + r) * v[k * shape.outputs + o];
-            store(own + r, sum);
+            for (int64_t o = 0; o < shape.outputs; ++o) sum += load<8>(e + o * kNetRows + r) * v[k * shape.outputs + o];
+            store<8>(unit + r, sum);
         }
-        times_slope(own, a + k * kNetRows, kind);
+        times_slope(unit, a + k * kNetRows, kind);
     }
 }
 
-// Runs `work(block, lanes)` over the blocks of every chunk and adds up the chunks' sums of eight lanes each in order.
+// Runs work(block, sums, room) over the blocks of every chunk, where it adds to `numbers` sums of eight lanes each and
+// has `scratch` numbers of room; the sums of the chunks are added up in their order.
 template <class Work>
-void over_chunks(int64_t blocks, int64_t numbers, int64_t scratch, int threads, double* totals, const Work& work) {
-    const int64_t chunks = (blocks + kChunk - 1) / kChunk;
-    std::vector<double> sums(static_cast<size_t>(chunks * numbers));
-#pragma omp parallel num_threads(threads)
-    {
-        std::vector<double> lanes(static_cast<size_t>(8 * numbers)), room(static_cast<size_t>(scratch));
-#pragma omp for schedule(static)
-        for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-            std::fill(lanes.begin(), lanes.end(), 0.0);
-            for (int64_t b = chunk * kChunk; b < std::min(blocks, (chunk + 1) * kChunk); ++b)
-                work(b, lanes.data(), room.data());
-            for (int64_t i = 0; i < numbers; ++i) sums[static_cast<size_t>(chunk * numbers + i)] = add_up(&lanes[static_cast<size_t>(8 * i)]);
-        }
+std::vector<double> sum_chunks(int64_t blocks, int64_t numbers, int64_t scratch, int threads, const Work& work) {
+    const int64_t chunks = (blocks + kChunk - 1) / kChunk, space = 8 * numbers + scratch;
+    std::vector<double> sums(checked_size(chunks, numbers)), spaces(checked_size(threads, space));
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+        double *eights = spaces.data() + thread_index() * space, *room = eights + 8 * numbers;
+        std::fill(eights, room, 0.0);
+        for (int64_t b = chunk * kChunk; b < std::min(blocks, (chunk + 1) * kChunk); ++b) work(b, eights, room);
+        for (int64_t i = 0; i < numbers; ++i) sums[chunk * numbers + i] = add_up(eights + 8 * i);
     }
-    std::fill(totals, totals + numbers, 0.0);
+    std::vector<double> totals(numbers);
     for (int64_t chunk = 0; chunk < chunks; ++chunk)
-        for (int64_t i = 0; i < numbers; ++i) totals[i] += sums[static_cast<size_t>(chunk * numbers + i)];
+        for (int64_t i = 0; i < numbers; ++i) totals[i] += sums[chunk * numbers + i];
+    return totals;
 }
 
 int net_threads(const NetShape& shape, int requested) {
-    return worth_threads(requested, shape.blocks * kNetRows * shape.inputs * shape.hidden / 4);
+    return worth_threads(requested, shape.blocks, kNetRows, shape.inputs, shape.hidden, 0.25);
 }
 
-}  // namespace
-
+// Activations act(z w) of all rows, `a` (blocks, hidden + 1, 64), whose last column is made of ones; and the normal
+// equations of the last layer: `gram` (shared ? 1 : outputs, hidden + 1, hidden + 1) = sum q a a' and `right`
+// (hidden + 1, outputs) = sum q a t. `shared`: all outputs of a row have the weight of the first.
 void net_hidden(const NetShape& shape, const double* z, const double* w, Activation activation, const double* t,
                 const double* q, bool shared, int threads, double* a, double* gram, double* right) {
     const int64_t width = shape.hidden + 1, grams = shared ? 1 : shape.outputs;
     const int64_t squares = grams * width * width, numbers = squares + width * shape.outputs;
-    std::vector<double> totals(static_cast<size_t>(numbers));
-    over_chunks(shape.blocks, numbers, kNetRows, net_threads(shape, threads), totals.data(),
-                [&](int64_t b, double* lanes, double* room) {
-                    double* own = a + b * width * kNetRows;
-                    combine_all(z + b * shape.inputs * kNetRows, shape.inputs, w, shape.hidden, own);
-                    activate_block(own, shape.hidden, activation);
-                    const int64_t at = b * shape.outputs * kNetRows;
-                    normal_block(shape, own, t + at, q + at, shared, room, lanes, lanes + 8 * squares);
-                });
+    auto block = [&](int64_t b, double* sums, double* room) {
+        double* units = a + b * width * kNetRows;
+        combine_all(z + b * shape.inputs * kNetRows, shape.inputs, w, shape.hidden, units);
+        activate_block(units, shape.hidden, activation);
+        const int64_t first = b * shape.outputs * kNetRows;
+        normal_block(shape, units, t + first, q + first, shared, room, sums, sums + 8 * squares);
+    };
+    const auto totals = sum_chunks(shape.blocks, numbers, kNetRows, net_threads(shape, threads), block);
     for (int64_t o = 0; o < grams; ++o)
         for (int64_t i = 0; i < width; ++i)
             for (int64_t c = 0; c <= i; ++c)
                 gram[(o * width + i) * width + c] = gram[(o * width + c) * width + i] =
-                    totals[static_cast<size_t>((o * width + i) * width + c)];
+                    totals[(o * width + i) * width + c];
     std::copy(totals.begin() + squares, totals.end(), right);
 }
 
+// 1/2 sum q (a v - t)^2, its gradient by w in `gradient` (inputs, hidden), and by v in `last` (hidden + 1, outputs).
 double net_errors(const NetShape& shape, const double* z, const double* a, Activation activation, const double* t,
                   const double* q, const double* v, int threads, double* gradient, double* last) {
-    const int64_t width = shape.hidden + 1, first = shape.inputs * shape.hidden, numbers = first + width * shape.outputs + 1;
-    std::vector<double> totals(static_cast<size_t>(numbers));
-    over_chunks(shape.blocks, numbers, (shape.hidden + shape.outputs) * kNetRows, net_threads(shape, threads),
-                totals.data(), [&](int64_t b, double* lanes, double* room) {
-                    const double* own = a + b * width * kNetRows;
-                    double *e = room, *d = room + shape.outputs * kNetRows;
-                    const int64_t at = b * shape.outputs * kNetRows;
-                    combine_all(own, width, v, shape.outputs, e);
-                    error_block(shape, t + at, q + at, e, lanes + 8 * (numbers - 1));
-                    back_block(shape, own, e, v, activation, d);
-                    correlate_all(z + b * shape.inputs * kNetRows, shape.inputs, d, shape.hidden, lanes);
-                    correlate_all(own, width, e, shape.outputs, lanes + 8 * first);
-                });
+    const int64_t width = shape.hidden + 1, first = shape.inputs * shape.hidden;
+    const int64_t numbers = first + width * shape.outputs + 1;
+    auto block = [&](int64_t b, double* sums, double* room) {
+        const double* units = a + b * width * kNetRows;
+        double *e = room, *d = room + shape.outputs * kNetRows;
+        const int64_t row = b * shape.outputs * kNetRows;
+        combine_all(units, width, v, shape.outputs, e);
+        error_block(shape, t + row, q + row, e, sums + 8 * (numbers - 1));
+        back_block(shape, units, e, v, activation, d);
+        correlate_all(z + b * shape.inputs * kNetRows, shape.inputs, d, shape.hidden, sums);
+        correlate_all(units, width, e, shape.outputs, sums + 8 * first);
+    };
+    const int64_t scratch = (shape.hidden + shape.outputs) * kNetRows;
+    const auto totals = sum_chunks(shape.blocks, numbers, scratch, net_threads(shape, threads), block);
     std::copy(totals.begin(), totals.begin() + first, gradient);
-    std::copy(totals.begin() + first, totals.begin() + (numbers - 1), last);
-    return 0.5 * totals[static_cast<size_t>(numbers - 1)];
+    std::copy(totals.begin() + first, totals.end() - 1, last);
+    return 0.5 * totals.back();
+}
+
+NetShape net_shape(const In<double, 3>& z, size_t hidden, const In<double, 3>& t, const In<double, 3>& q) {
+    const size_t blocks = z.shape(0), inputs = z.shape(1), outputs = t.shape(1), rows = static_cast<size_t>(kNetRows);
+    require(z.shape(2) == rows && t.shape(2) == rows && q.shape(2) == rows, "nets: blocks hold 64 rows");
+    require(t.shape(0) == blocks && has_shape(q, {blocks, outputs}),
+            "nets: inputs, targets and weights differ in shape");
+    require(inputs >= 1 && hidden >= 1 && outputs >= 1, "nets: inputs, units and outputs are needed");
+    require(hidden <= 100000 && checked_size(inputs, hidden) <= 100000000 &&
+                checked_size(outputs, hidden) <= 10000000,
+            "nets: too many units");
+    return {static_cast<int64_t>(blocks), static_cast<int64_t>(inputs), static_cast<int64_t>(hidden),
+            static_cast<int64_t>(outputs)};
+}
+
+Activation net_activation(int code) {
+    require(code >= 0 && code <= 2, "nets: unknown activation");
+    return static_cast<Activation>(code);
+}
+
+auto py_net_hidden(In<double, 3> z, In<double, 2> w, int activation, In<double, 3> t, In<double, 3> q, bool shared,
+                   InOut<double, 3> a, int threads) {
+    const NetShape shape = net_shape(z, w.shape(1), t, q);
+    const size_t width = w.shape(1) + 1;
+    require(w.shape(0) == z.shape(1), "net_hidden: one row of w per input is needed");
+    require(has_shape(a, {z.shape(0), width, z.shape(2)}),
+            "net_hidden: a must have room for every unit and a column of ones");
+    const Activation kind = net_activation(activation);
+    auto gram = make<double>({shared ? size_t{1} : t.shape(1), width, width});
+    auto right = make<double>({width, t.shape(1)});
+    unlocked([&] {
+        net_hidden(shape, z.data(), w.data(), kind, t.data(), q.data(), shared, threads, a.data(), gram.data(),
+                   right.data());
+    });
+    return std::make_tuple(gram, right);
+}
+
+auto py_net_errors(In<double, 3> z, In<double, 3> a, int activation, In<double, 3> t, In<double, 3> q,
+                   In<double, 2> v, int threads) {
+    const size_t width = a.shape(1);
+    require(width >= 1, "net_errors: a must have a column of ones");
+    const NetShape shape = net_shape(z, width - 1, t, q);
+    require(has_shape(a, {z.shape(0), width, z.shape(2)}), "net_errors: inputs and activations differ");
+    require(has_shape(v, {width, t.shape(1)}), "net_errors: v does not fit");
+    const Activation kind = net_activation(activation);
+    auto gradient = make<double>({z.shape(1), width - 1});
+    auto last = make<double>({width, t.shape(1)});
+    const double loss = unlocked([&] {
+        return net_errors(shape, z.data(), a.data(), kind, t.data(), q.data(), v.data(), threads, gradient.data(),
+                          last.data());
+    });
+    return std::make_tuple(loss, gradient, last);
+}
+
+}  // namespace
+
+void bind_nets(nb::module_& m) {
+    m.def("net_hidden", &py_net_hidden, "z"_a, "w"_a, "activation"_a, "t"_a, "q"_a, "shared"_a, "a"_a.noconvert(),
+          "threads"_a);
+    m.def("net_errors", &py_net_errors, "z"_a, "a"_a, "activation"_a, "t"_a, "q"_a, "v"_a, "threads"_a);
 }
 
 }  // namespace cardboost

@@ -1,10 +1,8 @@
 // What the bound of a node takes from the rows. One thread works, in a fixed order of operations.
 #include "node_rows.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "fastmath.h"
+#include "signs.h"
 
 namespace cardboost {
 
@@ -86,17 +84,16 @@ void cut_curvature(LossKind loss, int64_t m, const double* F, const double* floo
     for (int64_t i = 0; i < m; ++i) {
         const double z = F[i], e = exp_poly(z < 0.0 ? z : -z), inverse = 1.0 / (1.0 + e);
         const double here = log1p_poly(e) + (z < 0.0 ? -z : 0.0), slope = z < 0.0 ? inverse : e * inverse;
-        const double own = e * inverse * inverse;
-        double least = own;
+        const double curvature = e * inverse * inverse;
+        double least = curvature;
         for (int side = 0; side < 2; ++side) {
             const double x = (side ? caps[i] : floors[i]) - z, size = x < 0.0 ? -x : x;
             const bool near = size < 0.05;
             const double y = near ? 1.0 : x, end = z + y;
             const double there = log1p_poly(exp_poly(end < 0.0 ? end : -end)) + (end < 0.0 ? -end : 0.0);
             const double far = 2.0 * (there - here + slope * y) / (y * y);
-            const double close = own * (1.0 - size * (1.0 / 3.0));
-            const double found = near ? close : far;
-            least = found < least ? found : least;
+            const double close = curvature * (1.0 - size * (1.0 / 3.0)), mean = near ? close : far;
+            least = mean < least ? mean : least;
         }
         left[i] = share[i] * (least > 0.0 ? least : 0.0) * (1.0 - 1e-9);
     }
@@ -117,7 +114,7 @@ void scale_block(int size, const double* x, int rows, const double* block, doubl
     for (int a = 0; a < size; ++a) std::fill(scaled + a * kRows + rows, scaled + (a + 1) * kRows, 0.0);
 }
 
-// gram += block scaled', its lower half; lines beyond `size` may hold anything finite
+// gram += block scaled', its lower half; rows of the block beyond `size` may hold anything finite
 CARDBOOST_CLONES
 void gram_block(int size, const double* block, const double* scaled, double* gram) {
     for (int a = 0; a < size; a += 2) {
@@ -134,10 +131,10 @@ void gram_block(int size, const double* block, const double* scaled, double* gra
                 t1 += a1[i] * b1[i];
                 t2 += a1[i] * b2[i];
             }
-            const double found[6] = {s0, s1, s2, t0, t1, t2};
+            const double sums[6] = {s0, s1, s2, t0, t1, t2};
             for (int q = 0; q < 6; ++q) {
                 const int j = a + q / 3, k = b + q % 3;
-                if (j < size && k <= j) gram[j * size + k] += found[q];
+                if (j < size && k <= j) gram[j * size + k] += sums[q];
             }
         }
     }
@@ -148,9 +145,9 @@ CARDBOOST_CLONES
 void block_spans(int size, int stride, const double* P, const double* block, double* spans) {
     std::fill(spans, spans + kRows, 0.0);
     for (int a = 0; a < size; ++a) {
-        const double *own = block + a * kRows, *row = P + static_cast<size_t>(a) * stride;
+        const double *column = block + a * kRows, *row = P + static_cast<size_t>(a) * stride;
         double sum[kRows];
-        for (int i = 0; i < kRows; ++i) sum[i] = 0.5 * row[a] * own[i];
+        for (int i = 0; i < kRows; ++i) sum[i] = 0.5 * row[a] * column[i];
         int b = 0;
         for (; b + 4 <= a; b += 4) {
             const double *b0 = block + b * kRows, *b1 = b0 + kRows, *b2 = b1 + kRows, *b3 = b2 + kRows;
@@ -161,7 +158,7 @@ void block_spans(int size, int stride, const double* P, const double* block, dou
             const double* other = block + b * kRows;
             for (int i = 0; i < kRows; ++i) sum[i] += row[b] * other[i];
         }
-        for (int i = 0; i < kRows; ++i) spans[i] += 2.0 * own[i] * sum[i];
+        for (int i = 0; i < kRows; ++i) spans[i] += 2.0 * column[i] * sum[i];
     }
 }
 
@@ -174,32 +171,20 @@ double inner(int64_t m, const double* a, const double* x) {
     return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
-// two tables, so that neighbouring rows do not wait for each other; added up in the first
-void byte_sums(int64_t m, const uint8_t* bytes, const double* x, double (*h)[256]) {
-    std::fill(h[0], h[0] + 512, 0.0);
-    int64_t i = 0;
-    for (; i + 2 <= m; i += 2) {
-        h[0][bytes[i]] += x[i];
-        h[1][bytes[i + 1]] += x[i + 1];
-    }
-    if (i < m) h[0][bytes[i]] += x[i];
-    for (int b = 0; b < 256; ++b) h[0][b] += h[1][b];
-}
-
 }  // namespace
 
 NodeRows::NodeRows(const ChoiceProblem& problem)
     : p_(problem), groups_((problem.n + 7) / 8), F_(problem.m), u_(problem.m), curvature_(problem.m),
       floors_(problem.caps ? problem.m : 0), caps_(floors_.size()), left_(floors_.size()),
-      gram_(static_cast<size_t>(problem.n) * problem.n), block_(static_cast<size_t>(problem.n + 2) * kRows),
+      gram_(checked_size(problem.n, problem.n)), block_(checked_size(problem.n, kRows) + 2 * kRows),
       scaled_(block_.size()) {}
 
-double NodeRows::move(const double* w, const std::vector<int>& columns) {
+double NodeRows::move(const double* w, const ColumnList& columns) {
     margins(w, columns);
     return row_pass(p_.loss, p_.m, F_.data(), p_.share, u_.data(), curvature_.data());
 }
 
-void NodeRows::margins(const double* w, const std::vector<int>& columns) {
+void NodeRows::margins(const double* w, const ColumnList& columns) {
     std::fill(F_.begin(), F_.end(), 0.0);
     if (p_.packed) {
         double table[256];
@@ -219,12 +204,12 @@ void NodeRows::margins(const double* w, const std::vector<int>& columns) {
     }
 }
 
-void NodeRows::edges(const std::vector<int>& columns, double* c) const {
+void NodeRows::edges(const ColumnList& columns, double* c) const {
     if (p_.packed) {
-        double h[2][256], out[8];
+        double sums[256], out[8];
         for (int g = 0; g < groups_; ++g) {
-            byte_sums(p_.m, p_.packed + static_cast<int64_t>(g) * p_.m, u_.data(), h);
-            fold_signs(h[0], out);
+            byte_sums(p_.m, p_.packed + static_cast<int64_t>(g) * p_.m, u_.data(), sums);
+            fold_signs(sums, out);
             std::copy_n(out, std::min(8, p_.n - 8 * g), c + 8 * g);
         }
     } else {
@@ -232,13 +217,13 @@ void NodeRows::edges(const std::vector<int>& columns, double* c) const {
     }
 }
 
-void NodeRows::hessian(const std::vector<int>& columns, double* H) { gram(columns, curvature_, H); }
+void NodeRows::hessian(const ColumnList& columns, double* H) { gram(columns, curvature_, H); }
 
-void NodeRows::hessian_left(const std::vector<int>& columns, double* H) { gram(columns, left_, H); }
+void NodeRows::hessian_left(const ColumnList& columns, double* H) { gram(columns, left_, H); }
 
 // a block of rows at a time
-void NodeRows::gram(const std::vector<int>& columns, const std::vector<double>& x, double* H) {
-    const int size = static_cast<int>(columns.size()), n = p_.n;
+void NodeRows::gram(const ColumnList& columns, const std::vector<double>& x, double* H) {
+    const int size = columns.size(), n = p_.n;
     std::fill_n(gram_.begin(), static_cast<size_t>(size) * size, 0.0);
     for (int64_t first = 0; first < p_.m; first += kRows) {
         const int rows = static_cast<int>(std::min<int64_t>(kRows, p_.m - first));
@@ -253,17 +238,17 @@ void NodeRows::gram(const std::vector<int>& columns, const std::vector<double>& 
         }
 }
 
-// block_: rows first .. first + rows of these columns, one line each; what is left of a line is zero
-void NodeRows::load_block(const std::vector<int>& columns, int64_t first, int rows) {
-    const int size = static_cast<int>(columns.size());
+// block_: rows first .. first + rows of these columns, kRows numbers each; those left over are zero
+void NodeRows::load_block(const ColumnList& columns, int64_t first, int rows) {
+    const int size = columns.size();
     for (int a = 0; a < size; ++a) {
-        double* line = block_.data() + static_cast<size_t>(a) * kRows;
+        double* entries = block_.data() + static_cast<size_t>(a) * kRows;
         const int j = columns[a];
         if (p_.packed)
-            unpack_signs(p_.packed + static_cast<int64_t>(j >> 3) * p_.m + first, j & 7, rows, line);
+            unpack_signs(p_.packed + static_cast<int64_t>(j >> 3) * p_.m + first, j & 7, rows, entries);
         else
-            std::copy_n(p_.dense + static_cast<int64_t>(j) * p_.m + first, rows, line);
-        std::fill(line + rows, line + kRows, 0.0);
+            std::copy_n(p_.dense + static_cast<int64_t>(j) * p_.m + first, rows, entries);
+        std::fill(entries + rows, entries + kRows, 0.0);
     }
 }
 
@@ -272,17 +257,17 @@ void NodeRows::widen() {
     std::copy(p_.caps, p_.caps + p_.m, caps_.begin());
 }
 
-void NodeRows::narrow(const std::vector<int>& columns, const double* P, double scale) {
-    const int size = static_cast<int>(columns.size());
+void NodeRows::narrow(const ColumnList& columns, const double* P, double scale) {
+    const int size = columns.size();
     double spans[kRows];
     for (int64_t first = 0; first < p_.m; first += kRows) {
         const int rows = static_cast<int>(std::min<int64_t>(kRows, p_.m - first));
         load_block(columns, first, rows);
         block_spans(size, p_.n, P, block_.data(), spans);
         for (int i = 0; i < rows; ++i) {
-            const double width = std::sqrt(std::max(0.0, spans[i]) * scale) * (1.0 + kWider), at = F_[first + i];
-            caps_[first + i] = std::min(caps_[first + i], at + width);
-            floors_[first + i] = std::max(floors_[first + i], at - width);
+            const double width = std::sqrt(std::max(0.0, spans[i]) * scale) * (1.0 + kWider), margin = F_[first + i];
+            caps_[first + i] = std::min(caps_[first + i], margin + width);
+            floors_[first + i] = std::max(floors_[first + i], margin - width);
         }
     }
 }

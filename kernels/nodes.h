@@ -1,7 +1,17 @@
+// The search for the best choice of columns: the problem, and one of its nodes.
 #pragma once
+#include <vector>
+
 #include "loss.h"
 
 namespace cardboost {
+
+// Of a column where curvature is set aside: it is zero, it has a twin or no price, or some curvature may be set
+// aside for it.
+enum ColumnRole : uint8_t { kZero = 0, kPlain = 1, kAside = 2 };
+
+// What a column may do in a node.
+enum ColumnState : int8_t { kFree = 0, kIn = 1, kOut = 2 };
 
 // A choice of columns: sum s_i loss(F_i) + sum l1 w + l2 w^2 / 2 + l0 [w > 0], 0 <= w <= upper, with at most
 // max_terms charged columns in use (-1: any number). Columns have y multiplied in.
@@ -22,47 +32,57 @@ struct ChoiceProblem {
     const int32_t* twin;
 };
 
-// Of a column where curvature is set aside: it is zero, it has a twin or no price, or some curvature may be set
-// aside for it.
-enum ColumnRole : uint8_t { kZero = 0, kPlain = 1, kAside = 2 };
+// A list of columns, with room for all of them.
+class ColumnList {
+public:
+    explicit ColumnList(int n) : columns_(n) {}
+    void clear() { size_ = 0; }
+    void push(int column) { columns_[size_++] = column; }
+    int size() const { return size_; }
+    int operator[](int k) const { return columns_[k]; }
+    const int* begin() const { return columns_.data(); }
+    const int* end() const { return columns_.data() + size_; }
 
-// What a column may do in a node.
-enum ColumnState : int8_t { kFree = 0, kIn = 1, kOut = 2 };
-
-// Nodes to bound. `start`: weights to begin with; `tau`: the multiplier of the size limit; `curve`: curvature set
-// aside by the parent, or null. A bound of `cutoff` is enough. `objective`: that of the best choice known, which
-// caps rely on. With max_steps 0 only the bound at `start` is computed, whatever its weights say of columns that
-// are out, and with `curve` as it is: one that the search has found to hold.
-struct NodeInputs {
-    const int8_t* state;
-    const double* start;
-    const double* tau;
-    const double* curve;
-    const uint8_t* curved;  // which nodes are to use curvature; with `curve`
-    double cutoff, objective;
-    int max_steps;
+private:
+    std::vector<int> columns_;
+    int size_ = 0;
 };
 
-// Per node: the best bound, the weights that prove it, the multiplier of the size limit, the value of the
-// relaxation at the last weights, which columns the bound fixes (a ColumnState, kFree: not fixed) and the column
-// to branch on (-1: none is used in part). `plain`: the best bound without curvature. `curve`: the curvature that
-// the bound sets aside for each column, zero where it does without; `centre`: the weights around which margins are
-// capped then.
-struct NodeResults {
-    double* bound;
-    double* weights;
-    double* tau;
-    double* value;
-    int8_t* fixed;
-    int32_t* branch;
-    double* centre;
-    double* curve;
-    double* plain;
-};
+// A node of the search (docs/mathematics.md, "Exact search"): what every column may do, and the lists that follow.
+struct Node {
+    explicit Node(const ChoiceProblem& choice)
+        : problem(choice), active(choice.n), weighted(choice.n), span(choice.n) {}
 
-// Bounds every node by its convex relaxation: Newton steps from `start` until the bound reaches `cutoff`, or it
-// is clear that it will not.
-void bound_nodes(const ChoiceProblem& problem, int64_t nodes, const NodeInputs& inputs, int threads,
-                 const NodeResults& results);
+    // `any_weights`: row weights come from any weights, also of columns that are out
+    void open(const int8_t* column_state, bool any_weights) {
+        state = column_state;
+        limited = problem.max_terms >= 0;
+        slots = problem.max_terms;
+        for (int j = 0; j < problem.n; ++j) slots -= state[j] == kIn && problem.charged[j];
+        if (limited) slots = std::max(slots, 0);
+        active.clear();
+        weighted.clear();
+        decided = true;
+        for (int j = 0; j < problem.n; ++j) {
+            const bool out = state[j] == kOut || problem.upper[j] == 0.0 || (is_open(j) && limited && slots == 0);
+            if (!out) active.push(j);
+            if (!out && is_open(j)) decided = false;
+            if (!out || any_weights) weighted.push(j);
+        }
+        span = active;
+    }
+
+    bool is_open(int j) const { return state[j] == kFree && problem.charged[j]; }
+    bool is_forced(int j) const { return state[j] == kIn && problem.charged[j]; }
+
+    const ChoiceProblem& problem;
+    const int8_t* state = nullptr;
+    ColumnList active;      // may be used
+    ColumnList weighted;    // may have a weight
+    ColumnList span;        // have a row in the Hessian
+    bool limited = false;   // no more than `slots` open columns may be used
+    int slots = 0;
+    bool decided = false;   // no column is open: the relaxation is the problem itself, and is solved to the end
+};
 
 }  // namespace cardboost

@@ -1,20 +1,11 @@
 // A small convex quadratic on the simplex: Newton on the weights in use with their sum held, up to the first that
 // meets 0 and goes out; where there is no more to gain, the weight at 0 with the steepest slope comes in. Everything
 // runs in a fixed order on one thread, so equal inputs give equal bits.
-#include "simplex.h"
-
-#include <algorithm>
-#include <cmath>
-#include <vector>
+#include "door.h"
 
 namespace cardboost {
 
 namespace {
-
-CARDBOOST_CLONES
-void add_row(int n, double factor, const double* row, double* r) {
-    for (int k = 0; k < n; ++k) r[k] += factor * row[k];
-}
 
 CARDBOOST_CLONES
 double dot(int n, const double* a, const double* b) {
@@ -32,30 +23,27 @@ double dot(int n, const double* a, const double* b) {
 // is flat a pivot gets a little.
 class Factor {
   public:
-    explicit Factor(int most) : stride_(most), f_(static_cast<size_t>(most) * most) {}
+    explicit Factor(int most) : stride_(most), f_(checked_size(most, most)) {}
 
     // One more: `entries` are its products with those before it and with itself.
     void append(int size, const double* entries) {
-        double* own = row(size);
-        for (int b = 0; b < size; ++b) own[b] = (entries[b] - dot(b, own, row(b))) / row(b)[b];
-        const double rest = entries[size] - dot(size, own, own);
-        own[size] = std::sqrt(std::max(rest, 1e-12 * entries[size] + 1e-300));
+        double* last = row(size);
+        for (int b = 0; b < size; ++b) last[b] = (entries[b] - dot(b, last, row(b))) / row(b)[b];
+        const double rest = entries[size] - dot(size, last, last);
+        last[size] = std::sqrt(std::max(rest, 1e-12 * entries[size] + 1e-300));
     }
 
-    // The one at `place` goes: its row is left out, and rotations of two columns at a time bring the triangle back.
-    void remove(int size, int place) {
-        for (int a = place; a + 1 < size; ++a) {
-            double *own = row(a), *next = row(a + 1);
-            std::copy(next, next + a + 2, own);
-        }
-        for (int k = place; k + 1 < size; ++k) {
+    // Row `index` is left out, and rotations of two columns at a time bring the triangle back.
+    void remove(int size, int index) {
+        for (int a = index; a + 1 < size; ++a) std::copy(row(a + 1), row(a + 1) + a + 2, row(a));
+        for (int k = index; k + 1 < size; ++k) {
             const double one = row(k)[k], two = row(k)[k + 1], length = std::hypot(one, two);
             const double c = one / length, s = two / length;
             for (int a = k; a + 1 < size; ++a) {
-                double* own = row(a);
-                const double x = own[k], y = own[k + 1];
-                own[k] = c * x + s * y;
-                own[k + 1] = c * y - s * x;
+                double *left = row(a) + k, *right = left + 1;
+                const double x = *left, y = *right;
+                *left = c * x + s * y;
+                *right = c * y - s * x;
             }
         }
     }
@@ -65,7 +53,7 @@ class Factor {
         for (int a = 0; a < size; ++a) x[a] = (x[a] - dot(a, row(a), x)) / row(a)[a];
         for (int a = size - 1; a >= 0; --a) {
             x[a] /= row(a)[a];
-            add_row(a, -x[a], row(a), x);
+            add_scaled(a, -x[a], row(a), x);
         }
     }
 
@@ -76,8 +64,9 @@ class Factor {
     std::vector<double> f_;
 };
 
-}  // namespace
-
+// The minimum over x >= 0, sum x = sum x0 of gradient'(x - x0) + (x - x0)' q (x - x0) / 2, from a feasible x0, by a
+// primal active set. Weights that end at 0 are 0 exactly. Returns the drop; `changes` counts columns that came in or
+// went out, at most `most_changes`.
 double minimise_on_simplex(int n, const double* q, const double* gradient, const double* x0, double tolerance,
                            int most_changes, double* x, int* changes) {
     std::vector<double> r(gradient, gradient + n);  // the gradient at x
@@ -101,7 +90,7 @@ double minimise_on_simplex(int n, const double* q, const double* gradient, const
     };
     for (int a = 0; a < static_cast<int>(in.size()); ++a) enter(a);
     auto move = [&](int j, double to) {
-        add_row(n, to - x[j], row(j), r.data());
+        add_scaled(n, to - x[j], row(j), r.data());
         x[j] = to;
     };
     int count = 0, last = -1;  // last: what has just come in
@@ -113,12 +102,12 @@ double minimise_on_simplex(int n, const double* q, const double* gradient, const
         }
         factor.solve(f, held.data());
         factor.solve(f, along.data());
-        double one = 0.0, own = 0.0;
+        double one = 0.0, sum = 0.0;
         for (int a = 0; a < f; ++a) {
             one += held[a];
-            own += along[a];
+            sum += along[a];
         }
-        const double level = one > 0.0 ? own / one : 0.0;
+        const double level = one > 0.0 ? sum / one : 0.0;
         double length = 1.0, slope = 0.0;
         int blocking = -1;
         for (int a = 0; a < f; ++a) {
@@ -173,6 +162,27 @@ double minimise_on_simplex(int n, const double* q, const double* gradient, const
     double drop = 0.0;
     for (int j = 0; j < n; ++j) drop -= 0.5 * ((gradient[j] - start) + (r[j] - start)) * (x[j] - x0[j]);
     return drop;
+}
+
+auto py_minimise_on_simplex(In<double, 2> q, In<double, 1> gradient, In<double, 1> x0, double tolerance,
+                            int most_changes) {
+    const size_t n = gradient.shape(0);
+    require(has_shape(q, {n, n}) && have_length(n, x0), "minimise_on_simplex: sizes differ");
+    require(all_entries(x0, [](double x) { return x >= 0.0; }), "minimise_on_simplex: x0 must not be negative");
+    auto x = make<double>({n});
+    int changes = 0;
+    const double drop = unlocked([&] {
+        return minimise_on_simplex(as_int(n), q.data(), gradient.data(), x0.data(), tolerance, most_changes, x.data(),
+                                   &changes);
+    });
+    return std::make_tuple(x, drop, changes);
+}
+
+}  // namespace
+
+void bind_simplex(nb::module_& m) {
+    m.def("minimise_on_simplex", &py_minimise_on_simplex, "q"_a, "gradient"_a, "x0"_a, "tolerance"_a,
+          "most_changes"_a);
 }
 
 }  // namespace cardboost

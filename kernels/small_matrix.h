@@ -1,5 +1,5 @@
-#pragma once
 // Factors of small symmetric matrices, row-major lower triangles with `stride` numbers a row.
+#pragma once
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -19,12 +19,12 @@ inline bool factorise(int size, int stride, double* f, Flat flat, double least =
             for (int k = 0; k < b; ++k) sum -= row[k] * other[k];
             row[b] = sum / other[b];
         }
-        const double own = row[a];
-        double rest = own;
+        const double diagonal = row[a];
+        double rest = diagonal;
         for (int k = 0; k < a; ++k) rest -= row[k] * row[k];
         if (flat == Flat::lift)
-            rest = std::max(rest, 1e-12 * own + 1e-300);
-        else if (!(rest > least * own))
+            rest = std::max(rest, 1e-12 * diagonal + 1e-300);
+        else if (!(rest > least * diagonal))
             return false;
         row[a] = std::sqrt(rest);
     }
@@ -34,12 +34,12 @@ inline bool factorise(int size, int stride, double* f, Flat flat, double least =
 // The inverse of the factor f; row a of x holds its column a, from the diagonal on.
 inline void invert_factor(int size, int stride, const double* f, double* x) {
     for (int a = 0; a < size; ++a) {
-        double* own = x + static_cast<size_t>(a) * stride;
+        double* column = x + static_cast<size_t>(a) * stride;
         for (int b = a; b < size; ++b) {
             const double* row = f + static_cast<size_t>(b) * stride;
             double sum = a == b ? 1.0 : 0.0;
-            for (int k = a; k < b; ++k) sum -= row[k] * own[k];
-            own[b] = sum / row[b];
+            for (int k = a; k < b; ++k) sum -= row[k] * column[k];
+            column[b] = sum / row[b];
         }
     }
 }

@@ -29,8 +29,8 @@ def _around(x: float, y: float, places: int | None, zeros: int) -> set[float]:
     """
     sign = 1 if y > 0 else -1
     low, high = sorted((abs(Fraction(x)), abs(Fraction(y))))
-    at_low, at_high = sign > 0, sign < 0  # which end belongs to the gap
-    middle, found = (low + high) / 2, set()
+    holds_low, holds_high = sign > 0, sign < 0  # which end belongs to the gap
+    middle, numbers = (low + high) / 2, set()
     smallest = max(-149, math.frexp(float(low))[1] - 2) if low else -149
     largest = min(127, math.frexp(float(high))[1])
     for p in range(smallest, largest + 1):
@@ -43,12 +43,12 @@ def _around(x: float, y: float, places: int | None, zeros: int) -> set[float]:
         else:
             step = Fraction(2) ** max(-places, spacing)
         first, last = math.ceil(start / step), math.floor(end / step)
-        first += start == low and not at_low and first * step == low
-        last -= last * step == end and not (end == high and at_high and end < 2 ** (p + 1))
+        first += start == low and not holds_low and first * step == low
+        last -= last * step == end and not (end == high and holds_high and end < 2 ** (p + 1))
         if first <= last:
             for n in (math.floor(middle / step), math.ceil(middle / step)):
-                found.add(sign * float(min(max(n, first), last) * step))
-    return found
+                numbers.add(sign * float(min(max(n, first), last) * step))
+    return numbers
 
 
 def simplest_decimals(x: float, y: float) -> tuple[tuple[str, int], set[float]]:
@@ -60,11 +60,11 @@ def simplest_decimals(x: float, y: float) -> tuple[tuple[str, int], set[float]]:
     if x <= 0.0 < y:
         return ("zero", 0), {0.0}
     for zeros in range(10, -1, -1):  # 5^11 has more than float32's 24 bits
-        if found := {e for e in _around(x, y, None, zeros) if e == int(e)}:
-            return ("zeros", zeros), found
+        if numbers := {e for e in _around(x, y, None, zeros) if e == int(e)}:
+            return ("zeros", zeros), numbers
     for places in range(1, 150):
-        if found := {e for e in _around(x, y, places, 0) if Fraction(e).denominator <= 2**places}:
-            return ("places", places), found
+        if numbers := {e for e in _around(x, y, places, 0) if Fraction(e).denominator <= 2**places}:
+            return ("places", places), numbers
     return ("digits", fewest_digits(x, y)), set()
 
 
@@ -186,12 +186,12 @@ def label_order(codes: np.ndarray, n: int, weights: np.ndarray, values: np.ndarr
     """The codes by their smoothed mean, in exact arithmetic; ties go to the first."""
     w, v = [Fraction(float(x)) for x in weights], [Fraction(float(x)) for x in values]
     mean = sum((a * b for a, b in zip(w, v, strict=True)), Fraction(0)) / sum(w)
-    found = []
+    means = []
     for code in range(n):
-        own = np.flatnonzero(codes == code).tolist()
-        total = sum((w[i] * v[i] for i in own), Fraction(0)) + 10 * mean
-        found.append(total / (sum((w[i] for i in own), Fraction(0)) + 10))
-    return sorted(range(n), key=lambda code: (found[code], code))
+        rows = np.flatnonzero(codes == code).tolist()
+        total = sum((w[i] * v[i] for i in rows), Fraction(0)) + 10 * mean
+        means.append(total / (sum((w[i] for i in rows), Fraction(0)) + 10))
+    return sorted(range(n), key=lambda code: (means[code], code))
 
 
 def stump_gain(
@@ -209,14 +209,14 @@ def search(hist, n_bins, kind, mask, edge_unit, curvature_unit, l1, l2, gain, in
     """Per feature the (score, edge, stump) of every allowed stump, best first, and the largest edge."""
     largest, ranked = -math.inf, []
     for f, h in enumerate(hist):
-        at = np.arange(256)
+        bins = np.arange(256)
         total, curvature = (int(s) for s in h.sum(axis=0))
-        found = []
+        stumps = []
         categorical = bool(kind[f] & 2)
         for cut, side, polarity in all_stumps(int(n_bins[f]), bool(kind[f] & 1), categorical):
             if mask[f, cut] & (1 << (2 * side + (polarity < 0))):
                 continue
-            signs = stump_column(at, cut, side, polarity, categorical).astype(object)
+            signs = stump_column(bins, cut, side, polarity, categorical).astype(object)
             edge = int(signs @ h[:, 0].astype(object)) * edge_unit
             cross = int(signs @ h[:, 1].astype(object)) * curvature_unit
             score = edge
@@ -225,8 +225,8 @@ def search(hist, n_bins, kind, mask, edge_unit, curvature_unit, l1, l2, gain, in
                     edge, cross, curvature * curvature_unit, total * edge_unit, l1, l2, intercept
                 )
             largest = max(largest, edge)
-            found.append((score, edge, (cut, side, polarity)))
-        ranked.append(sorted(found, key=lambda one: -one[0]))
+            stumps.append((score, edge, (cut, side, polarity)))
+        ranked.append(sorted(stumps, key=lambda one: -one[0]))
     return ranked, largest
 
 
@@ -381,8 +381,8 @@ def dense_gram_real(a, left, columns, value, count, scale):
 
 def sign_words(a) -> np.ndarray:
     """Bit k of word [g, i] is set where entry i of line 64 g + k is -1."""
-    lines, length = a.shape
-    words = (lines + 63) // 64
+    vectors, length = a.shape
+    words = (vectors + 63) // 64
     out = np.zeros((words, length), dtype=np.uint64)
     for k, i in zip(*np.nonzero(a < 0), strict=True):
         out[k // 64, i] |= np.uint64(1) << np.uint64(k % 64)
@@ -433,7 +433,7 @@ def lbfgs_steps(A, loss, weight, l1, l2, limit, z, most, capacity):
     """Objective, weights, margins and edges of the first points. Prices and limits: for z > 0, for z < 0."""
     share = weight / weight.sum()
 
-    def at(z):
+    def evaluate(z):
         F, side = A @ z, (z <= 0).astype(int)
         own_l1, own_l2 = np.choose(side, l1), np.choose(side, l2)
         rows = np.exp(-F) if loss == 0 else np.logaddexp(0.0, -F)
@@ -441,24 +441,24 @@ def lbfgs_steps(A, loss, weight, l1, l2, limit, z, most, capacity):
         value = share @ rows + own_l1 @ np.abs(z) + 0.5 * own_l2 @ z**2
         return value, z, F, A.T @ (share * v)
 
-    points, steps, changes = [at(z)], [], []
+    points, steps, changes = [evaluate(z)], [], []
     while len(points) < most:
         value, z, _, edges = points[-1]
         rise, fall = l1[0] + l2[0] * z - edges, l1[1] - l2[1] * z + edges
         above = (z > 0) | ((z == 0) & (rise < fall))
-        up, own, box = (np.where(above, *two) for two in ((1, -1), (rise, fall), limit))
-        slope = np.where(np.where(own < 0, np.abs(z) < box, z != 0), up * own, 0.0)
+        up, outward, box = (np.where(above, *two) for two in ((1, -1), (rise, fall), limit))
+        slope = np.where(np.where(outward < 0, np.abs(z) < box, z != 0), up * outward, 0.0)
         d, length = lbfgs_direction(steps, changes, slope), 1.0
         while True:
             trial = up * np.clip(up * (z + length * d), 0, box)
-            found = at(trial)
-            if found[0] <= value + 1e-4 * slope @ (trial - z) or length < 1e-10:
+            point = evaluate(trial)
+            if point[0] <= value + 1e-4 * slope @ (trial - z) or length < 1e-10:
                 break
             length *= 0.5
         curves = [np.where(w > 0, l2[0], l2[1]) * w for w in (trial, z)]
-        steps, changes = [*steps, trial - z], [*changes, curves[0] - curves[1] - (found[3] - edges)]
+        steps, changes = [*steps, trial - z], [*changes, curves[0] - curves[1] - (point[3] - edges)]
         steps, changes = steps[-capacity:], changes[-capacity:]
-        points.append(found)
+        points.append(point)
     return points
 
 
@@ -484,10 +484,10 @@ def predict_steps(columns, rows, cuts, offsets, levels, missing, base):
     """Scores and the contribution of every feature."""
     score, parts = np.full(rows, float(base)), np.empty((len(columns), rows))
     for k, column in enumerate(columns):
-        own = cuts[offsets[k] : offsets[k + 1]]
+        feature_cuts = cuts[offsets[k] : offsets[k + 1]]
         for row, x in enumerate(np.asarray(column, dtype=np.float64).tolist()):
-            at = sum(e < x for e in own.tolist())
-            parts[k, row] = missing[k] if math.isnan(x) else levels[offsets[k] + k + at]
+            index = sum(e < x for e in feature_cuts.tolist())
+            parts[k, row] = missing[k] if math.isnan(x) else levels[offsets[k] + k + index]
         score += parts[k]
     return score, parts
 
@@ -541,8 +541,8 @@ def curved_node_bound(A, columns, state, w, centre, aside, limits, objective):
     room = objective - node_bound(A, columns, state, centre)
     left = (A * (share * curvature_left(loss, F, floors, caps))[:, None]).T @ A
     spans = np.einsum("ij,jk,ik->i", A[:, inside], np.linalg.inv(left[np.ix_(inside, inside)]), A[:, inside])
-    width, at = np.sqrt(2.0 * room * spans), A @ w
-    floors, caps, F = np.maximum(floors, F - width), np.minimum(caps, F + width), at
+    width, margins = np.sqrt(2.0 * room * spans), A @ w
+    floors, caps, F = np.maximum(floors, F - width), np.minimum(caps, F + width), margins
     left = (A * (share * curvature_left(loss, F, floors, caps))[:, None]).T @ A - np.diag(aside)
     least = np.linalg.eigvalsh(left[np.ix_(inside, inside)])[0]
     # the tangent plus d (v - w)^2 / 2, minimised column by column
@@ -600,7 +600,7 @@ def tabu_moves(
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
         return least + (z ^ (z >> 31)) % (most - least + 1)
 
-    known = math.inf
+    incumbent = math.inf
     for done in range(moves):
         value, best, rise, drop = price_levels(a, s, l1, l2, l0, step, top, levels)
         least, used = tolerance * value, int(np.sum((levels > 0) & counted))
@@ -612,14 +612,14 @@ def tabu_moves(
                 continue
             price, to = (drop[j], 0) if levels[j] > 0 else (rise[j], best[j])
             barred = counted[j] and until[j] > clock
-            if price < -least and (not barred or value + price < known - least):
+            if price < -least and (not barred or value + price < incumbent - least):
                 better.append((price, j, to))
             if counted[j]:
                 barred_ones.append((until[j], j, to))
                 if not barred:
                     uphill.append((price, j, to))
         if not better:
-            known, key = min(known, value), tuple(levels > 0)
+            incumbent, key = min(incumbent, value), tuple(levels > 0)
             elite[key] = min(elite.get(key, math.inf), value)
             elite = dict(sorted(elite.items(), key=lambda item: item[1])[:kept])
         choices = better or uphill or barred_ones
@@ -677,16 +677,16 @@ def sweep_columns(x, which, w, g, l1, l2, intercept, g0, sweeps, beta):
 
     for _ in range(sweeps):
         for k in range(len(which)):
-            own = columns[:, k]
+            column = columns[:, k]
             shift, c = best_change()
-            mean = float(np.sum(w * own)) / total if intercept else 0.0
-            raw = float(np.sum(w * own**2))
+            mean = float(np.sum(w * column)) / total if intercept else 0.0
+            raw = float(np.sum(w * column**2))
             curve = raw - mean**2 * total
             curve = (curve if curve > 1e-13 * raw else 0.0) + l2
             if curve <= 0.0:
                 beta[k] = 0.0 if l1 > 0.0 else beta[k]
                 continue
-            z = curve * beta[k] - (g[k] + float(np.sum(own * w * (shift + c))) + l2 * beta[k])
+            z = curve * beta[k] - (g[k] + float(np.sum(column * w * (shift + c))) + l2 * beta[k])
             beta[k] = math.copysign(max(abs(z) - l1, 0.0), z) / curve
     return beta, *best_change()
 

@@ -69,11 +69,23 @@ def test_cuts_and_bins(table):
     for j, values in enumerate(columns):
         values = values.astype(np.float64)
         gaps = reference.cut_gaps(values, weights, max_bins)
-        own = cuts[j, : n_cuts[j]]
-        assert own.tolist() == [_kernels.simplest_decimal(x, y) for x, y in gaps]
-        assert len(own) < max_bins
+        column_cuts = cuts[j, : n_cuts[j]]
+        assert column_cuts.tolist() == [_kernels.simplest_decimal(x, y) for x, y in gaps]
+        assert len(column_cuts) < max_bins
         assert missing[j] == np.isnan(values).sum()
-        np.testing.assert_array_equal(bins[j], reference.bins_of(values, own))
+        np.testing.assert_array_equal(bins[j], reference.bins_of(values, column_cuts))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cuts_of_values_of_all_sizes(weighted):
+    """Buckets of equal width hold nearly all values again and again."""
+    rng = np.random.default_rng(5)
+    values = 2.0 ** rng.uniform(-1000.0, 1000.0, 20_000)
+    weights = rng.integers(1, 4, len(values)) if weighted else None
+    bins, cuts, n_cuts, *_ = _kernels.bin_columns([values], weights, 255, 1)
+    gaps = reference.cut_gaps(values, weights, 255)
+    assert cuts[0, : n_cuts[0]].tolist() == [_kernels.simplest_decimal(x, y) for x, y in gaps]
+    np.testing.assert_array_equal(bins[0], reference.bins_of(values, cuts[0, : n_cuts[0]]))
 
 
 @given(tables(), st.integers(0, 2**32))
@@ -100,19 +112,21 @@ def test_threads_and_order_do_not_show(table, seed):
 def test_apply_cuts(table):
     columns, _, max_bins = table
     _, cuts, n_cuts, _, _ = _kernels.bin_columns(columns, None, max_bins, 1)
-    known = [cuts[j, :n] for j, n in enumerate(n_cuts)]
+    all_cuts = [cuts[j, :n] for j, n in enumerate(n_cuts)]
     offsets = np.concatenate([[0], np.cumsum(n_cuts)]).astype(np.int64)
     others = [
-        np.concatenate([own, np.nextafter(own, np.inf), np.nextafter(own, -np.inf), [np.nan]])[
-            : 3 * min(n_cuts) + 1
-        ]
-        for own in known
+        np.concatenate(
+            [column_cuts, np.nextafter(column_cuts, np.inf), np.nextafter(column_cuts, -np.inf), [np.nan]]
+        )[: 3 * min(n_cuts) + 1]
+        for column_cuts in all_cuts
     ]
     for given_columns in (columns, others):
         for threads in (1, 2, 7):
-            bins = _kernels.apply_cuts(given_columns, np.concatenate(known), offsets, threads)
+            bins = _kernels.apply_cuts(given_columns, np.concatenate(all_cuts), offsets, threads)
             for j, values in enumerate(given_columns):
-                np.testing.assert_array_equal(bins[j], reference.bins_of(values.astype(np.float64), known[j]))
+                np.testing.assert_array_equal(
+                    bins[j], reference.bins_of(values.astype(np.float64), all_cuts[j])
+                )
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf])
@@ -150,10 +164,10 @@ def test_extreme_columns(values):
         "from cardboost import _kernels\n"
         f"values = {values}\n"
         "bins, cuts, n_cuts, missing, infinite = _kernels.bin_columns([values], None, 255, 1)\n"
-        "own = cuts[0, : n_cuts[0]]\n"
-        "assert infinite == -1 and (np.diff(own) > 0).all()\n"
-        "assert (bins[0] == np.searchsorted(own, values)).all()\n"
-        "assert np.bincount(bins[0]).max() <= 3 and len(own) >= 150\n"
+        "column_cuts = cuts[0, : n_cuts[0]]\n"
+        "assert infinite == -1 and (np.diff(column_cuts) > 0).all()\n"
+        "assert (bins[0] == np.searchsorted(column_cuts, values)).all()\n"
+        "assert np.bincount(bins[0]).max() <= 3 and len(column_cuts) >= 150\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

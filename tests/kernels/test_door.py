@@ -97,8 +97,8 @@ RIGHT = {
     },
     "pack_signs": {"a": A8, "by_column": False},
     "sign_edges": {"grouped": np.zeros((1, 2), np.uint64), "q": Q[:, 0].copy(), "threads": 1},
-    "sign_gram": {"grouped": np.zeros((1, 2), np.uint64), "known": 1, "q": Q[:, 0].copy(), "threads": 1},
-    "sign_counts": {"grouped": np.zeros((1, 2), np.uint64), "known": 1, "rows": ROWS, "threads": 1},
+    "sign_gram": {"grouped": np.zeros((1, 2), np.uint64), "done": 1, "q": Q[:, 0].copy(), "threads": 1},
+    "sign_counts": {"grouped": np.zeros((1, 2), np.uint64), "done": 1, "rows": ROWS, "threads": 1},
     "sign_margins": {"grouped": np.zeros((1, 2), np.uint64), "weights": V2, "rows": ROWS, "threads": 1},
     "lbfgs_signs": {
         "by_column": np.zeros((1, 2), np.uint64), "by_row": np.zeros((1, ROWS), np.uint64), **BOX,
@@ -272,11 +272,11 @@ WRONG = [
             ("q", np.zeros(65, np.int64)), ("q", np.zeros(0, np.int64)),
         )
     ],
-    *[(kernel, "known", own) for kernel in ("sign_gram", "sign_counts") for own in (-1, 3)],
-    *[("sign_counts", "rows", own) for own in (0, 65, -1, 2**63, 2**64 - 1)],
+    *[(kernel, "done", count) for kernel in ("sign_gram", "sign_counts") for count in (-1, 3)],
+    *[("sign_counts", "rows", value) for value in (0, 65, -1, 2**63, 2**64 - 1)],
     ("sign_margins", "grouped", np.zeros((2, 2), np.uint64)),
     ("sign_margins", "weights", np.zeros(3)),
-    *[("sign_margins", "rows", own) for own in (0, 65, -1, 2**63, 2**64 - 1)],
+    *[("sign_margins", "rows", value) for value in (0, 65, -1, 2**63, 2**64 - 1)],
     ("lbfgs_signs", "by_column", np.zeros((2, 2), np.uint64)),
     ("lbfgs_signs", "by_column", np.zeros((1, 3), np.uint64)),
     ("lbfgs_signs", "by_row", np.zeros((1, 9), np.uint64)),
@@ -354,21 +354,21 @@ WRONG = [
         ]
     ],
     ("tabu_moves", "counted", np.ones(3, np.uint8)),
-    *[("tabu_moves", "tenure", np.array(own)) for own in ([1, 2, 1], [2, 1, 1, 2], [1, 2, 3, 2])],
+    *[("tabu_moves", "tenure", np.array(value)) for value in ([1, 2, 1], [2, 1, 1, 2], [1, 2, 3, 2])],
     ("tabu_moves", "tenure", np.array([-1, 2, 1, 2])),
     ("tabu_moves", "tenure", np.array([1, 2, 1, 2**40])),
     ("tabu_moves", "moves", 2**50),
-    *[("tabu_moves", "tolerance", own) for own in (-1.0, np.nan)],
+    *[("tabu_moves", "tolerance", value) for value in (-1.0, np.nan)],
     ("tabu_moves", "levels", np.zeros(2, np.int64)),
     ("tabu_moves", "until", np.zeros(3, np.int64)),
-    *[("tabu_moves", "state", np.array(own)) for own in ([0], [-1, 0], [2**60, 0])],
+    *[("tabu_moves", "state", np.array(value)) for value in ([0], [-1, 0], [2**60, 0])],
     ("tabu_moves", "elite", np.zeros((3, 3), np.int32)),
     ("tabu_moves", "elite", np.zeros((2, 2), np.int32)),
     ("tabu_moves", "values", np.zeros(2)),
     *[("logistic_rows", name, np.zeros(9)) for name in ("f", "y", "s", "pull", "curvature")],
     ("logistic_rows", "pull", np.zeros(ROWS, np.float32)),
     ("logistic_dual", "s", np.ones(9)),
-    *[("logistic_dual", "theta", own) for own in (-0.1, 1.1, np.nan)],
+    *[("logistic_dual", "theta", value) for value in (-0.1, 1.1, np.nan)],
     *[("rows_pass", name, np.zeros(9)) for name in ("x", "coef", "y", "s", "out")],
     ("rows_pass", "out", np.zeros((2, ROWS))),
     ("rows_pass", "out", np.zeros((3, ROWS), np.float32)),
@@ -428,6 +428,7 @@ WRONG = [
     ("predict_steps", "rows", 9),
     ("predict_steps", "rows", 11),
     ("predict_steps", "rows", -1),
+    ("column_scores_csc", "rows", 2**61),
     ("predict_steps", "offsets", np.array([0, 3, 2])),
     ("predict_steps", "offsets", np.array([0, 1, 1])),
     ("predict_steps", "offsets", np.array([1, 1, 2])),
@@ -473,6 +474,19 @@ def test_the_squared_loss_has_a_target_for_every_row(kernel):
     for wrong in (None, np.zeros(ROWS - 1), np.zeros((ROWS, 1)), np.zeros(ROWS + 1)):
         with pytest.raises((ValueError, TypeError)):
             getattr(_kernels, kernel)(**{**call, "target": wrong})
+
+
+def test_tables_without_rows_are_accepted():
+    empty = {"values": np.zeros((2, 0)), "count": np.zeros(0, np.int64), "sign": None}
+    assert _kernels.quantise(**{**RIGHT["quantise"], **empty}).shape == (0, 2)
+    assert not _kernels.histograms(BINS[:, :0].copy(), FEATURES, Q[:0], 3).any()
+
+
+def test_arrays_beyond_all_memory_are_refused():
+    """Before the sizes are multiplied, as the product would not fit."""
+    call = {**RIGHT["predict_steps"], "columns": [], "cuts": np.zeros(0), "offsets": np.zeros(1, np.int64)}
+    with pytest.raises(ValueError, match="too large"):
+        _kernels.predict_steps(**{**call, "levels": np.zeros(0), "missing": np.zeros(0), "rows": 2**61})
 
 
 def test_every_kernel_is_covered():

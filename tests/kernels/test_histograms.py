@@ -101,11 +101,11 @@ def test_search(case):
             assert cut[f] == -1
             continue
         chosen = {stump: (value, own_edge) for value, own_edge, stump in stumps}
-        own = (int(cut[f]), int(missing_left[f]), int(polarity[f]))
-        assert own in chosen, "a forbidden stump was chosen"
+        stump = (int(cut[f]), int(missing_left[f]), int(polarity[f]))
+        assert stump in chosen, "a forbidden stump was chosen"
         assert score[f] == pytest.approx(stumps[0][0], rel=1e-9, abs=1e-12)
-        assert score[f] == pytest.approx(chosen[own][0], rel=1e-9, abs=1e-12)
-        assert edge[f] == pytest.approx(chosen[own][1], rel=1e-12, abs=1e-15)
+        assert score[f] == pytest.approx(chosen[stump][0], rel=1e-9, abs=1e-12)
+        assert edge[f] == pytest.approx(chosen[stump][1], rel=1e-12, abs=1e-15)
 
 
 @given(searches())
@@ -114,8 +114,8 @@ def test_edges_need_one_lane_only(case):
     hist, *rest, _, intercept = case
     both = _kernels.search(hist, *rest, False, intercept)
     one = _kernels.search(np.ascontiguousarray(hist[:, :, :1]), *rest, False, intercept)
-    for found, expected in zip(one, both, strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for result, expected in zip(one, both, strict=True):
+        np.testing.assert_array_equal(result, expected)
 
 
 @given(binned(), st.booleans(), st.floats(-5, 5))

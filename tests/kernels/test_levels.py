@@ -78,21 +78,23 @@ def test_the_search_equals_its_twin(seed):
         levels[np.flatnonzero(counted & (levels > 0))[limit:]] = 0
     tenure = [1, 3, 1, 2] if seed % 2 else [2, 2, 0, 0]
     moves, random = int(rng.integers(0, 60)), int(rng.integers(2**62))
-    found, done, elite, values = run(a, call, levels, counted, limit, tenure, moves, random)
+    result, done, elite, values = run(a, call, levels, counted, limit, tenure, moves, random)
     expected = reference.tabu_moves(
         a, **call, counted=counted.astype(bool), max_terms=limit, tenure=tenure, moves=moves, tolerance=1e-9,
         levels=levels, random=random, kept=4,
     )  # fmt: skip
-    assert np.array_equal(found, expected[0])
+    assert np.array_equal(result, expected[0])
     assert done == expected[1]
-    kept = {tuple(own > 0): v for own, v in zip(elite, values, strict=True) if np.isfinite(v)}
+    kept = {tuple(kept_levels > 0): v for kept_levels, v in zip(elite, values, strict=True) if np.isfinite(v)}
     assert set(kept) == set(expected[2])
     for key, value in expected[2].items():
         assert math.isclose(kept[key], value, rel_tol=1e-12)
-    for own, value in zip(elite[np.isfinite(values)], values[np.isfinite(values)], strict=True):
-        assert limit < 0 or np.count_nonzero(own[counted > 0]) <= limit
-        assert (own <= call["top"]).all()
-        true = reference.level_objective(a, levels=own, **{k: v for k, v in call.items() if k != "top"})
+    for kept_levels, value in zip(elite[np.isfinite(values)], values[np.isfinite(values)], strict=True):
+        assert limit < 0 or np.count_nonzero(kept_levels[counted > 0]) <= limit
+        assert (kept_levels <= call["top"]).all()
+        true = reference.level_objective(
+            a, levels=kept_levels, **{k: v for k, v in call.items() if k != "top"}
+        )
         assert math.isclose(value, true, rel_tol=1e-12)
 
 
@@ -103,7 +105,7 @@ def test_few_rows_and_no_columns(rows):
     _, done, _, values = run(a, call, levels, np.ones(9, np.uint8), -1, [1, 2, 1, 2], 50, 0)
     assert done == 50
     assert np.isfinite(values).any()
-    empty = {name: own if name == "s" else own[:0] for name, own in call.items()}
+    empty = {name: value if name == "s" else value[:0] for name, value in call.items()}
     _, done, _, values = run(a[:0], empty, levels[:0], np.ones(0, np.uint8), -1, [1, 2, 1, 2], 50, 0)
     assert done == 0
     assert math.isclose(min(values), call["s"].sum(), rel_tol=1e-12, abs_tol=1e-300)
@@ -114,6 +116,8 @@ def test_long_searches_keep_their_digits():
     a, call, levels, _ = drawn(5, rows=300, columns=17, bits=6)
     _, done, elite, values = run(a, call, levels, np.ones(17, np.uint8), 5, [2, 4, 1, 1], 5000, 3)
     assert done == 5000 or np.count_nonzero(levels) > 5
-    for own, value in zip(elite[np.isfinite(values)], values[np.isfinite(values)], strict=True):
-        true = reference.level_objective(a, levels=own, **{k: v for k, v in call.items() if k != "top"})
+    for kept_levels, value in zip(elite[np.isfinite(values)], values[np.isfinite(values)], strict=True):
+        true = reference.level_objective(
+            a, levels=kept_levels, **{k: v for k, v in call.items() if k != "top"}
+        )
         assert math.isclose(value, true, rel_tol=1e-10)

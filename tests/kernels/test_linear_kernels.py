@@ -37,13 +37,13 @@ def test_logistic_rows(seed, rows, scale):
     y = rng.choice([-1.0, 1.0], rows)
     pull, curvature = np.empty(rows), np.empty(rows)
     loss = _kernels.logistic_rows(f, y, s, pull, curvature)
-    wanted = reference.logistic_rows(f, y, s)
-    for found, own in zip((loss, pull, curvature), wanted, strict=True):
-        np.testing.assert_allclose(found, own, rtol=1e-12, atol=1e-300)
+    expected = reference.logistic_rows(f, y, s)
+    for result, number in zip((loss, pull, curvature), expected, strict=True):
+        np.testing.assert_allclose(result, number, rtol=1e-12, atol=1e-300)
     theta = float(rng.random())
-    found = _kernels.logistic_dual(pull, np.maximum(s, 1e-9), theta)
+    result = _kernels.logistic_dual(pull, np.maximum(s, 1e-9), theta)
     np.testing.assert_allclose(
-        found, reference.logistic_dual(pull, np.maximum(s, 1e-9), theta), rtol=1e-12, atol=1e-14
+        result, reference.logistic_dual(pull, np.maximum(s, 1e-9), theta), rtol=1e-12, atol=1e-14
     )
 
 
@@ -59,10 +59,10 @@ def test_rows_pass(seed, rows, columns, kind, squared):
     coef /= np.maximum(1.0, np.abs(x).max(axis=0, initial=0.0))
     out = np.empty((3, rows))
     loss, sums = _kernels.rows_pass(x, coef, 0.25, squared, y, s, out, 1)
-    wanted = reference.rows_pass(x, coef, 0.25, squared, y, s)
+    expected = reference.rows_pass(x, coef, 0.25, squared, y, s)
     size = np.abs(x).max(initial=1.0)
-    for found, own in zip((loss, *out, sums), wanted, strict=True):
-        np.testing.assert_allclose(found, own, rtol=1e-10, atol=1e-12 * size * max(rows, 1))
+    for result, number in zip((loss, *out, sums), expected, strict=True):
+        np.testing.assert_allclose(result, number, rtol=1e-10, atol=1e-12 * size * max(rows, 1))
 
 
 def test_rows_pass_has_the_same_bits_for_any_number_of_threads():
@@ -94,35 +94,35 @@ def test_sweeps(seed, rows, columns, kind, l1, l2, intercept, most):
     n = len(which)
     g, start, g0 = rng.normal(size=n) * 0.2, rng.normal(size=n) * (rng.random(n) < 0.7), float(rng.normal())
     prices = {"l1": l1, "l2": l2, "intercept": intercept, "g0": g0, "tolerance": 0.0}
-    wanted = reference.sweep_columns(x, which, w, g, l1, l2, intercept, g0, most, start)
+    expected = reference.sweep_columns(x, which, w, g, l1, l2, intercept, g0, most, start)
     compressed = sparse.csc_array(x)
     shift = np.full(rows, np.nan)
     beta = start.copy()
-    found = _kernels.sweep_dense(
+    result = _kernels.sweep_dense(
         np.ascontiguousarray(x.T), which, w, g, beta=beta, shift=shift, most=most, **prices
     )
-    np.testing.assert_allclose(beta, wanted[0], rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(shift, wanted[1], rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(found[1], wanted[2], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(beta, expected[0], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(shift, expected[1], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(result[1], expected[2], rtol=1e-8, atol=1e-8)
     other, shift = start.copy(), np.full(rows, np.nan)
     _kernels.sweep_csc(
         compressed.data, compressed.indices.astype(np.int32), compressed.indptr.astype(np.int64), which, w, g,
         beta=other, shift=shift, most=most, **prices,
     )  # fmt: skip
-    np.testing.assert_allclose(other, wanted[0], rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(shift, wanted[1], rtol=1e-8, atol=1e-8)
-    own = x[:, which]
+    np.testing.assert_allclose(other, expected[0], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(shift, expected[1], rtol=1e-8, atol=1e-8)
+    chosen = x[:, which]
     third = start.copy()
     _kernels.sweep_gram(
-        (own.T * w) @ own, own.T @ w, float(w.sum()), beta=third, g=g.copy(), most=most, **prices
+        (chosen.T * w) @ chosen, chosen.T @ w, float(w.sum()), beta=third, g=g.copy(), most=most, **prices
     )
-    np.testing.assert_allclose(third, wanted[0], rtol=1e-8, atol=1e-8)
-    single = ((own.T * w) @ own).astype(np.float32)  # numbers of a float32, in either precision
+    np.testing.assert_allclose(third, expected[0], rtol=1e-8, atol=1e-8)
+    single = ((chosen.T * w) @ chosen).astype(np.float32)  # numbers of a float32, in either precision
     outcomes = []
     for q in (single, single.astype(np.float64)):
         beta, slope = np.zeros(len(third)), g.copy()
-        found = _kernels.sweep_gram(q, own.T @ w, float(w.sum()), beta=beta, g=slope, most=most, **prices)
-        outcomes.append((found, beta.tolist(), slope.tolist()))
+        result = _kernels.sweep_gram(q, chosen.T @ w, float(w.sum()), beta=beta, g=slope, most=most, **prices)
+        outcomes.append((result, beta.tolist(), slope.tolist()))
     assert outcomes[0] == outcomes[1]
 
 
@@ -152,11 +152,11 @@ def test_products_with_columns(seed, rows, columns):
     rng = np.random.default_rng(seed)
     which = rng.permutation(columns)[: rng.integers(0, columns + 1)].astype(np.int32)
     pull, coef = rng.normal(size=rows), rng.normal(size=len(which))
-    own = sparse.csc_array(x)
-    parts = own.data, own.indices.astype(np.int32), own.indptr.astype(np.int64), which
-    wanted = x[:, which].T @ pull
-    np.testing.assert_allclose(_kernels.column_sums_csc(*parts, pull, 1), wanted, atol=1e-12)
+    matrix = sparse.csc_array(x)
+    parts = matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int64), which
+    expected = x[:, which].T @ pull
+    np.testing.assert_allclose(_kernels.column_sums_csc(*parts, pull, 1), expected, atol=1e-12)
     np.testing.assert_allclose(
-        _kernels.column_sums_dense(np.ascontiguousarray(x.T), which, pull, 1), wanted, atol=1e-12
+        _kernels.column_sums_dense(np.ascontiguousarray(x.T), which, pull, 1), expected, atol=1e-12
     )
     np.testing.assert_allclose(_kernels.column_scores_csc(*parts, coef, rows), x[:, which] @ coef, atol=1e-12)

@@ -63,10 +63,10 @@ def run_dual(loss, F, target, theta, count, factor, threads=1, sums=None):
 def test_loss_pass(loss, case, step):
     _, F, target, D, count, factor = case
     D = None if step is None else D
-    own = target if loss == "squared" else None
+    loss_target = target if loss == "squared" else None
     rows = np.empty((2, len(F)))
     got = dict(zip(SUMS, run(loss, F, target, D, step or 0.0, count, factor, rows=rows), strict=True))
-    expected = reference.loss_pass(loss, F, own, D, step or 0.0, count, factor)
+    expected = reference.loss_pass(loss, F, loss_target, D, step or 0.0, count, factor)
     assert got["shift"] == expected["shift"]
     for name in ("loss", "derivative", "curvature"):
         assert got[name] == pytest.approx(expected[name], rel=1e-12)
@@ -78,8 +78,8 @@ def test_loss_pass(loss, case, step):
         assert got["slope"] == pytest.approx(expected["slope"], rel=1e-12, abs=1e-13 * size * reach)
         assert got["bend"] == pytest.approx(expected["bend"], rel=1e-12, abs=1e-13 * weight * reach**2)
     z = F if D is None else F + step * D
-    if own is not None:
-        np.testing.assert_array_equal(rows, np.array([own - z, np.ones(len(F))]))
+    if loss_target is not None:
+        np.testing.assert_array_equal(rows, np.array([loss_target - z, np.ones(len(F))]))
         assert got["largest"] == np.abs(rows[0]).max()
         return
     _, v, h = reference.loss_rows(loss, z + expected["shift"])
@@ -257,6 +257,6 @@ def test_weights_of_any_size():
 @given(z=st.floats(-50, 0.999), other=st.floats(-50, 50))
 def test_the_parabola_over_the_smooth_hinge(z, other):
     """The curvature that solvers get belongs to a parabola that lies nowhere below the loss."""
-    value, v, h = (float(own[0]) for own in reference.loss_rows("smooth_hinge", np.array([z])))
+    value, v, h = (float(numbers[0]) for numbers in reference.loss_rows("smooth_hinge", np.array([z])))
     above = value - v * (other - z) + 0.5 * h * (other - z) ** 2
     assert above >= float(reference.loss_rows("smooth_hinge", np.array([other]))[0][0]) - 1e-12 * (1 + above)

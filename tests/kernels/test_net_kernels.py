@@ -47,10 +47,10 @@ def test_nets(seed, rows, n, h, m, activation, shared, size):
     np.testing.assert_allclose(flat, A1, rtol=1e-13, atol=1e-14)
     np.testing.assert_allclose(gram, grams, rtol=1e-11, atol=1e-12 * rows * reach**2)
     np.testing.assert_allclose(right, rights, rtol=1e-11, atol=1e-12 * rows * reach)
-    wanted = reference.net_errors(Z1, A1, activation, T, Q, V)
-    np.testing.assert_allclose(loss, wanted[0], rtol=1e-11)
-    np.testing.assert_allclose(first, wanted[1], rtol=1e-10, atol=1e-11 * rows * reach * 10)
-    np.testing.assert_allclose(last, wanted[2], rtol=1e-10, atol=1e-11 * rows * reach**2 * 10)
+    expected = reference.net_errors(Z1, A1, activation, T, Q, V)
+    np.testing.assert_allclose(loss, expected[0], rtol=1e-11)
+    np.testing.assert_allclose(first, expected[1], rtol=1e-10, atol=1e-11 * rows * reach * 10)
+    np.testing.assert_allclose(last, expected[2], rtol=1e-10, atol=1e-11 * rows * reach**2 * 10)
 
 
 @pytest.mark.parametrize("rows", [63, 64, 65, 3000, 20_000])

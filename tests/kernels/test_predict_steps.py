@@ -16,16 +16,23 @@ def steps(draw):
     rows = draw(st.one_of(st.integers(0, 200), st.sampled_from([1023, 1024, 1025])))
     columns, cuts = [], []
     for _ in range(draw(st.integers(0, 5))):
-        own = np.unique(rng.normal(size=draw(st.sampled_from([0, 1, 3, 16, 17, 60]))).astype(np.float32))
+        feature_cuts = np.unique(
+            rng.normal(size=draw(st.sampled_from([0, 1, 3, 16, 17, 60]))).astype(np.float32)
+        )
         pool = np.concatenate(
-            [own, np.nextafter(own, np.inf), np.nextafter(own, -np.inf), [0.0, np.nan, 9.0]]
+            [
+                feature_cuts,
+                np.nextafter(feature_cuts, np.inf),
+                np.nextafter(feature_cuts, -np.inf),
+                [0.0, np.nan, 9.0],
+            ]
         )
         values = rng.choice(pool, rows).astype(draw(st.sampled_from(["f8", "f4"])))
         home = np.zeros((rows, 2), dtype=values.dtype)
         home[:, 1] = values
         columns.append(home[:, 1] if draw(st.booleans()) else values[::-1])
-        cuts.append(own.astype(np.float64))
-    offsets = np.concatenate([[0], np.cumsum([len(own) for own in cuts])]).astype(np.int64)
+        cuts.append(feature_cuts.astype(np.float64))
+    offsets = np.concatenate([[0], np.cumsum([len(feature_cuts) for feature_cuts in cuts])]).astype(np.int64)
     flat = np.concatenate(cuts) if cuts else np.empty(0)
     levels, missing = rng.normal(size=len(flat) + len(cuts)), rng.normal(size=len(cuts))
     return columns, rows, flat, offsets, levels, missing, rng.normal()

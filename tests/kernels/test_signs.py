@@ -19,8 +19,8 @@ def test_packing_both_ways(rows, columns, seed, dtype):
         _kernels.pack_signs(np.ascontiguousarray(A.T), True),
     ):
         assert signs
-        for found, expected in zip(packed, reference.pack_signs(A), strict=True):
-            np.testing.assert_array_equal(found, expected)
+        for result, expected in zip(packed, reference.pack_signs(A), strict=True):
+            np.testing.assert_array_equal(result, expected)
 
 
 def test_columns_that_differ_are_never_merged():
@@ -63,16 +63,16 @@ def test_products_with_packed_columns(rows, columns, seed, threads):
     np.testing.assert_array_equal(_kernels.sign_edges(grouped, q, threads), q @ A)
     gram = (A.T * q) @ A
     np.testing.assert_array_equal(_kernels.sign_gram(grouped, 0, q, threads), gram)
-    known = columns // 2
+    done = columns // 2
     inside = grouped.copy()
     if rows % 64:
         inside[-1] &= np.uint64((1 << rows % 64) - 1)
     counts = A.T @ A
     np.testing.assert_array_equal(_kernels.sign_counts(inside, 0, rows, threads), counts)
-    counts[:known, :known] = 0
-    np.testing.assert_array_equal(_kernels.sign_counts(inside, known, rows, threads), counts)
-    gram[:known, :known] = 0
-    np.testing.assert_array_equal(_kernels.sign_gram(grouped, known, q, threads), gram)
+    counts[:done, :done] = 0
+    np.testing.assert_array_equal(_kernels.sign_counts(inside, done, rows, threads), counts)
+    gram[:done, :done] = 0
+    np.testing.assert_array_equal(_kernels.sign_gram(grouped, done, q, threads), gram)
     weights = np.where(rng.random(columns) < 0.3, 0.0, rng.normal(size=columns))
     expected = np.zeros(rows)
     for k in range(columns):
