@@ -18,7 +18,7 @@ from cardboost.cli.main import main
 from cardboost.pareto import compute
 from cardboost.pareto.folds import FoldResult, FoldTask
 from cardboost.problem.budget import Budget, Stage
-from cardboost.selection import exact, merge
+from cardboost.selection import merge, nodes
 from cardboost.solvers import select_columns
 
 
@@ -191,7 +191,7 @@ def test_candidates_are_restored_as_from_the_whole_dictionary(rows, bins):
 
 def test_no_search_is_begun_that_cannot_come_to_anything(monkeypatch):
     A = signs(300, 12)
-    monkeypatch.setattr(exact, "first_seconds", lambda problem: 1e6)
+    monkeypatch.setattr(nodes, "first_seconds", lambda problem: 1e6)
     late = select_columns(A, max_terms=3, loss="logistic", time_limit=1000.0)
     assert late.nodes == 0
     assert late.status == "time limit"

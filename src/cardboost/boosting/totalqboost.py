@@ -25,10 +25,10 @@ from cardboost.problem.prices import PriceRule
 from cardboost.problem.risk import EmpiricalRisk
 from cardboost.selection import exact, tabu
 from cardboost.selection.merge import merge_rows, sketch_rows
-from cardboost.selection.polish import Incumbent, Polisher, polish
+from cardboost.selection.polish import Polisher, polish
 from cardboost.selection.qubo import anneal
 from cardboost.selection.select import SearchOptions, with_default_box
-from cardboost.selection.selection_problem import SelectionProblem
+from cardboost.selection.selection_problem import Incumbent, SelectionProblem
 
 Array = NDArray[np.float64]
 
@@ -161,7 +161,8 @@ class _Chooser:
                 merged, "tabu" if method == "qubo" else method, found.weights, rounds=_CALLS,
                 bits=6 if options.bits == "auto" else options.bits, seed=options.seed, late=late,
             )  # fmt: skip
-            self._sampler_fails = asked.fallback is not None
+            assert asked.sampling is not None
+            self._sampler_fails = asked.sampling.fallback is not None
             return _better(found, asked.incumbent)
         if method == "tabu" or (method == "auto" and closer and tabu.accepts(merged) is None):
             walk = tabu.tabu_search(

@@ -17,7 +17,6 @@ The method of the paper on soft-margin boosting by nonlinear conjugate gradients
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -32,11 +31,12 @@ from cardboost.master.simplex import (
     Watcher,
     soft_point,
 )
+from cardboost.problem.budget import clock
 from cardboost.problem.risk import RiskPoint
 
 Array = NDArray[np.float64]
 
-_ROUNDING = 4e-15
+_ROUNDING = 4e-15  # share of the value below which a drop cannot be seen
 _SEEN = 1e-11  # share of the value below which a drop may be rounding
 _PATIENCE = 1000  # steps in a row that lower neither the value nor the gap
 _AFRESH = 50  # steps after which margins are computed from the weights again
@@ -67,14 +67,16 @@ def tangent(w: Array, v: Array) -> Array:
 class Along(Protocol):
     """A function of all weights with what a step along a direction needs."""
 
-    def at(self, w: Array) -> tuple[float, Any]: ...
+    def at(self, w: Array) -> tuple[float, Any]:
+        """Value at these weights, and the point for the other methods."""
 
-    def gradient(self, point: Any) -> Array: ...
+    def gradient(self, point: Any) -> Array:
+        """The gradient over all weights."""
 
     def curvature(self, point: Any, d: Array) -> tuple[float, Any]:
-        """d'Hd, and what :meth:`moved` needs of the direction."""
+        """d'Hd, and what :meth:`moved` needs to know of the direction."""
 
-    def moved(self, point: Any, w: Array, known: Any, step: float) -> tuple[float, Any]:
+    def moved(self, point: Any, w: Array, direction: Any, step: float) -> tuple[float, Any]:
         """Value and point at ``w``, ``step`` along that direction from the point."""
 
 
@@ -96,8 +98,8 @@ class MatrixAlong:
         mean = weights.mean(share * D)  # in fixed point, whatever the order of the rows
         return weights.mean(share * (D - mean) ** 2), D
 
-    def moved(self, point: RiskPoint, w: Array, known: Array, step: float) -> tuple[float, RiskPoint]:
-        return soft_point(self.oracle.risk, point.F + step * known)
+    def moved(self, point: RiskPoint, w: Array, direction: Array, step: float) -> tuple[float, RiskPoint]:
+        return soft_point(self.oracle.risk, point.F + step * direction)
 
 
 class FunctionAlong:
@@ -116,7 +118,7 @@ class FunctionAlong:
     def curvature(self, point: tuple[Array, Array], d: Array) -> tuple[float, None]:
         return float(d @ self.oracle.hessian(point, self._every) @ d), None
 
-    def moved(self, point: Any, w: Array, known: None, step: float) -> tuple[float, tuple[Array, Array]]:
+    def moved(self, point: Any, w: Array, direction: None, step: float) -> tuple[float, tuple[Array, Array]]:
         return self.at(w)
 
 
@@ -133,11 +135,35 @@ def mprp_on_simplex(
     callback: Watcher | None = None,
     late: Callable[[], bool] = lambda: False,
 ) -> SimplexSolution:
-    """From ``w`` on the simplex to a Frank-Wolfe gap of at most ``tol``.
+    """Minimise on the simplex by conjugate gradients.
 
-    ``epsilon``: also stop where the paper does, at (-g)^f . d <= epsilon.
+    Parameters
+    ----------
+    function : Along
+        The convex function.
+    radius : float
+        Sum of the weights.
+    w : array
+        Weights on the simplex to start from.
+    tol : float
+        Frank-Wolfe gap at which to stop.
+    max_iter : int
+        The most steps.
+    rho, delta : float
+        A step is shortened by ``rho`` until f falls by delta alpha^2 |d|^2.
+    epsilon : float, optional
+        Also stop where the paper does, at (-g)^f . d <= epsilon.
+    callback : callable, optional
+        Called with the record, columns and weights of every step; ends the search by returning true.
+    late : callable
+        Asked between steps whether to stop.
+
+    Returns
+    -------
+    SimplexSolution
+        Columns in use, their weights, the value and the gap that proves it.
     """
-    began = time.perf_counter()
+    began = clock()
     value, point = function.at(w)
     g = function.gradient(point)
     before: tuple[Array, Array, Array, float] | None = None  # w, g, d and |(-g)^f|^2 of the last step
@@ -148,15 +174,12 @@ def mprp_on_simplex(
         size = float(down @ down)
         d = down
         if before is not None and before[3] > 0 and np.array_equal(before[0] == 0, w == 0):
-            own, change, last = tangent(w, down), tangent(w, g - before[1]), tangent(w, before[2])
-            d = down - (own @ change) / before[3] * last + (own @ last) / before[3] * change
+            along, change, last = tangent(w, down), tangent(w, g - before[1]), tangent(w, before[2])
+            d = down - (along @ change) / before[3] * last + (along @ last) / before[3] * change
         slope = float(down @ d)
         gap = max(0.0, float(g @ w) - radius * float(g.min()))
-        records.append(
-            SimplexRecord(
-                value, gap, int(np.count_nonzero(w)), time.perf_counter() - began, slope, float(g.min())
-            )
-        )
+        support = int(np.count_nonzero(w))
+        records.append(SimplexRecord(value, gap, support, clock() - began, slope, float(g.min())))
         if callback is not None and callback(records[-1], np.flatnonzero(w).astype(np.int32), w[w != 0]):
             status = "stopped"
         elif gap <= tol:
@@ -171,18 +194,18 @@ def mprp_on_simplex(
             status = "precision"
         if status:
             break
-        found = _line_search(function, radius, w, value, point, d, slope, rho, delta)
-        if found is None:
+        moved = _line_search(function, radius, w, value, point, d, slope, rho, delta)
+        if moved is None:
             if d is down:
                 status = "precision"
                 break
             before = None  # once more, along (-g)^f
             records.pop()
             continue
-        seen = value - found[1] > _ROUNDING * abs(value) or gap < 0.9 * least
+        seen = value - moved[1] > _ROUNDING * abs(value) or gap < 0.9 * least
         unseen, least = 0 if seen else unseen + 1, min(least, gap)
         before = (w, g, d, size)
-        w, value, point = found
+        w, value, point = moved
         steps += 1
         if steps % _AFRESH == 0:
             fresh, point = function.at(w)
@@ -204,7 +227,7 @@ def _line_search(
     delta: float,
 ) -> tuple[Array, float, Any] | None:
     """The next point, or None where no step along ``d`` lowers the value."""
-    bend, known = function.curvature(point, d)
+    bend, direction = function.curvature(point, d)
     falls = d < 0
     limits = np.full(len(d), math.inf)
     limits[falls] = -w[falls] / d[falls]
@@ -221,7 +244,7 @@ def _line_search(
         if step * drift > _ROUNDING * radius:  # the rounding of d would count as a gain
             new, there = function.at(then)
         else:
-            new, there = function.moved(point, then, known, step)
+            new, there = function.moved(point, then, direction, step)
         if new <= value - delta * step * step * length:
             return then, new, there
         if step * slope <= _SEEN * abs(value):

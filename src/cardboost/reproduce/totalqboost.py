@@ -33,9 +33,9 @@ from cardboost.reproduce.totalqboost_prices import spread_prices
 from cardboost.reproduce.totalqboost_problem import Problem, plain_columns
 from cardboost.selection.exact import CLOSED, exact_search
 from cardboost.selection.merge import merge_rows
-from cardboost.selection.polish import Incumbent, Polisher
+from cardboost.selection.polish import Polisher
 from cardboost.selection.select import SearchOptions
-from cardboost.selection.selection_problem import SelectionProblem
+from cardboost.selection.selection_problem import Incumbent, SelectionProblem
 from cardboost.selection.tabu import tabu_search
 
 Array = NDArray[np.float64]
