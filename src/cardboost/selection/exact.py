@@ -317,9 +317,9 @@ class _TreeSearch:
             states.append(state)
             nodes.append(np.full(len(state), i))
             expected.append(np.full(len(state), np.inf))
-        at = np.concatenate(nodes)
+        which = np.concatenate(nodes)
         weights, centre, curve = (
-            array[at].astype(np.float64) for array in (tree.weights, tree.centre, tree.curve)
+            array[which].astype(np.float64) for array in (tree.weights, tree.centre, tree.curve)
         )
         leaves = self._proven(np.concatenate(states), weights, centre, curve, np.concatenate(expected))
         return leaves, low == self.batches

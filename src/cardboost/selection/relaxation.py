@@ -28,8 +28,8 @@ Array = NDArray[np.float64]
 _TOL = 1e-10  # gap, as a share of the bound, at which a search for the multiplier ends
 _FAR_TOL = 1e-5  # gap of the relaxation while the multiplier is far from its best value
 _GROWTH_TOL = 1e-7  # gap that will do while columns are added
-_ROUNDS = 40  # multipliers tried at most
-_LEAST = 1e-6  # least multiplier tried besides 0
+_ROUNDS = 40  # multipliers at most
+_LEAST = 1e-6  # the least multiplier besides 0
 _STRIDE = 16.0  # largest ratio of one multiplier to the next
 _PATIENCE = 6  # rounds of new columns without a better bound before giving up
 _BALANCING_PATIENCE = 4  # the same for steps that balance a limit on features
@@ -60,9 +60,9 @@ class Relaxation:
 
 @dataclass(frozen=True)
 class Tangent:
-    """The relaxation at a multiplier. Its optimum less k tau is concave in tau, and nowhere above this line,
-    whatever the weights: their relaxed price is concave in tau too.
+    """The relaxation at a multiplier tau: its optimum less k tau is concave in tau, and this its tangent.
 
+    It lies nowhere below the optimum, whatever the weights: their relaxed price is concave in tau too.
     ``excess``, the slope: the shares of the charged columns in use, less k. ``proven``: a lower bound of the
     optimum less k tau at this multiplier.
     """
@@ -73,7 +73,7 @@ class Tangent:
     proven: float
 
     def crossing(self, other: Tangent) -> tuple[float, float]:
-        """Where a rising and a falling line meet: multiplier and value."""
+        """Where a rising and a falling tangent meet: multiplier and value."""
         below = other.value + other.excess * (self.tau - other.tau) - self.value
         ahead = below / (self.excess - other.excess)
         return self.tau + ahead, self.value + self.excess * ahead
@@ -130,7 +130,7 @@ class RelaxationSolver:
         share[charged] /= np.bincount(features, share[charged])[features]
         return np.where(charged, share, 0.0)
 
-    def at(self, tau: float, tol: float) -> Tangent:
+    def solve_at(self, tau: float, tol: float) -> Tangent:
         """Solve the relaxation at this multiplier, and keep its bound if it is the best so far."""
         self.tau = tau
         self.master.reprice(lambda pool: self._prices())
@@ -171,26 +171,26 @@ class RelaxationSolver:
             problem.groups if problem.limits is None else self._groups(), problem.limits,
         )  # fmt: skip
 
-    def solve(self, tol: float = _TOL, rounds: int = _ROUNDS, at: Tangent | None = None) -> None:
+    def solve(self, tol: float = _TOL, rounds: int = _ROUNDS, tangent: Tangent | None = None) -> None:
         """Find the multiplier with the largest bound: there the relaxed weights just meet the size limit.
 
-        Ends when no multiplier can raise the bound by more than ``tol`` of it. ``at``: the relaxation at the
-        present multiplier, if that has been solved.
+        Ends when no multiplier can raise the bound by more than ``tol`` of it. ``tangent``: the
+        relaxation at the present multiplier, if that has been solved.
         """
         far = tol if self.problem.max_terms is None else max(tol, _FAR_TOL)
-        low: Tangent | None = None  # the last line that rises
-        high: Tangent | None = None  # and the last that falls
+        low: Tangent | None = None  # the last one that rises
+        high: Tangent | None = None  # and the last one that falls
         gap, proven, stride, within = np.inf, -np.inf, 1.0, far
         for _ in range(rounds):
-            at = self.at(self.tau, far) if at is None else at
-            low, high = (at, high) if at.excess > 0 else (low, at)
+            tangent = self.solve_at(self.tau, far) if tangent is None else tangent
+            low, high = (tangent, high) if tangent.excess > 0 else (low, tangent)
             if high is not None and high.tau == 0.0:
                 tau, ceiling = 0.0, high.value
             elif low is not None and high is not None:
                 tau, ceiling = low.crossing(high)
             else:
-                (tau, stride), ceiling = self._beyond(at, stride), np.inf
-            self.ceiling, proven = min(self.ceiling, ceiling), max(proven, at.proven)
+                (tau, stride), ceiling = self._beyond(tangent, stride), np.inf
+            self.ceiling, proven = min(self.ceiling, ceiling), max(proven, tangent.proven)
             last, gap = gap, ceiling - proven
             if gap <= tol * abs(proven) or (gap >= last and within <= tol) or self.late():
                 return
@@ -199,20 +199,20 @@ class RelaxationSolver:
                     tau = self._between(low, high, tau)
                 tau = float(np.clip(tau, low.tau, high.tau))
             within = float(np.clip(0.1 * gap / max(abs(proven), 1e-300), tol, far))
-            at = self.at(tau, within)
+            tangent = self.solve_at(tau, within)
 
-    def _beyond(self, at: Tangent, stride: float) -> tuple[float, float]:
+    def _beyond(self, tangent: Tangent, stride: float) -> tuple[float, float]:
         """A multiplier that is likely beyond the best one, and its ratio to the present one."""
-        if at.tau == 0.0:
-            # a guess: twice as far as where the line reaches the objective of the start
-            return max(2.0 * (self._start_value - at.value) / at.excess, _LEAST), stride
+        if tangent.tau == 0.0:
+            # a guess: twice as far as where the tangent reaches the objective of the start
+            return max(2.0 * (self._start_value - tangent.value) / tangent.excess, _LEAST), stride
         k = self.problem.max_terms or 0
-        shares = at.excess + k
+        shares = tangent.excess + k
         ratio = max(shares, k) / max(min(shares, k), 1e-100)
         stride = min(max(ratio * ratio, stride * stride), _STRIDE)
-        if at.excess > 0:
-            return at.tau * stride, stride
-        return (at.tau / stride if stride < _STRIDE else 0.0), stride
+        if tangent.excess > 0:
+            return tangent.tau * stride, stride
+        return (tangent.tau / stride if stride < _STRIDE else 0.0), stride
 
     def _between(self, low: Tangent, high: Tangent, otherwise: float) -> float:
         """The best multiplier if the shares in use are a power of it."""
@@ -240,7 +240,7 @@ class RelaxationSolver:
             self.sigma = max(self.tau, 1e-4)
         for _ in range(steps):
             before = self.best.bound
-            self.at(self.tau, _GROWTH_TOL)
+            self.solve_at(self.tau, _GROWTH_TOL)
             stale = 0 if self.improved_on(before) else stale + 1
             if self.late() or stale >= _BALANCING_PATIENCE or self.work > _BALANCING_WORK:
                 break
@@ -381,16 +381,16 @@ def dictionary_relaxation(
         Its bound holds for every choice from the dictionary.
     """
     solver = RelaxationSolver(problem, root.weights, dictionary, rule, tau=root.tau, late=late)
-    at, stale = solver.at(root.tau, _GROWTH_TOL), 0
+    tangent, stale = solver.solve_at(root.tau, _GROWTH_TOL), 0
     for _ in range(_GROWTHS):
         before = solver.best.bound
         # the multiplier is left alone while unseen columns cost more than it is likely to
-        if stale or at.tau == 0.0 or abs(at.excess) * at.tau >= at.value - before:
-            solver.solve(_GROWTH_TOL, 5, at)
+        if stale or tangent.tau == 0.0 or abs(tangent.excess) * tangent.tau >= tangent.value - before:
+            solver.solve(_GROWTH_TOL, 5, tangent)
         closed = solver.best.bound >= (1.0 - _GROWTH_TOL) * solver.ceiling
         if closed or late() or stale >= _PATIENCE or not solver.grow():
             break
-        at = solver.at(solver.tau, _GROWTH_TOL)
+        tangent = solver.solve_at(solver.tau, _GROWTH_TOL)
         stale = 0 if solver.improved_on(before) else stale + 1
     # without max_terms and l0 unseen columns may not gain anything, whatever their features cost
     balanced = problem.limits is None or (problem.max_terms is None and rule.l0 == 0.0)

@@ -155,7 +155,8 @@ def choose_points(
         starts = [polisher.largest(weights, k)]  # within the limits, whatever time there is
         if not late():
             starts.append(polisher.shed(polisher.refit(support, weights), k))
-        weights = best_of(polisher.improve(own) for own in starts if problem.allows(own.support)).weights
+        allowed = [start for start in starts if problem.allows(start.support)]
+        weights = best_of(map(polisher.improve, allowed)).weights
     search = _PointSearch(merged, most, scale, late)
     origins = [weights]
     if merged.limits is not None and not late():
