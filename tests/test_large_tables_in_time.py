@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from cardboost import CardBoostClassifier, CardBoostRegressor, budget, load_model, pareto_front
+from cardboost import CardBoostClassifier, CardBoostRegressor, load_model, pareto_front
 from cardboost.boosting import candidates
 from cardboost.certificate.checker import data_digest
 from cardboost.certificate.checker.claims import gather
@@ -17,6 +17,7 @@ from cardboost.cli import prove as verb
 from cardboost.cli.main import main
 from cardboost.pareto import compute
 from cardboost.pareto.folds import FoldResult, FoldTask
+from cardboost.problem import budget
 from cardboost.problem.budget import Budget, Stage
 from cardboost.selection import merge, nodes
 from cardboost.solvers import select_columns

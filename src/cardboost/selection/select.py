@@ -20,6 +20,7 @@ from cardboost.selection.polish import Polisher, polish
 from cardboost.selection.qubo import anneal, is_sampler
 from cardboost.selection.relaxation import pool_relaxation
 from cardboost.selection.selection_problem import Incumbent, Selection, SelectionProblem, best_of, require
+from cardboost.selection.tabu import Bits, tabu_search
 
 METHODS = ("auto", "exact", "tabu", "polish", "qubo")
 EMPTY_BOX = 1.0  # of weights, where the model has none to take it from
@@ -57,7 +58,7 @@ class SearchOptions:
 
     method: Any = "auto"
     max_nodes: int | None = 20_000
-    bits: tabu.Bits = 6
+    bits: Bits = 6
     seed: int = 0
     n_jobs: int | None = 1
     progress: exact.Progress | None = None
@@ -202,7 +203,7 @@ def _choose(
     if options.method == "tabu":
         require(refusal)
     if options.method == "tabu" or (options.method == "auto" and refusal is None and not late()):
-        walk = tabu.tabu_search(
+        walk = tabu_search(
             problem, best.weights, bits=options.bits, seed=options.seed, n_jobs=options.n_jobs,
             late=budget.end_of(Stage.TABU),
         )  # fmt: skip

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # parts of a result, which their searches define
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
+Result = TypeVar("Result", bound=Any)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +46,9 @@ class Incumbent:
         return tuple(self.support.tolist())
 
 
-def best_of(incumbents: Iterable[Incumbent]) -> Incumbent:
-    """The first incumbent of least objective."""
-    return min(incumbents, key=lambda incumbent: incumbent.objective)
+def best_of(results: Iterable[Result]) -> Result:
+    """The first of these, incumbents or other results with an objective, whose objective is least."""
+    return min(results, key=lambda result: result.objective)
 
 
 def spread(weights: Array, columns: NDArray[np.intp], n: int) -> Array:
@@ -101,7 +103,7 @@ class SelectionProblem:
         if self.groups is not None and ((self.groups >= 0) != self.prices.charged).any():
             raise ValueError("groups: the columns with a feature must be those that are charged.")
 
-    @property
+    @cached_property
     def usable(self) -> Support:
         """The charged columns that may have a weight."""
         return np.flatnonzero(self.prices.charged & (self.prices.max_weight > 0))

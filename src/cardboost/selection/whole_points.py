@@ -16,7 +16,6 @@ whole points too.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
@@ -161,7 +160,7 @@ def choose_points(
     origins = [weights]
     if merged.limits is not None and not late():
         origins += _other_features(merged, weights, late)
-    return search.result(search.best(map(search.from_weights, origins)))
+    return search.result(best_of(map(search.from_weights, origins)))
 
 
 def _other_features(merged: SelectionProblem, weights: Array, late: Late) -> list[Array]:
@@ -204,10 +203,6 @@ class _PointSearch:
         self.usable = np.flatnonzero(p.charged & (p.max_weight > 0) & (self.top > 0))
         self._fitted: dict[bytes, _FittedPoints] = {}
 
-    @staticmethod
-    def best(results: Iterable[_FittedPoints]) -> _FittedPoints:
-        return min(results, key=lambda result: result.objective)
-
     def from_weights(self, weights: Array) -> _FittedPoints:
         """The best points that are reached from continuous weights, divided by units of several sizes."""
         charged = np.where(self.problem.prices.charged, weights, 0.0)
@@ -231,7 +226,7 @@ class _PointSearch:
             if self.late():
                 break
         ordered = sorted(results.values(), key=lambda result: result.objective)
-        return self.best(self.improve(result, wider=True) for result in ordered[:_WIDER])
+        return best_of(self.improve(result, wider=True) for result in ordered[:_WIDER])
 
     # ------------------------------------------------------------------------------------ unit and intercept
 
