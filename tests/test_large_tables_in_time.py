@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from cardboost import CardBoostClassifier, CardBoostRegressor, budget, load_model, pareto_front
+from cardboost import CardBoostClassifier, CardBoostRegressor, load_model, pareto_front
 from cardboost.boosting import candidates
 from cardboost.certificate.checker import data_digest
 from cardboost.certificate.checker.bounds import gather
@@ -17,8 +17,9 @@ from cardboost.cli import prove as verb
 from cardboost.cli.main import main
 from cardboost.pareto import compute
 from cardboost.pareto.folds import FoldResult, FoldTask
+from cardboost.problem import budget
 from cardboost.problem.budget import Budget, Stage
-from cardboost.selection import exact, merge
+from cardboost.selection import merge, nodes
 from cardboost.solvers import select_columns
 
 
@@ -191,7 +192,7 @@ def test_candidates_are_restored_as_from_the_whole_dictionary(rows, bins):
 
 def test_no_search_is_begun_that_cannot_come_to_anything(monkeypatch):
     A = signs(300, 12)
-    monkeypatch.setattr(exact, "first_seconds", lambda problem: 1e6)
+    monkeypatch.setattr(nodes, "first_seconds", lambda problem: 1e6)
     late = select_columns(A, max_terms=3, loss="logistic", time_limit=1000.0)
     assert late.nodes == 0
     assert late.status == "time limit"

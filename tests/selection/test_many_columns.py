@@ -109,7 +109,7 @@ def test_the_columns_that_are_looked_at_have_the_best_moves(monkeypatch, seed):
     start = polisher.refit(np.random.default_rng(seed).choice(150, 6, replace=False))
     screened = polisher._moves(start)
     monkeypatch.setattr(module, "_SCREENED", 150)
-    monkeypatch.setattr(Polisher, "_effort", lambda self, at: ([int(j) for j in at.support], 150))
+    monkeypatch.setattr(Polisher, "_swaps", lambda self, at, outside: (at.support.tolist(), outside, 150))
     assert Polisher(merged)._moves(start)[:3] == screened[:3]
 
 
@@ -119,10 +119,10 @@ def test_saliency_is_what_a_column_costs_in_the_model(seed):
     polisher = Polisher(merged)
     wide = polisher.refit(range(100))
     support = [int(j) for j in wide.support]
-    scores = polisher._scores(wide, [[i for i in support if i != j] for j in support])
-    (gone,) = set(support) - set(polisher._salient(wide, 5, 1))
+    scores = polisher.scores(wide, [[i for i in support if i != j] for j in support])
+    (gone,) = set(support) - set(polisher.spare(wide, 5, 1))
     assert scores[support.index(gone)] <= np.quantile(scores, 0.1)
-    assert len(polisher._salient(wide, 20, 10)) == len(support) - 10
+    assert len(polisher.spare(wide, 20, 10)) == len(support) - 10
 
 
 @pytest.mark.parametrize("max_terms", [5, 70])

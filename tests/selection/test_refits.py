@@ -33,8 +33,8 @@ def test_both_ways_to_refit_agree(seed, upper):
     rng, problem = sign_problem(seed, upper)
     n = problem.pool.n_columns
     quick, slow = Polisher(problem), Polisher(problem)
-    assert quick._refits is not None
-    slow._refits = None
+    assert quick._sign_refits is not None
+    slow._sign_refits = None
     charged = np.flatnonzero(problem.prices.charged)
     supports = [charged[rng.random(len(charged)) < 0.6].tolist() for _ in range(5)]
     start = np.minimum(rng.random(n), problem.prices.max_weight)

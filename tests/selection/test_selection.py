@@ -206,7 +206,7 @@ def test_no_multiplier_of_the_size_limit_gives_a_better_bound():
             assert root.tau == 0.0
             continue
         solver = RelaxationSolver(merge_rows(problem))
-        lines = [solver.at(tau, 1e-10) for tau in (0.0, *np.geomspace(1e-5, 1.0, 16))]
+        lines = [solver.solve_at(tau, 1e-10) for tau in (0.0, *np.geomspace(1e-5, 1.0, 16))]
         assert solver.best.bound <= root.leaf.bound + 1e-9, seed
         for one, other in itertools.product(lines, repeat=2):
             assert other.proven <= one.value + one.excess * (other.tau - one.tau) + 1e-12, seed

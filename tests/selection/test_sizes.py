@@ -10,9 +10,8 @@ from test_exact import matrix_problem
 
 from cardboost.problem.prices import PriceRule
 from cardboost.selection.merge import merge_rows
-from cardboost.selection.polish import Polisher, polish
+from cardboost.selection.polish import Polisher, choose_sizes, polish
 from cardboost.selection.selection_problem import SelectionProblem
-from cardboost.selection.sizes import choose_sizes
 
 
 def problem_of(seed, rows=60, columns=7, loss="logistic", l0=0.0):

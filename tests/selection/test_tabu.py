@@ -141,12 +141,7 @@ def hard_problem(seed=0, rows=300, columns=24, k=8, **prices):
 def same(one, other):
     assert one.incumbent.objective == other.incumbent.objective
     assert np.array_equal(one.incumbent.weights, other.incumbent.weights)
-    assert (one.moves, one.bits, one.starts, one.ranges) == (
-        other.moves,
-        other.bits,
-        other.starts,
-        other.ranges,
-    )
+    assert one.tabu == other.tabu
 
 
 @pytest.mark.parametrize("more", [{}, {"k": None, "l0": 0.01}])
@@ -172,11 +167,11 @@ def test_starts_run_in_other_processes():
 
 def test_what_a_start_is_given_can_be_pickled():
     problem = merge_rows(hard_problem())
-    task = tabu._Task(problem, Grid.make(problem.prices, 6, 1.0, 1.0), 100)
+    task = tabu._Wave(problem, Grid.make(problem.prices, 6, 1.0, 1.0), 100)
     copy = pickle.loads(pickle.dumps(task))
-    one, other = (tabu._run_start(own, [0, 3, 5], 1, 2, tabu._never) for own in (task, copy))
-    assert one.incumbent.objective == other.incumbent.objective
-    assert np.array_equal(one.incumbent.weights, other.incumbent.weights)
+    (one, _), (other, _) = (tabu._run_start(own, [0, 3, 5], 1, 2) for own in (task, copy))
+    assert one.objective == other.objective
+    assert np.array_equal(one.weights, other.weights)
 
 
 def test_the_order_of_rows_does_not_show():
@@ -192,8 +187,8 @@ def test_more_work_never_makes_a_seed_worse():
         for starts in (0, 1, 4, 8, 12):
             found = tabu_search(problem, None, starts=starts, moves=150)
             assert found.incumbent.objective <= last
-            assert found.starts == starts
-            assert found.moves <= starts * 150
+            assert found.tabu.starts == starts
+            assert found.tabu.moves <= starts * 150
             last = found.incumbent.objective
 
 
@@ -201,7 +196,7 @@ def test_budget_and_clock_are_respected():
     problem = hard_problem()
     for moves in (0, 1, 255, 256, 300):
         found = tabu_search(problem, None, starts=3, moves=moves)
-        assert found.moves == 3 * moves
+        assert found.tabu.moves == 3 * moves
         check(problem, found)
     asked = []
 
@@ -211,10 +206,10 @@ def test_budget_and_clock_are_respected():
 
     found = tabu_search(problem, None, starts=1000, moves=100, late=late)
     check(problem, found)
-    assert found.starts < 100
+    assert found.tabu.starts < 100
     at_once = tabu_search(problem, None, starts=1000, moves=100, late=lambda: True)
     check(problem, at_once)
-    assert at_once.starts == at_once.moves == 0
+    assert at_once.tabu.starts == at_once.tabu.moves == 0
 
 
 def test_a_given_start_is_never_made_worse():
@@ -243,16 +238,16 @@ def test_the_best_discretised_risk_reaches_the_continuous_one():
     for seed in range(6):
         problem = merge_rows(hard_problem(seed, rows=100))
         found = tabu_search(problem, None, bits="auto", starts=1, moves=100)
-        assert 2 <= found.bits <= 10
+        assert 2 <= found.tabu.bits <= 10
         check(problem, found)
-        same(found, tabu_search(problem, None, bits=found.bits, starts=1, moves=100))
+        same(found, tabu_search(problem, None, bits=found.tabu.bits, starts=1, moves=100))
 
 
 def test_auto_bits_are_the_fewest_that_are_enough(monkeypatch):
     problem, last = merge_rows(hard_problem(2, rows=100)), 0
     for tolerance in (1.0, 1e-1, 1e-2, 1e-3, 1e-5, 0.0):
         monkeypatch.setattr(tabu, "_AUTO_TOLERANCE", tolerance)
-        bits = tabu_search(problem, None, bits="auto", starts=0).bits
+        bits = tabu_search(problem, None, bits="auto", starts=0).tabu.bits
         assert last <= bits <= 16
         last = bits
     assert last >= 10
@@ -263,7 +258,7 @@ def test_any_number_of_bits_gives_a_model_inside_the_box(bits):
     for more in ({}, {"max_weight": 0.3}, {"k": None, "l0": 0.01, "l2": 0.01}):
         problem = hard_problem(1, **more)
         found = tabu_search(problem, None, bits=bits, starts=2, moves=100)
-        assert found.bits == bits
+        assert found.tabu.bits == bits
         check(problem, found)
 
 
@@ -277,7 +272,7 @@ def test_wrong_bits_are_refused(bits):
 def test_the_range_follows_the_largest_weight(first):
     """From wherever it begins: the second wave has the largest weight in the upper half of its range."""
     problem = merge_rows(hard_problem(1, k=3))
-    search = tabu._Multistart(problem, None, 6, tabu._never)
+    search = tabu._Multistart(problem, None, 6, lambda: False)
     search.range = first
     search.run(12, 100, 0, 1)
     assert [record.starts for record in search.ranges] == [4, 8, 12]
@@ -289,8 +284,8 @@ def test_the_range_follows_the_largest_weight(first):
         if 0.5 * record.range <= record.largest < record.range:
             assert record.next_range == record.range
     found = tabu_search(problem, None, starts=12, moves=100)
-    assert [record.starts for record in found.ranges] == [4, 8, 12]
-    assert found.ranges[-1].largest == found.incumbent.weights.max()
+    assert [record.starts for record in found.tabu.ranges] == [4, 8, 12]
+    assert found.tabu.ranges[-1].largest == found.incumbent.weights.max()
     assert found.incumbent.objective == pytest.approx(search.elite[0].objective, abs=1e-9)
 
 
@@ -305,7 +300,7 @@ def test_ranges_double_and_halve():
 def test_a_range_never_exceeds_the_box():
     problem = hard_problem(max_weight=0.05)
     found = tabu_search(problem, None, starts=8, moves=100)
-    assert all(record.range <= 0.05 and record.next_range <= 0.05 for record in found.ranges)
+    assert all(record.range <= 0.05 and record.next_range <= 0.05 for record in found.tabu.ranges)
     check(problem, found)
 
 
@@ -325,13 +320,13 @@ def test_nothing_to_choose():
     A = hard_problem().pool.dense().astype(float)
     nothing = tabu_search(make(A, k=0), None)
     assert nothing.incumbent.objective == pytest.approx(1.0)
-    assert nothing.moves == 0
+    assert nothing.tabu.moves == 0
     assert len(tabu_search(make(A, l0=50.0), None, starts=4, moves=50).incumbent.support) == 0
     assert len(tabu_search(make(A, k=3, max_weight=0.0), None).incumbent.support) == 0
     assert len(tabu_search(make(-np.ones((4, 2)), k=1), None, starts=4, moves=50).incumbent.support) == 0
     assert len(tabu_search(make(A[:, :0], k=1), None).incumbent.support) == 0
     everything = tabu_search(make(A, k=A.shape[1]), None)
-    assert everything.moves == 0
+    assert everything.tabu.moves == 0
     assert everything.incumbent.objective == pytest.approx(polish(make(A, k=A.shape[1]))[0].objective)
 
 

@@ -16,9 +16,9 @@ from cardboost.dictionary.columns import ColumnStore, MatrixPool
 from cardboost.problem.losses import SquaredLoss, get_loss
 from cardboost.problem.prices import FeatureLimits, Prices
 from cardboost.problem.risk import EmpiricalRisk
-from cardboost.selection.points import Scale, choose_points, refused
 from cardboost.selection.polish import polish
 from cardboost.selection.selection_problem import SelectionProblem
+from cardboost.selection.whole_points import Scale, accepts, choose_points
 
 BOX = 15.0
 
@@ -206,7 +206,7 @@ def test_refusals():
         choose_points(problem, np.zeros(len(problem.prices)), 0)
     risk = EmpiricalRisk(SquaredLoss(), RowWeights.make(50, None), None, target=np.zeros(50))
     real = SelectionProblem(problem.pool, risk, problem.prices, None)
-    assert refused(problem) is None
-    assert "not squared" in refused(real)
+    assert accepts(problem) is None
+    assert "not squared" in accepts(real)
     with pytest.raises(ValueError, match="not squared"):
         choose_points(real, np.zeros(len(problem.prices)), 3)

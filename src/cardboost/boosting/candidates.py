@@ -27,12 +27,12 @@ from cardboost.problem.budget import Budget, Stage
 from cardboost.problem.losses import LOSSES, SQUARED
 from cardboost.problem.prices import FeatureLimits, Prices
 from cardboost.problem.risk import risk_of
-from cardboost.selection import exact
+from cardboost.selection import exact, whole_points
 from cardboost.selection.merge import merge_rows, stored_pool
-from cardboost.selection.points import Scale, choose_points, refused
-from cardboost.selection.polish import Incumbent, polish
+from cardboost.selection.polish import polish
 from cardboost.selection.select import most_leaves, time_for_nodes
-from cardboost.selection.selection_problem import SelectionProblem
+from cardboost.selection.selection_problem import Incumbent, SelectionProblem, require
+from cardboost.selection.whole_points import Scale, choose_points
 
 Array = NDArray[np.float64]
 #: makes the model of weights over the columns, in whole points of a unit if one is given
@@ -76,10 +76,8 @@ class Candidates:
 
         ``max_terms``: fewer terms than the training was allowed; the bound for more holds for fewer.
         """
-        reason = refused(self.problem)
-        if reason is not None:
-            raise ValueError(reason)
         problem = self.problem
+        require(whole_points.accepts(problem))
         if max_terms is not None and (problem.max_terms is None or max_terms < problem.max_terms):
             problem = replace(problem, max_terms=max_terms)
         chosen = choose_points(problem, self.weights, most, scale=scale, late=late)

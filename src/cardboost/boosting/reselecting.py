@@ -227,7 +227,8 @@ class _Chooser:
                 merged, "tabu" if method == "qubo" else method, incumbent.weights, rounds=_SAMPLER_CALLS,
                 bits=6 if options.bits == "auto" else options.bits, seed=options.seed, late=late,
             )  # fmt: skip
-            self._sampler_fails = sampled.fallback is not None
+            assert sampled.sampling is not None
+            self._sampler_fails = sampled.sampling.fallback is not None
             return _better(incumbent, sampled.incumbent)
         if method == "tabu" or (method == "auto" and thorough and tabu.accepts(merged) is None):
             walk = tabu.tabu_search(

@@ -19,8 +19,8 @@ from cardboost.model.ensemble import Ensemble
 from cardboost.problem.budget import Stage
 from cardboost.selection.deepening import deepen
 from cardboost.selection.merge import merge_rows
-from cardboost.selection.polish import Incumbent
-from cardboost.selection.sizes import choose_sizes
+from cardboost.selection.polish import choose_sizes
+from cardboost.selection.selection_problem import Incumbent
 
 
 @dataclass(frozen=True, eq=False)

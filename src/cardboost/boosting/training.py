@@ -27,9 +27,9 @@ from cardboost.problem.risk import EmpiricalRisk
 from cardboost.problem.trace import Trace
 from cardboost.selection.deepening import deepen
 from cardboost.selection.merge import merge_rows, over_rows_of
-from cardboost.selection.polish import Incumbent, polish
+from cardboost.selection.polish import polish
 from cardboost.selection.select import EMPTY_BOX, select
-from cardboost.selection.selection_problem import SelectionProblem
+from cardboost.selection.selection_problem import Incumbent, SelectionProblem
 
 Array = NDArray[np.float64]
 

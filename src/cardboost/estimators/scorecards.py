@@ -11,7 +11,7 @@ from cardboost.data.arguments import number, whole
 from cardboost.model.ensemble import LOG_ODDS
 from cardboost.model.scorecard import OddsScale, Scorecard
 from cardboost.problem.budget import Budget
-from cardboost.selection.points import Scale
+from cardboost.selection.whole_points import Scale
 
 DEFAULT = (-10, 10)
 MOST = 10_000  # points of a term

@@ -1,8 +1,8 @@
 """Projected limited-memory BFGS over all columns at once, for l2 > 0.
 
-With l2 > 0 the optimum may use hundreds of columns that pull alike; a Newton step on them costs a large
-dense factorisation. Here a step costs two products with the matrix. The steps themselves are one kernel; this
-is what it keeps between its calls.
+With l2 > 0 the optimum may use hundreds of similar columns; a Newton step on them costs a large dense
+factorisation. Here a step costs two products with the matrix. The steps themselves are one kernel; this
+module holds its state between calls.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from cardboost.problem.risk import EmpiricalRisk
 
 Array = NDArray[np.float64]
 
-_PAIRS = 60
-_ENDS = ("limit", "look", "precision")
+_PAIRS = 60  # of steps and changes of the gradient that make up the metric
+_ENDS = ("limit", "look", "precision")  # why the kernel returns, by its code
 
 
 class ProjectedLbfgs:
@@ -34,12 +34,13 @@ class ProjectedLbfgs:
         if isinstance(matrix, SignMatrix):
             self._sides = matrix.sides
         else:
-            every = np.arange(len(prices), dtype=np.int32)
-            self._sides = np.stack([every, np.full_like(every, -1)])
+            columns = np.arange(len(prices), dtype=np.int32)
+            self._sides = np.stack([columns, np.full_like(columns, -1)])
         self._open = self._sides >= 0
         n = self._sides.shape[1]
         self._l1, self._l2, self._limit = (
-            np.where(self._open, one[self._sides], 0.0) for one in (prices.l1, prices.l2, prices.max_weight)
+            np.where(self._open, price[self._sides], 0.0)
+            for price in (prices.l1, prices.l2, prices.max_weight)
         )
         self._z, self.F, self._edges = np.zeros(n), np.zeros(risk.weights.n_rows), np.zeros(n)
         self._pairs = np.empty((2, _PAIRS, n))
@@ -47,23 +48,38 @@ class ProjectedLbfgs:
 
     @property
     def x(self) -> Array:
+        """The weight of every column."""
         return self._per_column(np.maximum(self._z, 0.0), np.maximum(-self._z, 0.0))
 
     @property
     def edges(self) -> Array:
+        """The edge of every column."""
         return self._per_column(self._edges, -self._edges)
 
     def _per_column(self, plus: Array, minus: Array) -> Array:
-        out = np.empty(np.count_nonzero(self._open))
-        for side, held, values in zip(self._sides, self._open, (plus, minus), strict=True):
-            out[side[held]] = values[held]
-        return out
+        """One value per column from those of either side of zero."""
+        values = np.empty(np.count_nonzero(self._open))
+        for columns, present, side in zip(self._sides, self._open, (plus, minus), strict=True):
+            values[columns[present]] = side[present]
+        return values
 
     def advance(self, most: int, tol: float) -> tuple[str, Array]:
-        """Up to ``most`` points, the first of all being the start, and why there are no more of them.
+        """Take steps, the first point of all being the start.
 
-        "look": the relative duality gap seems to be at most ``tol``, or nothing was gained. "precision": no
-        step lowers the objective. A line per point: objective, largest edge, weights in use, seconds.
+        Parameters
+        ----------
+        most : int
+            The most points.
+        tol : float
+            Relative duality gap at which to return.
+
+        Returns
+        -------
+        end : str
+            "limit" after ``most`` points, "look" where the gap seems to be at most ``tol`` or nothing was
+            gained, "precision" where no step lowers the objective.
+        records : array
+            A row per point: objective, largest edge, weights in use, seconds.
         """
         matrix, w = self.matrix, self.risk.weights
         common = (

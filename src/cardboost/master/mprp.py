@@ -38,7 +38,7 @@ from cardboost.problem.trace import Record, Status
 
 Array = NDArray[np.float64]
 
-_ROUNDING = 4e-15
+_ROUNDING = 4e-15  # share of the value below which a drop cannot be seen
 _SEEN = 1e-11  # share of the value below which a drop may be rounding
 _PATIENCE = 1000  # steps in a row that lower neither the value nor the gap
 _AFRESH = 50  # steps after which margins are computed from the weights again
@@ -69,14 +69,16 @@ def tangent(w: Array, v: Array) -> Array:
 class Along(Protocol):
     """A function of all weights with what a step along a direction needs."""
 
-    def at(self, w: Array) -> tuple[float, Any]: ...
+    def at(self, w: Array) -> tuple[float, Any]:
+        """Value at these weights, and the point for the other methods."""
 
-    def gradient(self, point: Any) -> Array: ...
+    def gradient(self, point: Any) -> Array:
+        """The gradient over all weights."""
 
     def curvature(self, point: Any, d: Array) -> tuple[float, Any]:
-        """d'Hd, and what :meth:`moved` needs of the direction."""
+        """d'Hd, and what :meth:`moved` needs to know of the direction."""
 
-    def moved(self, point: Any, w: Array, known: Any, step: float) -> tuple[float, Any]:
+    def moved(self, point: Any, w: Array, direction: Any, step: float) -> tuple[float, Any]:
         """Value and point at ``w``, ``step`` along that direction from the point."""
 
 
@@ -98,8 +100,8 @@ class MatrixAlong:
         mean = weights.mean(share * D)  # in fixed point, whatever the order of the rows
         return weights.mean(share * (D - mean) ** 2), D
 
-    def moved(self, point: RiskPoint, w: Array, known: Array, step: float) -> tuple[float, RiskPoint]:
-        return soft_point(self.oracle.risk, point.F + step * known)
+    def moved(self, point: RiskPoint, w: Array, direction: Array, step: float) -> tuple[float, RiskPoint]:
+        return soft_point(self.oracle.risk, point.F + step * direction)
 
 
 class FunctionAlong:
@@ -118,7 +120,7 @@ class FunctionAlong:
     def curvature(self, point: tuple[Array, Array], d: Array) -> tuple[float, None]:
         return float(d @ self.oracle.hessian(point, self._every) @ d), None
 
-    def moved(self, point: Any, w: Array, known: None, step: float) -> tuple[float, tuple[Array, Array]]:
+    def moved(self, point: Any, w: Array, direction: None, step: float) -> tuple[float, tuple[Array, Array]]:
         return self.at(w)
 
 
@@ -135,9 +137,33 @@ def mprp_on_simplex(
     callback: Watcher | None = None,
     late: Callable[[], bool] = lambda: False,
 ) -> SimplexSolution:
-    """From ``w`` on the simplex to a Frank-Wolfe gap of at most ``tol``.
+    """Minimise on the simplex by conjugate gradients.
 
-    ``epsilon``: also stop where the paper does, at (-g)^f . d <= epsilon.
+    Parameters
+    ----------
+    function : Along
+        The convex function.
+    radius : float
+        Sum of the weights.
+    w : array
+        Weights on the simplex to start from.
+    tol : float
+        Frank-Wolfe gap at which to stop.
+    max_iter : int
+        The most steps.
+    rho, delta : float
+        A step is shortened by ``rho`` until f falls by delta alpha^2 |d|^2.
+    epsilon : float, optional
+        Also stop where the paper does, at (-g)^f . d <= epsilon.
+    callback : callable, optional
+        Called with the record, columns and weights of every step; ends the search by returning true.
+    late : callable
+        Asked between steps whether to stop.
+
+    Returns
+    -------
+    SimplexSolution
+        Columns in use, their weights, the value and the gap that proves it.
     """
     began = clock()
     value, point = function.at(w)
@@ -151,8 +177,8 @@ def mprp_on_simplex(
         size = float(down @ down)
         d = down
         if before is not None and before[3] > 0 and np.array_equal(before[0] == 0, w == 0):
-            own, change, last = tangent(w, down), tangent(w, g - before[1]), tangent(w, before[2])
-            d = down - (own @ change) / before[3] * last + (own @ last) / before[3] * change
+            along, change, last = tangent(w, down), tangent(w, g - before[1]), tangent(w, before[2])
+            d = down - (along @ change) / before[3] * last + (along @ last) / before[3] * change
         slope = float(down @ d)
         gap = max(0.0, float(g @ w) - radius * float(g.min()))
         record = simplex_record(value, gap, int(np.count_nonzero(w)), float(g.min()), clock() - began)
@@ -171,18 +197,18 @@ def mprp_on_simplex(
             status = Status.PRECISION
         if status is not None:
             break
-        found = _line_search(function, radius, w, value, point, d, slope, rho, delta)
-        if found is None:
+        moved = _line_search(function, radius, w, value, point, d, slope, rho, delta)
+        if moved is None:
             if d is down:
                 status = Status.PRECISION
                 break
             before = None  # once more, along (-g)^f
             records.pop()
             continue
-        seen = value - found[1] > _ROUNDING * abs(value) or gap < 0.9 * least
+        seen = value - moved[1] > _ROUNDING * abs(value) or gap < 0.9 * least
         unseen, least = 0 if seen else unseen + 1, min(least, gap)
         before = (w, g, d, size)
-        w, value, point = found
+        w, value, point = moved
         steps += 1
         if steps % _AFRESH == 0:
             fresh, point = function.at(w)
@@ -204,7 +230,7 @@ def _line_search(
     delta: float,
 ) -> tuple[Array, float, Any] | None:
     """The next point, or None where no step along ``d`` lowers the value."""
-    bend, known = function.curvature(point, d)
+    bend, direction = function.curvature(point, d)
     falls = d < 0
     limits = np.full(len(d), math.inf)
     limits[falls] = -w[falls] / d[falls]
@@ -221,7 +247,7 @@ def _line_search(
         if step * drift > _ROUNDING * radius:  # the rounding of d would count as a gain
             new, there = function.at(then)
         else:
-            new, there = function.moved(point, then, known, step)
+            new, there = function.moved(point, then, direction, step)
         if new <= value - delta * step * step * length:
             return then, new, there
         if step * slope <= _SEEN * abs(value):

@@ -61,6 +61,7 @@ class Master:
 
     @property
     def objective(self) -> float:
+        """The convex objective at the present weights."""
         return self.point.value + self.prices.relaxed_cost(self.weights)
 
     def extend(self) -> None:
@@ -77,6 +78,7 @@ class Master:
         self.move_to(np.minimum(self.weights, self.prices.max_weight))
 
     def move_to(self, weights: Array) -> None:
+        """Go to these weights, whatever the objective is there."""
         if not np.array_equal(weights, self.weights):
             self.weights = weights
             self.point = self.risk.evaluate(self.pool.margins(weights))
@@ -90,21 +92,22 @@ class Master:
 
     def gram(self) -> Array:
         """The Hessian at the anchor, complete for the present columns."""
-        n, known = self.pool.n_columns, len(self._gram)
+        n, done = self.pool.n_columns, len(self._gram)
         if self._anchor is None:
             return self.renew_gram()
-        if self.risk.loss.quadratic:  # any point will do, and what was summed here is at hand
+        if self.risk.loss.quadratic:  # the same at any point, and the sums of this one are there already
             self._anchor = self.point
-        if known < n:
-            rows = self.pool.gram(self._anchor, np.arange(known, n), exact=self._exact)
+        if done < n:
+            rows = self.pool.gram(self._anchor, np.arange(done, n), exact=self._exact)
             grown = np.empty((n, n))
-            grown[:known, :known] = self._gram
-            grown[known:] = rows
-            grown[:known, known:] = rows[:, :known].T
+            grown[:done, :done] = self._gram
+            grown[done:] = rows
+            grown[:done, done:] = rows[:, :done].T
             self._gram = grown
         return self._gram
 
     def renew_gram(self) -> Array:
+        """The Hessian at the present point, which becomes the anchor."""
         self._anchor = self.point
         self._gram = self.pool.gram(self.point, exact=self._exact)
         self._anchor_columns = self.pool.n_columns
@@ -117,11 +120,24 @@ class Master:
         certified: bool = True,
         late: Callable[[], bool] = lambda: False,
     ) -> MasterSolution:
-        """Newton steps until the relative gap over the pool is at most ``tol``; None: ``max_iter`` steps.
+        """Newton steps until the relative gap over the pool is small.
 
-        ``certified=False`` stops when the drop that the quadratic model still promises is that small, which
-        takes fewer steps where ``l1`` is tiny and the bound therefore loose. ``late``: asked between steps
-        whether to stop.
+        Parameters
+        ----------
+        tol : float or None
+            The gap; None: ``max_iter`` steps.
+        max_iter : int
+            The most steps.
+        certified : bool
+            False: stop when the drop that the quadratic model still promises is that small, which takes fewer
+            steps where ``l1`` is tiny and the bound therefore loose.
+        late : callable
+            Asked between steps whether to stop.
+
+        Returns
+        -------
+        MasterSolution
+            Its status is "optimal", "stalled" (rounding hides any progress) or "iteration limit".
         """
         status, steps = "iteration limit", 0
         self._bound, self._bound_at = -np.inf, None
@@ -146,7 +162,7 @@ class Master:
             if steps >= max_iter or late():
                 break
             start, before = self.point, (self.weights, edges)
-            taken, promised, got = self._step(edges)
+            taken, promised, drop = self._step(edges)
             steps += 1
             if not taken:
                 before = None
@@ -157,15 +173,15 @@ class Master:
                 self._forget(exact=fresh)
                 continue
             # near the optimum the objective no longer shows what a step gains; the bound still does
-            unseen = unseen + 1 if got <= _ROUNDING * abs(self.objective) else 0
+            unseen = unseen + 1 if drop <= _ROUNDING * abs(self.objective) else 0
             if unseen > _UNSEEN:
                 status = "stalled"
                 break
-            slow = slow + 1 if tol is not None and got > _SLOW * last_drop else 0
-            if got < _SHORTFALL * promised or slow >= _PATIENCE:
+            slow = slow + 1 if tol is not None and drop > _SLOW * last_drop else 0
+            if drop < _SHORTFALL * promised or slow >= _PATIENCE:
                 self._forget(exact=slow >= _PATIENCE and self._fresh(start))
                 slow = 0
-            last_drop = got
+            last_drop = drop
         if tol is not None and certified and self._bound_at is not self.point:
             gap = self._gap(self.pool.edges(self.point))
             status = "optimal" if gap <= tol * max(abs(self.objective), 1e-300) else status
@@ -183,22 +199,23 @@ class Master:
         return self._anchor is point or (self._anchor is not None and self.risk.loss.quadratic)
 
     def _forget(self, exact: bool = False) -> None:
-        """Make the Hessian anew when it is next needed, and exactly from now on if so asked."""
+        """Make the Hessian anew when it is next needed; with ``exact``, from all rows from now on."""
         if not self.risk.loss.quadratic or (exact and not self._exact):
             self._anchor = None
         self._exact |= exact
         self._metric = None
 
     def _learn(self, step: Array, change: Array) -> None:
-        """Correct the metric along the last step by what the gradient did there (BFGS)."""
+        """Correct the metric along the last step by the change of the gradient there (BFGS)."""
         if self._metric is None or len(self._metric) != len(step) or self.pool.cheap_gram:
             return
         if self._exact and self.risk.loss.quadratic:
             return
-        held = _fixed_order_product(self._metric, step)
-        model, true = float(np.sum(step * held)), float(np.sum(step * change))
+        expected = _fixed_order_product(self._metric, step)
+        model, true = float(np.sum(step * expected)), float(np.sum(step * change))
         if model > 0.0 and true > 1e-3 * model:
-            self._metric = self._metric - held[:, None] * (held / model) + change[:, None] * (change / true)
+            correction = change[:, None] * (change / true)
+            self._metric = self._metric - expected[:, None] * (expected / model) + correction
 
     def _step(self, edges: Array) -> tuple[bool, float, float]:
         """One Newton step from the present weights; returns (taken, promised drop, true drop)."""

@@ -1,7 +1,7 @@
-"""The time that a piece of work may take, and how its stages share it: the only owner of the clock.
+"""The time that some work may take, and how its stages share it: the only owner of the clock.
 
 A stage has to end when its share of the time is up; what it leaves goes to the stages that follow. All shares
-are in one table. Without a limit nothing reads the clock, so that equal seeds give equal results.
+are in one table. Without a limit no search reads the clock, so that equal seeds give equal results.
 """
 
 from __future__ import annotations
@@ -14,65 +14,72 @@ from enum import Enum, auto
 
 
 class Stage(Enum):
-    """A part of a work that looks at the clock."""
+    """A part of some work that looks at the clock; :data:`SHARES` says when it has to end."""
 
-    ALL = auto()  # to the end
+    ALL = auto()
     # a fit without a selection
-    COLUMNS = auto()  # generated
-    WEIGHTS = auto()  # of all columns, made optimal
-    # a fit with one
-    HOT_START = auto()  # columns generated before the first of many selections
-    CANDIDATES = auto()  # columns generated before the only selection
+    COLUMNS = auto()
+    WEIGHTS = auto()
+    # a fit with a selection
+    HOT_START = auto()
+    CANDIDATES = auto()
     CANDIDATE_WEIGHTS = auto()
-    RESELECTION = auto()  # columns generated one by one, each with a selection
-    FEATURE_SEARCH = auto()  # local search, where more columns of the chosen features follow
+    RESELECTION = auto()
+    FEATURE_SEARCH = auto()
     LOCAL_SEARCH = auto()
-    SIZES = auto()  # local search for many sizes, where no proof follows
-    SELECTION = auto()  # everything that selectors do after local search; they share it as below
-    DICTIONARY = auto()  # the bound over the whole dictionary
-    # a selection
-    FIRST_CHOICE = auto()  # a quick one, to see whether a few nodes prove it
+    SIZES = auto()
+    SELECTION = auto()
+    DICTIONARY = auto()
+    # a selection, which has what local search has left
+    FIRST_CHOICE = auto()
     FIRST_NODES = auto()
-    CHOICE = auto()  # local search or a sampler
+    CHOICE = auto()
     TABU = auto()
-    RELAXATION = auto()  # the bound of the root
-    SEARCH_BEGINS = auto()  # later than this, exact search is not begun
-    SEARCH = auto()  # its nodes
-    LEAVES = auto()  # its proof
-    # others
-    TEMPERATURES = auto()  # cross-validation of a soft margin
-    FIT = auto()  # of a command that chooses whole points afterwards
-    ALL_ROWS = auto()  # of a front: all sizes on all rows
+    RELAXATION = auto()
+    SEARCH_BEGINS = auto()
+    SEARCH = auto()
+    LEAVES = auto()
+    # other work
+    TEMPERATURES = auto()
+    FIT = auto()
+    ALL_ROWS = auto()
     FOLDS = auto()
     PROOFS = auto()
 
 
+#: Share of the time at which a stage has to end, counted from the start of the work that it belongs to.
+#: Stages follow one another, so what one leaves goes to the next. The last 5 or 10 % are for work that does
+#: not look at the clock: the last refit, the certificate, the model itself (tests/test_time_limits.py).
 SHARES = {
     Stage.ALL: 1.0,
-    Stage.COLUMNS: 0.85,
-    Stage.WEIGHTS: 0.95,
-    Stage.HOT_START: 0.25,
-    Stage.CANDIDATES: 0.45,
-    Stage.CANDIDATE_WEIGHTS: 0.5,
-    Stage.RESELECTION: 0.6,
-    Stage.FEATURE_SEARCH: 0.65,
-    Stage.LOCAL_SEARCH: 0.75,
-    Stage.SIZES: 0.9,
-    Stage.SELECTION: 0.9,
-    Stage.DICTIONARY: 0.95,
-    Stage.FIRST_CHOICE: 0.2,
-    Stage.FIRST_NODES: 0.3,
-    Stage.CHOICE: 0.5,
-    Stage.TABU: 0.6,
-    Stage.RELAXATION: 0.65,
-    Stage.SEARCH_BEGINS: 0.75,
-    Stage.SEARCH: 0.85,
-    Stage.LEAVES: 0.95,
-    Stage.TEMPERATURES: 0.5,
-    Stage.FIT: 0.8,
-    Stage.ALL_ROWS: 0.3,
-    Stage.FOLDS: 0.75,
-    Stage.PROOFS: 0.95,
+    # a fit without a selection
+    Stage.COLUMNS: 0.85,  # nearly all: every column lowers the objective, and there is no search to wait for
+    Stage.WEIGHTS: 0.95,  # convex steps over all columns, each of which leaves a valid model
+    # a fit with a selection
+    Stage.HOT_START: 0.25,  # the rounds that follow generate columns too, each with a choice
+    Stage.CANDIDATES: 0.45,  # no columns come later, but half of the time must be left to choose among them
+    Stage.CANDIDATE_WEIGHTS: 0.5,  # the weights of all candidates are only a start of the search
+    Stage.RESELECTION: 0.6,  # every round ends with a choice; a last one with larger budgets follows
+    Stage.FEATURE_SEARCH: 0.65,  # then come more columns of the chosen features, and a search among them
+    Stage.LOCAL_SEARCH: 0.75,  # it finds a model; what follows may improve it, and bounds it
+    Stage.SIZES: 0.9,  # as LOCAL_SEARCH, for many sizes and without a proof that would need the time
+    Stage.SELECTION: 0.9,  # all that selectors do after local search; they share it as below
+    Stage.DICTIONARY: 0.95,  # the bound over the dictionary is last: without it that over the pool stays
+    # a selection
+    Stage.FIRST_CHOICE: 0.2,  # a quick choice, to see whether a few nodes prove it; lost where they do not
+    Stage.FIRST_NODES: 0.3,  # these nodes
+    Stage.CHOICE: 0.5,  # local search or a sampler: as much time as for everything that goes on from it
+    Stage.TABU: 0.6,  # a further search, from the result of the first; only where the selector has it
+    Stage.RELAXATION: 0.65,  # the bound of the root, without which there is no certificate
+    Stage.SEARCH_BEGINS: 0.75,  # later than this, too little of SEARCH is left to begin with nodes
+    Stage.SEARCH: 0.85,  # nodes of exact search
+    Stage.LEAVES: 0.95,  # every leaf is bounded once more for the proof; else the root alone is the proof
+    # other work
+    Stage.TEMPERATURES: 0.5,  # cross-validation of a soft margin; the fit on all rows has the other half
+    Stage.FIT: 0.8,  # of a command that chooses whole points afterwards
+    Stage.ALL_ROWS: 0.3,  # of a front, which needs all sizes on all rows before it can show any
+    Stage.FOLDS: 0.75,  # of a front: one more fit of all sizes per fold
+    Stage.PROOFS: 0.95,  # of a front: what is left goes to proofs, one size after another
 }
 
 
@@ -81,7 +88,12 @@ def clock() -> float:
     return time.perf_counter()
 
 
-def _never() -> bool:
+#: asked now and then by work that knows no stages: whether it has to end
+Late = Callable[[], bool]
+
+
+def never() -> bool:
+    """No limit on time."""
     return False
 
 
@@ -99,16 +111,16 @@ class Budget:
     """
 
     seconds: float = math.inf
-    stopped: Callable[[], bool] = _never
+    stopped: Late = never
     started: float = field(default_factory=clock)
 
     @classmethod
-    def of(cls, time_limit: float | None, stopped: Callable[[], bool] = _never) -> Budget:
+    def of(cls, time_limit: float | None, stopped: Late = never) -> Budget:
         """For a limit in seconds, or without one, from now on."""
         return cls(math.inf if time_limit is None else time_limit, stopped)
 
     @classmethod
-    def before(cls, deadline: float, stopped: Callable[[], bool] = _never) -> Budget:
+    def before(cls, deadline: float, stopped: Late = never) -> Budget:
         """From now to the :attr:`deadline` of another budget, maybe of another process."""
         return cls(max(0.0, deadline - time.time()), stopped)
 
@@ -148,7 +160,7 @@ class Budget:
         """Whether a stage has to end: its time is up, or the caller wishes to stop."""
         return self.up(stage) or self.stopped()
 
-    def end_of(self, stage: Stage) -> Callable[[], bool]:
+    def end_of(self, stage: Stage) -> Late:
         """:meth:`late` of a stage, for work that knows no stages."""
         return lambda: self.late(stage)
 

@@ -34,9 +34,9 @@ from cardboost.problem.trace import Record
 from cardboost.reproduce.totalqboost_problem import SplitProblem, plain_columns, spread_prices
 from cardboost.selection.exact import CLOSED, exact_search
 from cardboost.selection.merge import merge_rows
-from cardboost.selection.polish import Incumbent, Polisher
+from cardboost.selection.polish import Polisher
 from cardboost.selection.select import SearchOptions
-from cardboost.selection.selection_problem import SelectionProblem
+from cardboost.selection.selection_problem import Incumbent, SelectionProblem
 from cardboost.selection.tabu import tabu_search
 
 Array = NDArray[np.float64]

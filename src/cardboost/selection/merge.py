@@ -23,25 +23,25 @@ from cardboost.selection.selection_problem import SelectionProblem
 
 #: distinct rows beyond which searches use a part of them
 SKETCH_ROWS = 16_384
-_LOOK = 64  # entries in which columns must agree to be compared in all
+_COMPARED_FIRST = 64  # entries in which columns must agree to be compared in all
 
 
 def merge_rows(problem: SelectionProblem) -> SelectionProblem:
     """An equal problem over distinct rows and stored columns; weights over columns mean the same."""
     if problem.distinct:
         return problem
-    lines = column_lines(problem.pool.dense())
+    columns = column_lines(problem.pool.dense())
     risk = problem.risk
-    if lines.dtype != np.int8 or len(lines) == 0:
-        return _stored(problem, lines, risk)
-    first, group = _distinct_rows(lines)
+    if columns.dtype != np.int8 or len(columns) == 0:
+        return _stored(problem, columns, risk)
+    first, group = _distinct_rows(columns)
     weights = _merged_weights(risk.weights, group, len(first))
     merged = replace(risk, weights=weights, sign=None, passes=[0])
     if risk.target is not None:
         target = _mean_targets(risk, risk.target, group, len(first))
         within = replace(risk, offset=0.0, passes=[0]).evaluate(target[group]).value
         merged = replace(merged, target=target, offset=risk.offset + within)
-    return _stored(problem, np.take(lines, first, axis=1), merged)
+    return _stored(problem, np.take(columns, first, axis=1), merged)
 
 
 def over_rows_of(merged: SelectionProblem, problem: SelectionProblem) -> SelectionProblem:
@@ -51,11 +51,11 @@ def over_rows_of(merged: SelectionProblem, problem: SelectionProblem) -> Selecti
 
 def sketch_rows(merged: SelectionProblem, limit: int = SKETCH_ROWS) -> SelectionProblem:
     """A smaller problem on about ``limit`` distinct rows, picked by their content; for searching only."""
-    lines, risk = column_lines(merged.pool.dense()), merged.risk
-    one_in = lines.shape[1] // limit
-    if one_in < 2 or lines.dtype != np.int8:
+    columns, risk = column_lines(merged.pool.dense()), merged.risk
+    one_in = columns.shape[1] // limit
+    if one_in < 2 or columns.dtype != np.int8:
         return merged
-    keys = _packed(lines)
+    keys = _packed(columns)
     mixed = np.zeros(len(keys), dtype=np.uint64)
     for word in keys.T:
         mixed = (mixed ^ word) * np.uint64(0xBF58476D1CE4E5B9)
@@ -64,70 +64,66 @@ def sketch_rows(merged: SelectionProblem, limit: int = SKETCH_ROWS) -> Selection
     if len(rows) < limit // 2:
         return merged
     target = None if risk.target is None else risk.target[rows]
-    some = replace(risk, weights=risk.weights.take(rows), target=target, passes=[0])
-    return _stored(merged, np.take(lines, rows, axis=1), some)
+    risk = replace(risk, weights=risk.weights.take(rows), target=target, passes=[0])
+    return _stored(merged, np.take(columns, rows, axis=1), risk)
 
 
 def sign_bytes(problem: SelectionProblem) -> NDArray[np.uint8] | None:
-    """Columns of +-1 as bits, 1 for -1: a line of bytes, one per row, for eight columns; None for others."""
-    lines = column_lines(problem.pool.dense())
-    if lines.dtype != np.int8 or not lines.all():
+    """Columns of +-1 as bits, 1 for -1: a byte per row holds eight columns; None for other columns."""
+    columns = column_lines(problem.pool.dense())
+    if columns.dtype != np.int8 or not columns.all():
         return None
-    n, rows = lines.shape
-    return _bytes((line < 0 for line in lines), n, rows, True)[: -(-n // 8)]
+    n, rows = columns.shape
+    return _bytes((column < 0 for column in columns), n, rows, True)[: -(-n // 8)]
 
 
 def stored_pool(dense: NDArray[Any], threads: int) -> MatrixPool:
     """The columns of a matrix as a pool."""
-    return _pool(column_lines(dense), threads)
-
-
-def _pool(lines: NDArray[Any], threads: int) -> MatrixPool:
-    store = ColumnStore(lines, threads)
+    store = ColumnStore(column_lines(dense), threads)
     return MatrixPool(store, np.arange(len(store), dtype=np.int32))
 
 
-def _stored(problem: SelectionProblem, lines: NDArray[Any], risk: EmpiricalRisk) -> SelectionProblem:
+def _stored(problem: SelectionProblem, columns: NDArray[Any], risk: EmpiricalRisk) -> SelectionProblem:
     """The problem on these columns, one after the other, which have y multiplied in."""
-    pool = _pool(lines, risk.threads)
+    pool = stored_pool(columns.T, risk.threads)
     return replace(problem, pool=pool, risk=replace(risk, sign=None), distinct=True)
 
 
 def equal_columns(dense: NDArray[Any]) -> NDArray[np.intp]:
     """For every column, the first one that equals it."""
-    lines = column_lines(dense)
-    some = lines[:, :: max(1, lines.shape[1] // _LOOK)] + 0  # no negative zeros
+    columns = column_lines(dense)
+    sample = columns[:, :: max(1, columns.shape[1] // _COMPARED_FIRST)] + 0  # no negative zeros
     alike: dict[bytes, list[int]] = {}
-    for j, line in enumerate(some):
-        alike.setdefault(line.tobytes(), []).append(j)
-    equal = np.arange(len(lines))
-    for columns in alike.values():  # only columns that agree in some of the rows are compared in all
+    for j, entries in enumerate(sample):
+        alike.setdefault(entries.tobytes(), []).append(j)
+    equal = np.arange(len(columns))
+    for group in alike.values():  # only columns that agree in the sample are compared in all rows
         first: dict[bytes, int] = {}
-        for j in columns if len(columns) > 1 else []:
-            equal[j] = first.setdefault((lines[j] + 0).tobytes(), j)
+        for j in group if len(group) > 1 else []:
+            equal[j] = first.setdefault((columns[j] + 0).tobytes(), j)
     return equal
 
 
 def _bytes(bits: Iterable[NDArray[np.bool_]], n: int, rows: int, little: bool) -> NDArray[np.uint8]:
-    """``n`` lines of bits, eight to a line of bytes: the first is the highest bit, or with ``little`` the
-    lowest. There are whole words of lines."""
-    out = np.zeros((8 * -(-n // 64), rows), dtype=np.uint8)
-    for j, line in enumerate(bits):
-        out[j // 8] += line.view(np.uint8) * np.uint8(1 << (j % 8 if little else 7 - j % 8))
-    return out
+    """``n`` arrays of bits, eight in one array of bytes: the first is the highest bit, or with ``little`` the
+    lowest. Zeros are added up to a multiple of 64."""
+    packed = np.zeros((8 * -(-n // 64), rows), dtype=np.uint8)
+    for j, column in enumerate(bits):
+        packed[j // 8] += column.view(np.uint8) * np.uint8(1 << (j % 8 if little else 7 - j % 8))
+    return packed
 
 
-def _packed(lines: NDArray[np.int8]) -> NDArray[np.uint64]:
+def _packed(columns: NDArray[np.int8]) -> NDArray[np.uint64]:
     """Rows of columns of -1, 0, 1 as words of bits."""
-    n, rows = lines.shape
-    zeros = not lines.all()
-    bits = chain((line > 0 for line in lines), (line == 0 for line in lines if zeros))
+    n, rows = columns.shape
+    zeros = not columns.all()
+    bits = chain((column > 0 for column in columns), (column == 0 for column in columns if zeros))
     return np.ascontiguousarray(_bytes(bits, n * (1 + zeros), rows, False).T).view(np.uint64)
 
 
-def _distinct_rows(lines: NDArray[np.int8]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _distinct_rows(columns: NDArray[np.int8]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """First occurrence of every distinct row, in the order of their bits, and which one every row equals."""
-    keys = _packed(lines)
+    keys = _packed(columns)
     order, agree = np.arange(len(keys)), np.ones(len(keys) - 1, dtype=bool)  # with the row before
     for word in keys.T:  # by which rows are sorted that agree in all words before it: soon there are few
         tied = np.flatnonzero(np.append(False, agree) | np.append(agree, False))
@@ -141,6 +137,7 @@ def _distinct_rows(lines: NDArray[np.int8]) -> tuple[NDArray[np.intp], NDArray[n
 
 
 def _merged_weights(weights: RowWeights, group: NDArray[np.intp], n: int) -> RowWeights:
+    """The sum of the weights of every group."""
     if weights.factor is None:
         count = np.ones(len(group), np.int64) if weights.count is None else weights.count
         total = np.zeros(n, dtype=np.int64)
@@ -156,6 +153,6 @@ def _mean_targets(
     least, most = np.full(n, np.inf), np.full(n, -np.inf)
     np.minimum.at(least, group, target)
     np.maximum.at(most, group, target)
-    held = risk.weights.group_sums(target, group, n)
+    total = risk.weights.group_sums(target, group, n)
     weight = risk.weights.group_sums(np.ones(len(target)), group, n)
-    return np.clip(held / np.where(weight > 0, weight, 1.0), least, most)
+    return np.clip(total / np.where(weight > 0, weight, 1.0), least, most)

@@ -19,10 +19,10 @@ from cardboost.problem.losses import get_loss
 from cardboost.problem.prices import Prices
 from cardboost.problem.risk import EmpiricalRisk
 from cardboost.selection.merge import equal_columns
-from cardboost.selection.qubo import QuboResult
+from cardboost.selection.qubo import SamplingRecord
 from cardboost.selection.select import SearchOptions, Selection, check_method, select
 from cardboost.selection.selection_problem import SelectionProblem
-from cardboost.selection.tabu import TabuResult, check_bits
+from cardboost.selection.tabu import TabuRecord, check_bits
 from cardboost.solvers.matrix import MatrixProblem, check_matrix
 
 Array = NDArray[np.float64]
@@ -44,8 +44,8 @@ class SelectionResult:
     status: str
     certificate: Certificate
     nodes: int
-    sampling: QuboResult | None = None
-    tabu: TabuResult | None = None
+    sampling: SamplingRecord | None = None
+    tabu: TabuRecord | None = None
 
 
 def select_columns(

@@ -2,7 +2,7 @@
 
     w_j = unit * p_j,    p_j a whole number from 0 to ``most``
 
-minimises the objective of the choice of columns over the points, the unit and the intercept. For given points
+minimises the objective of the choice of columns over the points, the unit and the intercept. For fixed points
 the objective is convex in unit and intercept, two numbers that a few Newton steps find. So the search is one
 over p: from continuous weights divided by units of several sizes, it changes one or two columns by a point,
 drops, adds and exchanges columns. Moves are ranked by the quadratic model of the objective at the present
@@ -16,18 +16,18 @@ whole points too.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.data.threads import blas_threads
 from cardboost.dictionary.columns import ColumnStore, MatrixPool
+from cardboost.problem.budget import Late, never
 from cardboost.selection.merge import merge_rows
 from cardboost.selection.polish import Polisher
-from cardboost.selection.selection_problem import SelectionProblem
+from cardboost.selection.selection_problem import SelectionProblem, best_of, require
 
 Array = NDArray[np.float64]
 Points = NDArray[np.int64]
@@ -35,8 +35,8 @@ Points = NDArray[np.int64]
 _UNITS = 16  # sizes of a point to start from
 _WIDER = 3  # of the starts that are searched further, with exchanges of columns
 _FITS = 8  # of the most promising moves of a round
-_ROUNDS = 200
-_NEWTON = 40
+_ROUNDS = 200  # moves of one start at most
+_NEWTON_STEPS = 40  # for unit and intercept
 _PAIRS = 30  # columns in use, up to which two of them move together
 _ONE_THREAD = 2_000_000  # entries, up to which threads cost more than they bring
 
@@ -53,7 +53,7 @@ class PointsResult:
 
 @dataclass(frozen=True)
 class Scale:
-    """A unit that is given, and the intercepts that go with it: ``start`` plus a multiple of 2 units.
+    """A fixed unit, and the intercepts that go with it: ``start`` plus a multiple of 2 units.
 
     An odd sum of all points moves ``start`` by one unit: a card counts from the lowest of its totals.
     """
@@ -69,7 +69,7 @@ class Scale:
 
 
 @dataclass(frozen=True, eq=False)
-class _At:
+class _FittedPoints:
     """Points with the best unit and intercept for them; ``total`` is what the rows have in points."""
 
     points: Points
@@ -77,10 +77,6 @@ class _At:
     intercept: float
     objective: float
     total: Array
-
-    @property
-    def key(self) -> bytes:
-        return self.points.tobytes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +88,7 @@ class _Moves:
 
     @classmethod
     def of(cls, moves: list[tuple[tuple[int, int], tuple[int, int]]]) -> _Moves:
+        """Pairs of a column and its change."""
         flat = np.array(moves, dtype=np.int64).reshape(len(moves), 2, 2)
         return cls(flat[:, :, 0].astype(np.intp), flat[:, :, 1])
 
@@ -103,81 +100,90 @@ class _Moves:
 
     def applied(self, points: Points) -> Points:
         """The points after every move."""
-        then = np.tile(points, (len(self), 1))
-        for k in (0, 1):
-            then[np.arange(len(self)), self.column[:, k]] += self.change[:, k]
-        return then
+        after = np.tile(points, (len(self), 1))
+        np.add.at(after, (np.arange(len(self))[:, None], self.column), self.change)
+        return after
 
 
-def refused(problem: SelectionProblem) -> str | None:
-    """Why there are no whole points for a problem, in a sentence, or None."""
+def accepts(problem: SelectionProblem) -> str | None:
+    """Why there are no whole points for a problem, in a sentence; None where there are."""
     if problem.risk.loss.name not in ("exponential", "logistic"):
         return f"whole points are for exponential and logistic loss, not {problem.risk.loss.name}."
-    free = np.flatnonzero(~problem.prices.charged)
-    if free.tolist() not in ([], [0, 1]):
+    if np.flatnonzero(~problem.prices.charged).tolist() not in ([], [0, 1]):
         return "whole points are for an intercept and charged columns."
     return None
 
 
 @blas_threads(1)  # for equal bits with any number of threads
 def choose_points(
-    problem: SelectionProblem,
-    weights: Array,
-    most: int,
-    *,
-    scale: Scale | None = None,
-    late: Callable[[], bool] = lambda: False,
+    problem: SelectionProblem, weights: Array, most: int, *, scale: Scale | None = None, late: Late = never
 ) -> PointsResult:
-    """The best points found from these weights, at most ``most`` per column, within the problem's limits.
+    """Whole points instead of weights, within the problem's limits.
 
-    Weights of more columns than the problem allows are thinned out first. ``scale``: what a point is worth,
-    where that is given; with more than ``most`` points the weight is what ``most`` give.
+    Parameters
+    ----------
+    problem : SelectionProblem
+        One that :func:`accepts` does not refuse.
+    weights : array
+        Continuous weights to start from; of more columns than the problem allows they are thinned out first.
+    most : int
+        The most points of a column.
+    scale : Scale, optional
+        What a point is worth. Weights of more than ``most`` points are cut.
+    late : callable
+        Asked now and then whether to stop.
+
+    Returns
+    -------
+    PointsResult
+        The best points found.
+
+    Raises
+    ------
+    ValueError
+        Where :func:`accepts` refuses the problem, or ``most`` is below 1.
     """
-    reason = refused(problem)
-    if reason is not None:
-        raise ValueError(reason)
+    require(accepts(problem))
     if most < 1:
         raise ValueError(f"most must be at least 1; got {most}.")
     merged = merge_rows(problem)
     support = np.flatnonzero(problem.prices.charged & (weights > 0))
     if not problem.allows(support):
         polisher = Polisher(merged, late)
-        most_terms = polisher.most_terms
-        starts = [polisher.largest(weights, most_terms)]  # within the limits, whatever time there is
+        k = polisher.most_terms
+        starts = [polisher.largest(weights, k)]  # within the limits, whatever time there is
         if not late():
-            starts.append(polisher.shed(polisher.refit(support, weights), most_terms))
-        allowed = [polisher.improve(at) for at in starts if problem.allows(at.support)]
-        weights = min(allowed, key=lambda at: at.objective).weights
+            starts.append(polisher.shed(polisher.refit(support, weights), k))
+        allowed = [start for start in starts if problem.allows(start.support)]
+        weights = best_of(map(polisher.improve, allowed)).weights
     search = _PointSearch(merged, most, scale, late)
     origins = [weights]
     if merged.limits is not None and not late():
         origins += _other_features(merged, weights, late)
-    return search.result(min(map(search.from_weights, origins), key=lambda at: at.objective))
+    return search.result(best_of(map(search.from_weights, origins)))
 
 
-def _other_features(merged: SelectionProblem, weights: Array, late: Callable[[], bool]) -> list[Array]:
+def _other_features(merged: SelectionProblem, weights: Array, late: Late) -> list[Array]:
     """Continuous weights with one feature exchanged for another, the best few: moves change columns only."""
     groups, polisher = merged.groups, Polisher(merged, late)
     assert groups is not None
     used = np.flatnonzero(merged.prices.charged & (weights > 0))
     inside = np.unique(groups[used])
-    supports = []
-    for other in np.setdiff1d(groups[merged.prices.charged], inside):
-        added = np.flatnonzero(groups == other)
-        supports += [np.append(used[groups[used] != own], added) for own in inside]
-    wide = [polisher.refit(own, weights) for own in supports if not late()]
-    found = [
-        polisher.shed(at, polisher.most_terms) for at in sorted(wide, key=lambda at: at.objective)[:_WIDER]
+    others = np.setdiff1d(groups[merged.prices.charged], inside)
+    supports = [
+        np.append(used[groups[used] != gone], np.flatnonzero(groups == new))
+        for new, gone in product(others, inside)
     ]
-    return [at.weights for at in found if merged.allows(at.support)]
+    wide = [polisher.refit(support, weights) for support in supports if not late()]
+    best = sorted(wide, key=lambda incumbent: incumbent.objective)[:_WIDER]
+    fewer = [polisher.shed(incumbent, polisher.most_terms) for incumbent in best]
+    return [incumbent.weights for incumbent in fewer if merged.allows(incumbent.support)]
 
 
 class _PointSearch:
     """Distinct rows of one problem, and the values of points on them."""
 
-    def __init__(
-        self, merged: SelectionProblem, most: int, scale: Scale | None, late: Callable[[], bool]
-    ) -> None:
+    def __init__(self, merged: SelectionProblem, most: int, scale: Scale | None, late: Late) -> None:
         self.most, self.scale, self.late = most, scale, late
         p, pool = merged.prices, merged.pool
         assert isinstance(pool, MatrixPool)
@@ -185,29 +191,26 @@ class _PointSearch:
             pool = MatrixPool(ColumnStore(pool.store.values, 1), pool.which)
             merged = replace(merged, pool=pool, risk=replace(merged.risk, threads=1))
         self.problem, self.pool = merged, pool
-        self.columns = np.ascontiguousarray(merged.pool.dense().T)  # one line per column
+        self.columns = np.ascontiguousarray(merged.pool.dense().T)
         self.share = merged.risk.weights.normalised
-        self.free = not p.charged.all()
-        n_rows = self.columns.shape[1]
-        self.label = self.columns[0].astype(np.float64) if self.free else np.zeros(n_rows)
+        self.free = not p.charged.all()  # whether there is an intercept
+        self.label = self.columns[0].astype(np.float64) if self.free else np.zeros(self.columns.shape[1])
         self.box = float(p.max_weight[~p.charged].min(initial=np.inf)) if self.free else 0.0
         self.top = np.full(len(p), most)  # points of a column, at most
         if scale is not None:
             within = np.minimum(np.floor(p.max_weight / scale.unit), most).astype(np.int64)
             self.top = within - (within * scale.unit > p.max_weight)  # the division may have been rounded up
         self.usable = np.flatnonzero(p.charged & (p.max_weight > 0) & (self.top > 0))
-        self._known: dict[bytes, _At] = {}
+        self._fitted: dict[bytes, _FittedPoints] = {}
 
-    # ------------------------------------------------------------------------------------ starts
-
-    def from_weights(self, weights: Array) -> _At:
-        own = np.where(self.problem.prices.charged, weights, 0.0)
+    def from_weights(self, weights: Array) -> _FittedPoints:
+        """The best points that are reached from continuous weights, divided by units of several sizes."""
+        charged = np.where(self.problem.prices.charged, weights, 0.0)
         intercept = float(weights[0] - weights[1]) if self.free else 0.0
-        nothing = np.zeros(len(own), dtype=np.int64)
-        best = self.fit(nothing, 0.0, intercept)
-        largest = float(own.max(initial=0.0))
+        empty = self.fit(np.zeros(len(charged), dtype=np.int64), 0.0, intercept)
+        largest = float(charged.max(initial=0.0))
         if largest == 0.0:
-            return best
+            return empty
         if self.scale is not None:
             units = [self.scale.unit]
         else:
@@ -215,55 +218,50 @@ class _PointSearch:
             # fit, and to single ones
             sizes = np.append(np.geomspace(max(1.0, self.most / 2), 2.0 * self.most, _UNITS), 1.0)
             units = [largest / size for size in np.unique(sizes)[::-1]]
-        found: dict[bytes, _At] = {best.key: best}
+        results = {empty.points.tobytes(): empty}
         for unit in units:
-            points = np.minimum(np.rint(own / unit), self.top).astype(np.int64)
-            at = self.improve(self.fit(points, unit, intercept), wider=False)
-            found[at.key] = at
+            points = np.minimum(np.rint(charged / unit), self.top).astype(np.int64)
+            result = self.improve(self.fit(points, unit, intercept), wider=False)
+            results[result.points.tobytes()] = result
             if self.late():
                 break
-        ordered = sorted(found.values(), key=lambda at: at.objective)
-        return min((self.improve(at, wider=True) for at in ordered[:_WIDER]), key=lambda at: at.objective)
+        ordered = sorted(results.values(), key=lambda result: result.objective)
+        return best_of(self.improve(result, wider=True) for result in ordered[:_WIDER])
 
     # ------------------------------------------------------------------------------------ unit and intercept
 
-    def _prices(self, points: Points) -> tuple[float, float, float]:
-        """What a unit of the unit costs, half its square, and use itself."""
-        p = self.problem.prices
-        used = np.flatnonzero(points)
-        paid = float(p.l0[used].sum()) + self.problem.feature_cost(used)
-        return float(p.l1 @ points), float(p.l2 @ (points * points)), paid
-
-    def _units(self, points: Points) -> tuple[float, float]:
-        """Smallest and largest unit for these points."""
+    def _largest_unit(self, points: Points) -> float:
+        """The unit at which the first of these points reaches its box."""
         used = points > 0
-        high = float(np.min(self.problem.prices.max_weight[used] / points[used], initial=np.inf))
-        if self.scale is not None:
-            return self.scale.unit, self.scale.unit
-        return 0.0, high if used.any() else 0.0
+        limit = float(np.min(self.problem.prices.max_weight[used] / points[used], initial=np.inf))
+        return limit if used.any() else 0.0
 
-    def fit(self, points: Points, unit: float, intercept: float, total: Array | None = None) -> _At:
+    def fit(self, points: Points, unit: float, intercept: float, total: Array | None = None) -> _FittedPoints:
         """The best unit and intercept for these points, by Newton steps with halving."""
         key = points.tobytes()
-        if key in self._known:
-            return self._known[key]
-        used = np.flatnonzero(points)
+        if key in self._fitted:
+            return self._fitted[key]
+        p, used = self.problem.prices, np.flatnonzero(points)
         if total is None:
             total = points[used].astype(np.float64) @ self.columns[used]
-        low, high = self._units(points)
+        low, high = (0.0, self._largest_unit(points)) if self.scale is None else (self.scale.unit,) * 2
         ends = (np.array([low, -self.box]), np.array([high, self.box]))
-        slope, bend, paid = self._prices(points)
+        # regularisation: slope * unit + bend * unit^2 / 2 + cost
+        slope, bend = float(p.l1 @ points), float(p.l2 @ (points * points))
+        cost = float(p.l0[used].sum()) + self.problem.feature_cost(used)
         x = np.clip([unit, intercept], *ends)
         both = np.vstack([total, self.label])
 
-        def value(at: Array) -> float:
-            risk = self.problem.risk.evaluate(at @ both).value
-            return risk + slope * at[0] + 0.5 * bend * at[0] ** 2 + paid
+        def objective(risk: float, x: Array) -> float:
+            return risk + slope * x[0] + 0.5 * bend * x[0] ** 2 + cost
+
+        def value(x: Array) -> float:
+            return objective(self.problem.risk.evaluate(x @ both).value, x)
 
         now = math.inf
-        for _ in range(_NEWTON):
+        for _ in range(_NEWTON_STEPS):
             point = self.problem.risk.evaluate(x @ both)
-            now = point.value + slope * x[0] + 0.5 * bend * x[0] ** 2 + paid
+            now = objective(point.value, x)
             gradient = -(both @ (self.share * point.v))
             gradient[0] += slope + bend * x[0]
             matrix = (both * (self.share * (point.rows[1] * point.factor))) @ both.T
@@ -278,33 +276,27 @@ class _PointSearch:
                     break
             x = x + part * step
         if self.scale is not None and self.free:
-            b = min(self._snapped(x[1], points), key=lambda own: value(np.array([x[0], own])))
-            x = np.array([x[0], b])
+            # of the allowed intercepts beside this one; at the end of the box there may be one or none
+            near = [b for b in self.scale.nearest(x[1], points) if abs(b) <= self.box] or [x[1]]
+            x = min((np.array([x[0], b]) for b in near), key=value)
             now = value(x)
-        found = _At(points, float(x[0]), float(x[1]), float(now), total)
-        self._known[key] = found
-        return found
-
-    def _snapped(self, intercept: float, points: Points) -> list[float]:
-        """Allowed intercepts beside this one; all the way at the end of the box there may be one only."""
-        assert self.scale is not None
-        near = [own for own in self.scale.nearest(intercept, points) if abs(own) <= self.box]
-        return near or [intercept]
+        self._fitted[key] = _FittedPoints(points, float(x[0]), float(x[1]), float(now), total)
+        return self._fitted[key]
 
     # ------------------------------------------------------------------------------------ moves
 
-    def improve(self, at: _At, wider: bool) -> _At:
+    def improve(self, result: _FittedPoints, wider: bool) -> _FittedPoints:
         """Take moves that help until none does; ``wider``: exchanges of columns too."""
         for _ in range(_ROUNDS):
             if self.late():
                 break
-            found = self._first_better(at, self._steps(at.points))
-            if found is None and wider:
-                found = self._first_better(at, self._exchanges(at.points))
-            if found is None:
+            better = self._first_better(result, self._steps(result.points))
+            if better is None and wider:
+                better = self._first_better(result, self._exchanges(result.points))
+            if better is None:
                 break
-            at = found
-        return at
+            result = better
+        return result
 
     def _steps(self, points: Points) -> _Moves:
         """One or two columns a point more or less, a column less, or one more."""
@@ -312,7 +304,7 @@ class _PointSearch:
         single = [
             (j, sign) for j in used.tolist() for sign in (-1, 1) if 0 <= points[j] + sign <= self.top[j]
         ]
-        moves = [(own, (own[0], 0)) for own in single]
+        moves = [(step, (step[0], 0)) for step in single]
         if len(used) <= _PAIRS:
             moves += [(one, two) for one, two in combinations(single, 2) if one[0] != two[0]]
         moves += [((j, -int(points[j])), (j, 0)) for j in used.tolist()]
@@ -326,13 +318,13 @@ class _PointSearch:
         """A column for another with about as many points."""
         others, moves = self._unused(points), []
         for i in np.flatnonzero(points).tolist():
-            own = int(points[i])
-            sizes = range(max(1, own - 2), own + 3)
-            moves += [((i, -own), (j, to)) for j in others for to in sizes if to <= self.top[j]]
+            count = int(points[i])
+            sizes = range(max(1, count - 2), count + 3)
+            moves += [((i, -count), (j, to)) for j in others for to in sizes if to <= self.top[j]]
         return self._allowed(points, _Moves.of(moves))
 
     def _unused(self, points: Points) -> list[int]:
-        return [int(j) for j in self.usable[points[self.usable] == 0]]
+        return self.usable[points[self.usable] == 0].tolist()
 
     def _allowed(self, points: Points, moves: _Moves) -> _Moves:
         limits = self.problem.limits
@@ -343,59 +335,52 @@ class _PointSearch:
     def _features(self, points: Points, moves: _Moves) -> NDArray[np.bool_]:
         """Which features are used after every move."""
         assert self.problem.groups is not None
-        known, group = np.unique(self.problem.groups, return_inverse=True)
-        used = np.zeros((len(moves), len(known)), dtype=bool)
+        features, group = np.unique(self.problem.groups, return_inverse=True)
+        used = np.zeros((len(moves), len(features)), dtype=bool)
         move, column = np.nonzero(moves.applied(points))
         used[move, group[column]] = True
-        return used[:, known >= 0]
+        return used[:, features >= 0]
 
-    def _feature_costs(self, points: Points, moves: _Moves) -> Array | float:
-        limits, groups = self.problem.limits, self.problem.groups
-        if limits is None or limits.costs is None or groups is None:
-            return 0.0
-        return np.asarray(self._features(points, moves) @ limits.costs[np.unique(groups[groups >= 0])])
-
-    def _first_better(self, at: _At, moves: _Moves) -> _At | None:
+    def _first_better(self, result: _FittedPoints, moves: _Moves) -> _FittedPoints | None:
         """The first of the most promising moves that helps."""
         if not len(moves):
             return None
-        scores = self._scores(at, moves)
-        enough = 1e-11 * max(1.0, abs(at.objective))
+        scores = self._scores(result, moves)
+        enough = result.objective - 1e-11 * max(1.0, abs(result.objective))
         for i in np.argsort(scores, kind="stable")[:_FITS].tolist():
-            points, total = at.points.copy(), at.total.copy()
+            points, total = result.points.copy(), result.total.copy()
             for j, by in zip(moves.column[i], moves.change[i], strict=True):
                 points[j] += by
                 total += by * self.columns[j]
-            found = self.fit(points, at.unit, at.intercept, total)
-            if found.objective < at.objective - enough:
-                return found
+            other = self.fit(points, result.unit, result.intercept, total)
+            if other.objective < enough:
+                return other
         return None
 
-    def _scores(self, at: _At, moves: _Moves) -> Array:
+    def _scores(self, result: _FittedPoints, moves: _Moves) -> Array:
         """The objective after every move by the quadratic model, unit and intercept fitted anew in it."""
-        problem, prices = self.problem, self.problem.prices
-        weights = self._weights(at)
-        point = problem.risk.evaluate(problem.pool.margins(weights))
+        problem, prices, points = self.problem, self.problem.prices, result.points
+        weights = self._weights(result)
+        point = problem.point(weights)
         gradient = -problem.pool.edges(point) + prices.l1 + prices.l2 * weights
-        used = np.flatnonzero(at.points)
-        known = np.append(0, used) if self.free else used
+        used = np.flatnonzero(points)
+        present = np.append(0, used) if self.free else used
         gram = np.zeros((len(prices), len(prices)))
-        lines = problem.pool.gram(point, known)
-        gram[known, :], gram[:, known] = lines, lines.T
+        rows = problem.pool.gram(point, present)
+        gram[present, :], gram[:, present] = rows, rows.T
         # moves change one column at most that has no points yet: of these only the diagonal is needed
         np.fill_diagonal(gram, self.pool.store.squares(self.pool.which, point) + prices.l2)
 
         # the value is f(u p + s), s = u * change, then along the points after the move and the intercept
-        along = np.einsum("ij,j->i", gram[:, used], at.points[used].astype(np.float64))  # gram @ points
+        along = np.einsum("ij,j->i", gram[:, used], points[used].astype(np.float64))  # gram @ points
         (i, j), (a, b) = moves.column.T, moves.change.T.astype(np.float64)
-        u = at.unit
+        u = result.unit
         slope = a * gradient[i] + b * gradient[j]
         bend = a * a * gram[i, i] + 2.0 * a * b * gram[i, j] + b * b * gram[j, j]
         cross = a * along[i] + b * along[j]
-        value = u * slope + 0.5 * u * u * bend + self._use(at.points, moves)
-        own = float(gradient[used] @ at.points[used])
-        unit = own + slope + u * (cross + bend)
-        unit_bend = float(along[used] @ at.points[used]) + 2.0 * cross + bend
+        value = u * slope + 0.5 * u * u * bend + self._extra_cost(points, moves)
+        unit = float(gradient[used] @ points[used]) + slope + u * (cross + bend)
+        unit_bend = float(along[used] @ points[used]) + 2.0 * cross + bend
         free, mixed, free_bend = np.zeros(len(value)), np.zeros(len(value)), 1.0
         if self.free:
             column = a * gram[0, i] + b * gram[0, j]
@@ -408,32 +393,35 @@ class _PointSearch:
         alone = unit * unit / np.maximum(unit_bend, 1e-300)
         return np.asarray(value - 0.5 * np.where(sound, drop / np.where(sound, determinant, 1.0), alone))
 
-    def _use(self, points: Points, moves: _Moves) -> Array:
+    def _extra_cost(self, points: Points, moves: _Moves) -> Array:
         """How much more the columns and features in use cost after every move."""
-        paid = np.zeros(len(moves))
+        cost = np.zeros(len(moves))
         for column, change in zip(moves.column.T, moves.change.T, strict=True):
             used = (points[column] + change > 0).astype(np.float64) - (points[column] > 0)
-            paid += np.where(change != 0, used, 0.0) * self.problem.prices.l0[column]
-        return paid + self._feature_costs(points, moves)
+            cost += np.where(change != 0, used, 0.0) * self.problem.prices.l0[column]
+        limits, groups = self.problem.limits, self.problem.groups
+        if limits is None or limits.costs is None or groups is None:
+            return cost
+        return cost + self._features(points, moves) @ limits.costs[np.unique(groups[groups >= 0])]
 
     # ------------------------------------------------------------------------------------ result
 
-    def _weights(self, at: _At) -> Array:
-        weights: Array = np.multiply(at.unit, at.points, dtype=np.float64)
+    def _weights(self, result: _FittedPoints) -> Array:
+        """Weights of all columns, those of the intercept first."""
+        weights: Array = np.multiply(result.unit, result.points, dtype=np.float64)
         if self.free:
-            weights[:2] = max(at.intercept, 0.0), max(-at.intercept, 0.0)
+            weights[:2] = max(result.intercept, 0.0), max(-result.intercept, 0.0)
         return weights
 
-    def result(self, at: _At) -> PointsResult:
+    def result(self, best: _FittedPoints) -> PointsResult:
         """Weights that are exactly unit times points, and the objective recomputed from them."""
-        if at.unit == 0.0:
-            at = replace(at, points=np.zeros_like(at.points))
-        largest = self.problem.prices.max_weight
-        while (at.unit * at.points > np.where(self.problem.prices.charged, largest, np.inf)).any():
-            at = replace(at, unit=math.nextafter(at.unit, 0.0))  # the division that made it was rounded
-        weights = self._weights(at)
-        value = self.problem.risk.evaluate(self.problem.pool.margins(weights)).value
-        return PointsResult(at.points, at.unit, weights, self.problem.objective(value, weights))
+        if best.unit == 0.0:
+            best = replace(best, points=np.zeros_like(best.points))
+        box = np.where(self.problem.prices.charged, self.problem.prices.max_weight, np.inf)
+        while (best.unit * best.points > box).any():
+            best = replace(best, unit=math.nextafter(best.unit, 0.0))  # the division that made it was rounded
+        weights = self._weights(best)
+        return PointsResult(best.points, best.unit, weights, self.problem.objective_of(weights))
 
 
 def _box_step(gradient: Array, matrix: Array, low: Array, high: Array) -> Array:
