@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cardboost.export.c import c_type, header, score_type
+from cardboost.export.c import header
+from cardboost.export.c_functions import c_type, score_type
 from cardboost.export.c_model import CModel
 from cardboost.export.measure import CORTEX, TARGETS, build_for
 

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from cardboost.data.categories import OTHER, Categories
-from cardboost.export.c import c_type, header, score_type
+from cardboost.export.c import header
+from cardboost.export.c_functions import c_type, score_type
 from cardboost.export.c_model import CModel
 from cardboost.export.c_vectors import vectors
 from cardboost.model import Ensemble, MulticlassEnsemble, Term

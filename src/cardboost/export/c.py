@@ -6,29 +6,13 @@ With ``number="float"`` it takes float32 values and decides as the model does fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import groupby
 from typing import Any
 
-import numpy as np
-
-from cardboost.export.c_model import MISSING_CUT, CModel, CutEntry, Question, c_model, float_key
-from cardboost.export.c_text import (
-    Names,
-    comment,
-    double_literal,
-    float_literal,
-    int_literal,
-    quoted,
-    safe,
-    table,
-)
+from cardboost.export.c_functions import functions, identifiers
+from cardboost.export.c_model import CModel, c_model
+from cardboost.export.c_text import comment, quoted
 from cardboost.export.integer_model import HIGHEST, LOWEST, MISSING, CodeGrid
-from cardboost.export.plan import Input, Steps
-from cardboost.export.points import PROBABILITY_UNIT
-
-_NEGATED = "    /* minus the score: a negative number is the shortest thing to test for */"
-_RESERVED = ("H", "INPUTS", "CLASSES", "TEST_VECTORS_H")
+from cardboost.export.plan import Input
 
 
 def export_c(ensemble: Any, **options: Any) -> str:
@@ -37,35 +21,18 @@ def export_c(ensemble: Any, **options: Any) -> str:
 
 
 def header(model: CModel) -> str:
-    plan, prefix, upper = model.plan, model.prefix, model.prefix.upper()
+    """The header of a model that :func:`c_model` has made ready."""
+    upper = model.prefix.upper()
     parts = [
         comment(_description(model)),
         f"#ifndef {upper}_H\n#define {upper}_H",
         "#include <stdint.h>",
         _positions(model),
         *_labels(model),
+        *functions(model),
+        f"#endif /* {upper}_H */",
     ]
-    if _with_keys(model):
-        parts.append(_key_function(prefix))
-    if model.points is None:
-        parts += [_double_checks(prefix), _double_score(model)]
-    else:
-        parts.append(_whole_score(model))
-    if plan.decides:
-        parts.append(_class_function(model))
-    if model.probability is not None:
-        parts.append(_probability_function(model))
-    return "\n\n".join([*parts, f"#endif /* {upper}_H */"]) + "\n"
-
-
-def c_type(model: CModel) -> str:
-    return "float" if model.number == "float" else "int16_t"
-
-
-def score_type(model: CModel) -> str:
-    if model.points is None:
-        return "double"
-    return "int64_t" if model.points.width == 64 else "int32_t"
+    return "\n\n".join(parts) + "\n"
 
 
 def _description(model: CModel) -> list[str]:
@@ -124,25 +91,11 @@ def _input_note(source: Input, grid: CodeGrid | None) -> str:
     return f"{text}. Scale {grid.scale!r}{offset}: {note}."
 
 
-def _identifiers(model: CModel) -> list[tuple[str, list[str]]]:
-    """For every input the name of its position, and those of its labels."""
-    names = Names(model.prefix, _RESERVED)
-    positions = [names.new("X", source.name) for source in model.plan.inputs]
-    identifiers = []
-    for source, position in zip(model.plan.inputs, positions, strict=True):
-        labels: list[str] = []
-        if source.categories is not None:
-            labels = [names.new(source.name, str(label)) for label in source.categories.kept]
-            labels += [names.new(source.name, "other")] if source.categories.rare else []
-        identifiers.append((position, labels))
-    return identifiers
-
-
 def _positions(model: CModel) -> str:
     upper = model.prefix.upper()
     lines = [comment(["Positions of the inputs in x."])]
     entries = []
-    names = _identifiers(model)
+    names = identifiers(model)
     for k, (source, grid, (name, _)) in enumerate(zip(model.plan.inputs, model.grids, names, strict=True)):
         entries.append(f"{comment([_input_note(source, grid)], '    ')}\n    {name} = {k}")
     if entries:
@@ -155,364 +108,9 @@ def _positions(model: CModel) -> str:
 
 def _labels(model: CModel) -> list[str]:
     blocks = []
-    for source, (_, labels) in zip(model.plan.inputs, _identifiers(model), strict=True):
+    for source, (_, labels) in zip(model.plan.inputs, identifiers(model), strict=True):
         if labels:
             about = comment([f"Codes of the labels of {quoted(source.name)}."])
             entries = ",\n".join(f"    {name} = {k}" for k, name in enumerate(labels))
             blocks.append(f"{about}\nenum {{\n{entries}\n}};")
     return blocks
-
-
-def _code_literal(cut: float) -> str:
-    return "INT16_MIN" if cut == MISSING else int_literal(int(cut))
-
-
-def _key_literal(cut: float) -> str:
-    key = float_key(cut)
-    return "INT32_MIN" if cut == MISSING_CUT else f"0x{key:08X}" if key >= 0 else f"-0x{-key:08X}"
-
-
-def _cut_note(model: CModel, index: int, cuts: Sequence[float]) -> str:
-    """The name of an input; with floats also its cuts, which are keys in the table."""
-    name = quoted(model.plan.inputs[index].name)
-    if model.number != "float":
-        return name
-    return safe(f"{name}: {', '.join('missing' if cut == MISSING_CUT else repr(cut) for cut in cuts)}")
-
-
-def _with_keys(model: CModel) -> bool:
-    """Whether floats are compared as whole numbers in the same order, which needs no floating point."""
-    if model.points is None:
-        return bool(model.plan.inputs)
-    if model.number != "float" or model.layout != "table":
-        return False
-    return any(entries for _, entries in model.programs)
-
-
-def _key_function(prefix: str) -> str:
-    about = comment(
-        [
-            "The bits of a float as a whole number in the same order; INT32_MIN for NaN. So no helpers for "
-            "floating point are needed, and no compiler option changes a comparison."
-        ]
-    )
-    return f"""\
-typedef char {prefix}_needs_32_bit_float[(sizeof(float) == 4u) ? 1 : -1];
-
-{about}
-static inline int32_t {prefix}_key(float value)
-{{
-    uint32_t bits = 0u;
-    const uint8_t *from = (const uint8_t *)&value;
-    uint8_t *to = (uint8_t *)&bits;
-    uint32_t size;
-    int32_t key;
-    to[0] = from[0];
-    to[1] = from[1];
-    to[2] = from[2];
-    to[3] = from[3];
-    size = bits & 0x7FFFFFFFu;
-    key = (int32_t)size;
-    if (key > 0x7F800000) {{
-        key = INT32_MIN;
-    }} else if (bits > 0x7FFFFFFFu) {{
-        key = -key - 1;
-    }} else {{
-        /* a number that is not negative is its own key */
-    }}
-    return key;
-}}"""
-
-
-# whole points
-
-
-def _whole_score(model: CModel) -> str:
-    several, kind = model.plan.n_scores > 1, score_type(model)
-    arguments = f"const {c_type(model)} *x" + (f", {kind} *scores" if several else "")
-    name = f"{model.prefix}_scores" if several else f"{model.prefix}_score"
-    about = comment(["The points of every class, into scores." if several else "The points of a row."])
-    entries = [entry for _, part in model.programs for entry in part]
-    lines = _ifs(model) if model.layout == "ifs" or not entries else _loop(model, entries)
-    start = f"static inline {'void' if several else kind} {name}({arguments})"
-    return "\n".join([about, start, "{", *lines, "}"])
-
-
-def _sum_type(model: CModel) -> str:
-    """The type of one sum: 16 bits on small processors, where they are enough."""
-    assert model.points is not None
-    return "int_fast16_t" if model.points.reach <= HIGHEST else score_type(model)
-
-
-def _total(model: CModel) -> str:
-    value = "sum" if _sum_type(model) == score_type(model) else f"({score_type(model)})sum"
-    return f"-{value}" if model.negated else value
-
-
-def _ifs(model: CModel) -> list[str]:
-    """One statement per cut."""
-    several = model.plan.n_scores > 1
-    names = [name for name, _ in _identifiers(model)]
-    lines = [] if any(entries for _, entries in model.programs) else ["    (void)x;"]
-    lines += [_NEGATED] if model.negated else []
-    for k, (base, entries) in enumerate(model.programs):
-        target = f"scores[{k}]" if several else "sum"
-        lines.append(f"    {'' if several else f'{_sum_type(model)} '}{target} = {int_literal(base)};")
-        for entry in entries:
-            test = _test(model, entry, names)
-            sign, size = ("-", -entry.points) if entry.points < 0 else ("+", entry.points)
-            lines.append(f"    if ({test}) {{ {target} {sign}= {int_literal(size)}; }}")
-    return lines if several else [*lines, f"    return {_total(model)};"]
-
-
-def _test(model: CModel, entry: CutEntry, names: Sequence[str], above: bool = True) -> str:
-    """A condition: a value is above a cut, or it is not."""
-    literal = float_literal(entry.cut) if model.number == "float" else _code_literal(entry.cut)
-    value = f"x[{names[entry.input]}]"
-    plain, opposite = ("<=", ">") if entry.nan_above else (">", "<=")
-    if above != entry.nan_above:
-        return f"{value} {plain} {literal}"
-    return f"!({value} {plain} {literal})" if model.number == "float" else f"{value} {opposite} {literal}"
-
-
-def _condition(model: CModel, question: Question, names: Sequence[str]) -> str:
-    """A question, and those after it, as one condition."""
-
-    def part(answer: Question) -> str:
-        return f"({_condition(model, answer, names)})"
-
-    test, other = (f"({_test(model, question.entry, names, above)})" for above in (True, False))
-    above, below = question.above, question.below
-    if isinstance(above, Question) and isinstance(below, Question):
-        return f"{test} ? {part(above)} : {part(below)}"
-    if isinstance(above, Question):
-        return f"{other} || {part(above)}" if below else f"{test} && {part(above)}"
-    if isinstance(below, Question):
-        return f"{test} || {part(below)}" if above else f"{other} && {part(below)}"
-    return (test if above else other)[1:-1]
-
-
-def _loop(model: CModel, entries: Sequence[CutEntry]) -> list[str]:
-    """One loop over all cuts of all inputs."""
-    several = model.plan.n_scores > 1
-    sum_type = score_type(model) if several else _sum_type(model)
-    kinds = model.cells
-    lines = _together(model, entries) if kinds.together else _apart(model, entries)
-    member = "entries[k].{}" if kinds.together else "{}s[k]"
-    cut, points = member.format("cut"), member.format("point")
-    index = "k" if kinds.input is None else member.format("input")
-    value = f"{model.prefix}_key(x[{index}])" if model.number == "float" else f"x[{index}]"
-    cut = f"(int_fast16_t){cut}" if kinds.cut.startswith("u") else cut
-    points = f"({sum_type}){points}" if kinds.points.startswith("u") else points
-    body = [
-        f"        if ({value} > {cut}) {{",
-        f"            sum {'+' if kinds.sign > 0 else '-'}= {points};",
-        "        }",
-    ]
-    if not several:
-        return [
-            *lines,
-            *([_NEGATED] if model.negated else []),
-            f"    {sum_type} sum = {int_literal(model.programs[0][0])};",
-            "    uint_fast16_t k;",
-            f"    for (k = 0u; k < {len(entries)}u; k++) {{",
-            *body,
-            "    }",
-            f"    return {_total(model)};",
-        ]
-    ends = np.cumsum([len(part) for _, part in model.programs]).tolist()
-    bases = [int_literal(base) for base, _ in model.programs]
-    return [
-        *lines,
-        table(f"uint16_t ends[{len(ends)}]", [[f"{end}u" for end in ends]], [""]),
-        table(f"{sum_type} bases[{len(ends)}]", [bases], [""]),
-        "    uint_fast16_t k = 0u;",
-        "    uint_fast16_t j;",
-        f"    for (j = 0u; j < {len(ends)}u; j++) {{",
-        f"        {sum_type} sum = bases[j];",
-        "        for (; k < ends[j]; k++) {",
-        *(f"    {line}" for line in body),
-        "        }",
-        "        scores[j] = sum;",
-        "    }",
-    ]
-
-
-def _literals(model: CModel, entry: CutEntry) -> dict[str, str]:
-    """The cells of an entry."""
-    kinds = model.cells
-    cut = _key_literal(entry.cut) if model.number == "float" else _code_literal(entry.cut)
-    points = int_literal(kinds.sign * entry.points)
-    return {
-        "cut": f"{cut}u" if kinds.cut.startswith("u") else cut,
-        "point": f"{points}u" if kinds.points.startswith("u") else points,
-        "input": f"{entry.input}u",
-    }
-
-
-def _by_input(model: CModel, entries: Sequence[CutEntry]) -> tuple[list[list[CutEntry]], list[str]]:
-    """The entries of every input in a row, each with a note."""
-    parts = [list(part) for _, part in groupby(entries, key=lambda entry: entry.input)]
-    return parts, [_cut_note(model, part[0].input, [entry.cut for entry in part]) for part in parts]
-
-
-def _together(model: CModel, entries: Sequence[CutEntry]) -> list[str]:
-    """One table of structures, wide members first, so that there are no holes."""
-    kinds = model.cells
-    members = {"cut": kinds.cut, "point": kinds.points}
-    if kinds.input is not None:
-        members["input"] = kinds.input
-    order = sorted(members, key=lambda name: -int(members[name].strip("uint_")))
-    parts, notes = _by_input(model, entries)
-    rows = []
-    for part in parts:
-        literals = [_literals(model, entry) for entry in part]
-        rows.append([f"{{{', '.join(cells[name] for name in order)}}}" for cells in literals])
-    declared = " ".join(f"{members[name]} {name};" for name in order)
-    return [table(f"struct {{ {declared} }} entries[{len(entries)}]", rows, notes)]
-
-
-def _apart(model: CModel, entries: Sequence[CutEntry]) -> list[str]:
-    """One table for each member: no byte is lost where their types differ in size."""
-    kinds, size = model.cells, len(entries)
-    parts, notes = _by_input(model, entries)
-    literals = [_literals(model, entry) for entry in entries]
-    cuts = [[_literals(model, entry)["cut"] for entry in part] for part in parts]
-    tables = [
-        table(f"{kinds.cut} cuts[{size}]", cuts, notes),
-        table(f"{kinds.points} points[{size}]", [[cells["point"] for cells in literals]], [""]),
-    ]
-    if kinds.input is not None:
-        tables.append(table(f"{kinds.input} inputs[{size}]", [[cells["input"] for cells in literals]], [""]))
-    return tables
-
-
-# doubles
-
-
-def _double_checks(prefix: str) -> str:
-    about = comment(["The bits of the scores need doubles of 64 bits without excess precision."])
-    return f"""\
-{about}
-typedef char {prefix}_needs_64_bit_double[(sizeof(double) == 8u) ? 1 : -1];
-#if defined(__FLT_EVAL_METHOD__) && (__FLT_EVAL_METHOD__ == 2)
-#error "{prefix}: doubles have excess precision here"
-#endif"""
-
-
-def _double_score(model: CModel) -> str:
-    """One loop over the inputs, levels added in the order of the model."""
-    plan, count = model.plan, model.plan.n_scores
-    several = count > 1
-    arguments = "const float *x" + (", double *scores" if several else "")
-    name = f"{model.prefix}_scores" if several else f"{model.prefix}_score"
-    about = "The score of every class, into scores." if several else "The score of a row."
-    lines = [comment([about]), f"static inline {'void' if several else 'double'} {name}({arguments})", "{"]
-    ordered = [
-        Steps((MISSING_CUT, *steps.cuts), np.vstack([steps.missing, steps.levels]), steps.missing).merged()
-        for steps in model.steps
-    ]
-    notes = [_cut_note(model, k, steps.cuts) for k, steps in enumerate(ordered)]
-    cuts = [[_key_literal(cut) for cut in steps.cuts] for steps in ordered]
-    levels = [list(map(double_literal, steps.levels.ravel().tolist())) for steps in ordered]
-    bases = [double_literal(value) for value in plan.intercepts.tolist()]
-    declared = [f"    double sum = {bases[0]};"]
-    add = "        sum += levels[at];"
-    if several:
-        lines.append(table(f"double bases[{count}]", [bases], [""]))
-        declared = [
-            "    uint_fast16_t j;",
-            f"    for (j = 0u; j < {count}u; j++) {{ scores[j] = bases[j]; }}",
-        ]
-        add = f"        for (j = 0u; j < {count}u; j++) {{ scores[j] += levels[(at * {count}u) + j]; }}"
-    if not plan.inputs:
-        lines += [*declared, "    (void)x;"]
-    else:
-        n_cuts = sum(map(len, cuts))
-        lines += [
-            table(f"int32_t cuts[{max(n_cuts, 1)}]", cuts if n_cuts else [["0"]], notes if n_cuts else [""]),
-            table(f"double levels[{sum(map(len, levels))}]", levels, [""] * len(levels)),
-            table(f"uint16_t counts[{len(cuts)}]", [[f"{len(part)}u" for part in cuts]], [""]),
-            *declared,
-            "    uint_fast16_t cut = 0u;",
-            "    uint_fast16_t level = 0u;",
-            "    uint_fast16_t i;",
-            f"    for (i = 0u; i < {len(cuts)}u; i++) {{",
-            f"        const int32_t key = {model.prefix}_key(x[i]);",
-            "        uint_fast16_t at = level;",
-            "        uint_fast16_t k;",
-            "        for (k = 0u; k < counts[i]; k++) {",
-            "            if (key > cuts[cut + k]) { at++; }",
-            "        }",
-            add,
-            "        cut += counts[i];",
-            "        level += counts[i] + (uint_fast16_t)1u;",
-            "    }",
-        ]
-    if not several:
-        lines.append("    return sum;")
-    return "\n".join([*lines, "}"])
-
-
-# decisions and probabilities
-
-
-def _class_function(model: CModel) -> str:
-    prefix, kind, count = model.prefix, score_type(model), model.plan.n_scores
-    arguments = f"const {c_type(model)} *x"
-    if count == 1:
-        about = comment(["The class of a row: 1 for a score above 0, else 0."])
-        zero = "0.0" if model.points is None else "0"
-        body = f"    return ({prefix}_score(x) > {zero}) ? 1u : 0u;"
-        question = None if model.points is None else model.questions
-        if isinstance(question, Question):
-            condition = _condition(model, question, [name for name, _ in _identifiers(model)])
-            body = f"    uint8_t found = 0u;\n    if ({condition}) {{ found = 1u; }}\n    return found;"
-        elif question is not None:
-            body = f"    (void)x;\n    return {int(question)}u;"
-        return f"{about}\nstatic inline uint8_t {prefix}_class({arguments})\n{{\n{body}\n}}"
-    about = comment(["The class of a row: that of the highest score, the first of equals."])
-    return f"""\
-{about}
-static inline uint16_t {prefix}_class({arguments})
-{{
-    {kind} scores[{count}];
-    uint16_t best = 0u;
-    uint16_t j;
-    {prefix}_scores(x, scores);
-    for (j = 1u; j < {count}u; j++) {{
-        if (scores[j] > scores[best]) {{ best = j; }}
-    }}
-    return best;
-}}"""
-
-
-def _probability_function(model: CModel) -> str:
-    chances = model.probability
-    assert chances is not None
-    last = len(chances.entries) - 1
-    literals = [[f"{value}u" for value in chances.entries.tolist()]]
-    about = comment(
-        [
-            f"The probability of class 1 for a total of points, in units of 1/{PROBABILITY_UNIT}. The "
-            f"largest error is {chances.error:.2g}."
-        ]
-    )
-    fraction, half = chances.fraction, (1 << chances.fraction) >> 1
-    kind = score_type(model)
-    return f"""\
-{about}
-static inline uint16_t {model.prefix}_probability({kind} score)
-{{
-{table(f"uint16_t entries[{last + 1}]", literals, [""])}
-    const u{kind} size = ((score < 0) ? (u{kind})(-score) : (u{kind})score) >> {chances.shift}u;
-    const u{kind} at = size >> {fraction}u;
-    uint32_t found = entries[{last}];
-    if (at < {last}u) {{
-        const uint32_t low = entries[at];
-        const uint32_t part = (uint32_t)size & {(1 << fraction) - 1}u;
-        found = low + ((((entries[at + 1u] - low) * part) + {half}u) >> {fraction}u);
-    }}
-    if (score < 0) {{ found = {PROBABILITY_UNIT}u - found; }}
-    return (uint16_t)found;
-}}"""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.export.c import c_type, score_type
+from cardboost.export.c_functions import c_type, score_type
 from cardboost.export.c_model import CModel, float32_at_most
 from cardboost.export.c_text import FLT_MAX, comment, double_literal, float_literal, int_literal, table
 from cardboost.export.integer_model import HIGHEST, LOWEST, MISSING

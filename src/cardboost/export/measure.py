@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.export.c import c_type, header
+from cardboost.export.c import header
+from cardboost.export.c_functions import c_type
 from cardboost.export.c_model import CModel, c_model
 from cardboost.export.c_vectors import rows
 
