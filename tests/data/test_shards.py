@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cardboost import _kernels
-from cardboost.data.binning import bin_table
+from cardboost.data.binning import BinnedMatrix
 from cardboost.data.shards import Shards, take
-from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
 from cardboost.problem.losses import LOSSES
 from cardboost.problem.risk import EmpiricalRisk, PlainRisk
@@ -34,6 +33,12 @@ def settings(draw):
         for shards in (Shards.in_memory(m), Shards.in_memory(m, cut))
     )
     return rng, one, two
+
+
+def in_parts(matrix: BinnedMatrix, shards: Shards) -> BinnedMatrix:
+    """A matrix that reads its rows in these parts."""
+    matrix.__dict__["shards"] = shards
+    return matrix
 
 
 def test_parts_hold_every_row_once():
@@ -80,19 +85,16 @@ def test_row_weights_and_histograms_have_the_same_bits(setting):
     np.testing.assert_array_equal(lanes, one.quantise(point.rows, scales, largest, sign, 1))
 
     bins, features = rng.integers(0, 5, (3, m)).astype(np.uint8), np.arange(3, dtype=np.int32)
-
-    def histograms(part: slice):
-        return _kernels.histograms(take(bins, part), features, lanes[part], 1)
-
-    expected = _kernels.histograms(bins, features, lanes, 1)
-    np.testing.assert_array_equal(two.shards.sum(histograms), expected)
-    assert two.shards.sum(histograms).dtype == np.int64
-
-    tables = rng.normal(size=(3, 256))
-    margins = two.shards.rows(
-        lambda part: _kernels.margins(take(bins, part), features, tables, 0.5, take(sign, part), 1)
+    matrix = in_parts(
+        BinnedMatrix(bins, (np.arange(4.0),) * 3, np.zeros(3, np.int64), (None,) * 3), two.shards
     )
+    histograms = matrix.histograms(features, lanes, 1)
+    np.testing.assert_array_equal(histograms, _kernels.histograms(bins, features, lanes, 1))
+    assert histograms.dtype == np.int64
+    tables = rng.normal(size=(3, 256))
+    margins = matrix.margins(features, tables, 0.5, sign, 1)
     np.testing.assert_array_equal(margins, _kernels.margins(bins, features, tables, 0.5, sign, 1))
+    np.testing.assert_array_equal(matrix.row_hashes(1), _kernels.hash_bins(bins, features, 1))
 
 
 @given(settings())
@@ -112,11 +114,3 @@ def test_the_kernels_of_losses_take_one_part():
     weights = RowWeights.make(4, None, shards=Shards.in_memory(4, 2))
     with pytest.raises(ValueError, match="one part"):
         EmpiricalRisk(LOSSES["logistic"], weights, np.ones(4, dtype=np.int8))
-
-
-def test_hashes_of_rows_are_those_of_one_part():
-    X = np.random.default_rng(0).integers(0, 4, (40, 3)).astype(float)
-    table, weights = read_table(X), RowWeights.make(40, None)
-    one, two = bin_table(table, weights, 255, 1), bin_table(table, weights, 255, 1)
-    two.__dict__["shards"] = Shards.in_memory(40, 17)
-    np.testing.assert_array_equal(one.row_hashes(1), two.row_hashes(1))

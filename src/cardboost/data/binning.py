@@ -63,6 +63,29 @@ class BinnedMatrix:
             self._hashes.append(hashes)
         return self._hashes[0]
 
+    def histograms(
+        self, features: NDArray[np.int32], lanes: NDArray[np.int64], threads: int
+    ) -> NDArray[np.int64]:
+        """Sums of integer row weights (rows, lanes) over every bin: (features, bins, lanes)."""
+        return self.shards.sum(
+            lambda part: _kernels.histograms(take(self.bins, part), features, lanes[part], threads)
+        )
+
+    def margins(
+        self,
+        features: NDArray[np.int32],
+        tables: NDArray[np.float64],
+        base: float,
+        sign: NDArray[np.int8] | None,
+        threads: int,
+    ) -> NDArray[np.float64]:
+        """``base`` plus the entry of each feature's table for the bin of the row, times ``sign``."""
+        return self.shards.rows(
+            lambda part: _kernels.margins(
+                take(self.bins, part), features, tables, base, take(sign, part), threads
+            )
+        )
+
     @property
     def categorical(self) -> NDArray[np.bool_]:
         """Which features hold categories: their bins are codes, not intervals."""

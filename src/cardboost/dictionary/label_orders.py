@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost import _kernels
 from cardboost.data.binning import BinnedMatrix
 from cardboost.data.weights import RowWeights
 
@@ -37,7 +36,7 @@ def label_orders(
     values = values.astype(np.float64)
     parts = [weights.fixed(np.ones(matrix.n_rows)), weights.fixed(values)]
     lanes = np.stack([units for units, _, _ in parts], axis=1)
-    hist = _kernels.histograms(matrix.bins, np.array(own, dtype=np.int32), lanes, threads)
+    hist = matrix.histograms(np.array(own, dtype=np.int32), lanes, threads)
     weight, total = (np.ldexp(hist[..., k] / scale, exponent) for k, (_, scale, exponent) in enumerate(parts))
     more = min(SMOOTHING / weights.unit, 1e300) if weights.unit > 0.0 else 1e300
     mean = (total + more * weights.mean(values)) / (weight + more)
