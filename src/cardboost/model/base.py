@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.model.schema import Fault, Kind, Record, expected
+from cardboost.model.schema import Fault, Kind, Record, expected, under
 
 Array = NDArray[np.float64]
 ModelKind = Literal["binary", "multiclass", "regression"]
@@ -57,10 +57,8 @@ class TableModel(Record):
         if kind is None and self.classes is not None:
             raise expected(f"none with {self.loss} loss", self.classes, "classes")
         if kind is not None:
-            try:
+            with under("classes"):
                 object.__setattr__(self, "classes", kind(self.classes))
-            except Fault as fault:
-                raise fault.under("classes") from None
 
 
 def labels_of(score: Array, classes: Sequence[Any]) -> NDArray[Any]:

@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cardboost.model.card_text import (
-    MEANING,
-    AlignedNumbers,
-    bar,
-    check_width,
-    class_names,
-    counted,
-    fit_notes,
-    interval_rows,
-    label_rows,
-    page,
-    paragraph,
-    size_of,
-    wrapped,
-)
+from cardboost.model import card_text
+from cardboost.model.card_text import AlignedNumbers, class_names, paragraph, wrapped
 from cardboost.model.ensemble import LOG_ODDS, Ensemble
 from cardboost.model.linear import LinearModel, LinearScore
 from cardboost.model.multiclass import MulticlassEnsemble
@@ -50,8 +37,8 @@ def render_card(
     For more than two classes there is one section per class; ``certificate_lines`` may then be one list of
     lines per class.
     """
-    check_width(width)
-    facts = f"{size_of(ensemble)}, {ensemble.loss} loss"
+    card_text.check_width(width)
+    facts = f"{card_text.size_of(ensemble)}, {ensemble.loss} loss"
     if isinstance(ensemble, MulticlassEnsemble):
         facts = f"{len(ensemble.classes)} classes, {facts}"
         blocks = _sections(ensemble, certificate_lines, width)
@@ -59,7 +46,7 @@ def render_card(
         sheet = _Sheet([ensemble], width)
         blocks = [*sheet.features(ensemble), _reading(ensemble, sheet, width)]
     lines = [line for line in certificate_lines if isinstance(line, str)]
-    return page(title or "Scorecard", facts, blocks, lines, width)
+    return card_text.page(title or "Scorecard", facts, blocks, lines, width)
 
 
 # ------------------------------------------------------------------------------------------------ parts
@@ -87,7 +74,7 @@ def _sections(
     for k, (name, member) in enumerate(zip(class_names(ensemble.classes), ensemble.ensembles, strict=True)):
         lowest, highest = sheet.span(member)
         span = f"scores run from {lowest} to {highest}" if member.terms else f"every score is {lowest}"
-        facts = wrapped(f"{size_of(member)}, {span}", 0, width)
+        facts = wrapped(f"{card_text.size_of(member)}, {span}", 0, width)
         blocks.append([*wrapped(f"Class {name}", 0, width), "-" * width, *facts])
         blocks += sheet.features(member)
         if k < len(per_class) and per_class[k]:
@@ -106,7 +93,7 @@ class _Sheet:
         self.points = AlignedNumbers(values, [ensemble.intercept for ensemble in ensembles])
         room = width - _INDENT - 2 - self.points.width
         with_bars = room - 2 - (2 * _SHORTEST_BAR + 1)
-        intervals = {step: interval_rows(step) for _, step in steps if step.categories is None}
+        intervals = {step: card_text.interval_rows(step) for _, step in steps if step.categories is None}
         lengths = [len(row.text) for rows in intervals.values() for row in rows]
         lengths += [_NARROWEST_LIST] if any(step.categories for _, step in steps) else []
         bars = max(lengths, default=0) <= with_bars
@@ -117,9 +104,9 @@ class _Sheet:
         self._blocks: dict[StepFunction, list[tuple[tuple[str, ...], float]]] = {}
         for ensemble, step in steps:
             if step.categories is None:
-                rows = fit_notes(intervals[step], most)
+                rows = card_text.fit_notes(intervals[step], most)
             else:
-                rows = label_rows(step, ensemble.categories[step.feature], self.points, list_room)
+                rows = card_text.label_rows(step, ensemble.categories[step.feature], self.points, list_room)
             self._words.update(word for row in rows for word in row.words)
             self._blocks[step] = [(row.broken(most), row.level) for row in rows]
         used = [len(line) for block in self._blocks.values() for lines, _ in block for line in lines]
@@ -139,13 +126,13 @@ class _Sheet:
         lines = wrapped(step.name, 0, self._width) or ["(a feature without a name)"]
         for (first, *more), level in self._blocks[step]:
             line = f"{'':{_INDENT}}{first:<{self._column}}  {self.points.show(level)}"
-            lines.append(f"{line}  {bar(level, self._largest, self._half)}" if self._half else line)
+            lines.append(f"{line}  {card_text.bar(level, self._largest, self._half)}" if self._half else line)
             lines += [f"{'':{_INDENT}}{part}" for part in more]
         return lines
 
     def meanings(self) -> list[str]:
         """What the words mean that occur in the rows."""
-        return [text for word, text in MEANING.items() if word in self._words]
+        return [text for word, text in card_text.MEANING.items() if word in self._words]
 
     def span(self, ensemble: Ensemble) -> tuple[str, str]:
         """The lowest and the highest score, with the decimals of the card."""
@@ -210,7 +197,8 @@ def render_linear(
     model: LinearModel, *, title: str | None = None, certificate_lines: Sequence[str] = (), width: int = 78
 ) -> str:
     """The card as text. A weight is what a feature adds to the score for each of its units."""
-    facts = f"{len(model.features_used)} of {counted(model.n_features, 'feature')}, {model.loss} loss"
+    features = card_text.counted(model.n_features, "feature")
+    facts = f"{len(model.features_used)} of {features}, {model.loss} loss"
     if model.classes is None or len(model.scores) == 1:
         blocks = [_weights(model, model.scores[0], width)]
     else:
@@ -219,7 +207,7 @@ def render_linear(
             for name, score in zip(class_names(model.classes), model.scores, strict=True)
         ]
     blocks.append(["How to read this card", *paragraph(_reading_of_weights(model), width)])
-    return page(title or "Linear model", facts, blocks, certificate_lines, width)
+    return card_text.page(title or "Linear model", facts, blocks, certificate_lines, width)
 
 
 def _weights(model: LinearModel, score: LinearScore, width: int) -> list[str]:

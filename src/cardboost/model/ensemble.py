@@ -20,7 +20,7 @@ from cardboost.data.categories import Categories, Other
 from cardboost.model import schema
 from cardboost.model.base import Array, TableModel
 from cardboost.model.columns import UsedColumns, read_columns
-from cardboost.model.schema import Fault, Field, expected
+from cardboost.model.schema import Field, expected
 from cardboost.model.terms import FlatSteps, StepFunction, Term, add_up
 from cardboost.problem.losses import MARGIN_LOSSES, RESIDUAL_LOSSES, Loss
 
@@ -64,10 +64,8 @@ def _check_categories(value: Any) -> CategoriesByFeature:
         feature = schema.integer("features by their index", 0)(key)
         if not isinstance(categories, Categories):
             raise expected("categories", categories, feature)
-        try:
+        with schema.under(feature):
             schema.check_labels(categories.kept, categories.rare)
-        except Fault as fault:
-            raise fault.under(feature) from None
     return CategoriesByFeature(value)
 
 
@@ -150,10 +148,8 @@ class Ensemble(TableModel):
                 what = f"a category: feature {feature} has categories"
                 raise expected(what, term.cut, "terms", k, "cut")
             if term.labels:
-                try:
+                with schema.under("terms", k):
                     self._check_term_labels(term, kept.get(feature))
-                except Fault as fault:
-                    raise fault.under("terms", k) from None
             total += term.weight
             if math.isinf(total):  # some score would not be finite
                 raise expected("weights with a finite sum", term.weight, "terms", k, "weight")

@@ -47,7 +47,7 @@ from cardboost.model.linear import LinearModel
 from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.model.nets import NetEnsemble
 from cardboost.model.printable import printable_json
-from cardboost.model.schema import Fault, fields, parse, shown_json
+from cardboost.model.schema import Fault, fields, parse, shown_json, under
 
 if TYPE_CHECKING:
     from cardboost.model.scorecard import Scorecard
@@ -222,29 +222,25 @@ def _read_model(document: Any) -> Model:
     ensemble = entries["ensemble"]
     if version == 1 and isinstance(ensemble, dict) and "terms" in ensemble:
         ensemble = {"categories": [], **ensemble}  # the first files of version 1 had numbers only
-    try:
+    with under("ensemble"):
         model = from_dict(ensemble)
-    except Fault as fault:
-        raise fault.under("ensemble") from None
     certificate, training = entries["certificate"], entries["training"]
     if certificate is not None:
-        try:
-            check_certificates(certificate, n_certificates(model))
-        except Fault as fault:
-            raise fault.under("certificate") from None
+        with under("certificate"):
+            _check_certificates(certificate, _n_certificates(model))
     if not isinstance(training, dict | None):
         raise Fault(f"expected an object or null, found {shown_json(training)}", "training")
     return Model(model, certificate, training)
 
 
-def n_certificates(model: AnyModel) -> int:
+def _n_certificates(model: AnyModel) -> int:
     """How many certificates a model has where it has one per class, else 0."""
     if isinstance(model, LinearModel):
         return len(model.scores) if model.loss == "logistic" and len(model.scores) > 1 else 0
     return len(model.classes) if isinstance(model, MulticlassEnsemble) else 0
 
 
-def check_certificates(value: Any, count: int) -> None:
+def _check_certificates(value: Any, count: int) -> None:
     """Check that this is an object or, with a count, a list of so many; what they claim is not looked at."""
     if not count:
         if not isinstance(value, dict):

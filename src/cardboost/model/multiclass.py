@@ -39,10 +39,8 @@ class MulticlassEnsemble(TableModel):
             raise Fault(problem, "ensembles")
         categories: dict[int, Categories | None] = {}
         for k, ensemble in enumerate(self.ensembles):
-            try:
+            with schema.under("ensembles", k):
                 self._check_member(ensemble, categories)
-            except Fault as fault:
-                raise fault.under("ensembles", k) from None
 
     def _check_member(self, ensemble: Ensemble, categories: dict[int, Categories | None]) -> None:
         """An ensemble goes with the first, and its features with those of the ensembles before it."""

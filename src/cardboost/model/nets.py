@@ -88,10 +88,8 @@ class NetEnsemble(TableModel):
     }
 
     def _check(self) -> None:
-        try:
+        with schema.under("loss"):
             schema.one_of(REGRESSION if self.classes is None else CLASSIFICATION)(self.loss)
-        except Fault as fault:
-            raise fault.under("loss") from None
         self._check_names()
         inputs, outputs = self.n_features, len(self.intercept)
         for name in ("mean", "scale"):

@@ -10,9 +10,10 @@ together from the inside out, when there is a fault: checking millions of values
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any, ClassVar, Self
@@ -63,6 +64,15 @@ class Fault(ValueError):
             else:
                 path += f"[{step[:LONGEST_KEY]!r}]"
         return path
+
+
+@contextlib.contextmanager
+def under(*steps: str | int) -> Iterator[None]:
+    """Faults inside get these steps in front of their own."""
+    try:
+        yield
+    except Fault as fault:
+        raise fault.under(*steps) from None
 
 
 def expected(what: str, value: Any, *steps: str | int) -> Fault:
@@ -353,10 +363,8 @@ def ascending_labels(labels: Sequence[Any], like: Any = None) -> list[Label]:
         return list(labels)
     checked: list[Label] = []
     for k, entry in enumerate(labels):
-        try:
+        with under(k):
             plain = label(entry)
-        except Fault as fault:
-            raise fault.under(k) from None
         like = plain if like is None else like
         if isinstance(plain, str) is not isinstance(like, str):
             raise expected(f"{'text' if isinstance(like, str) else 'a number'} as {shown(like)}", plain, k)
@@ -381,10 +389,8 @@ def check_labels(kept: Sequence[Any], rare: Sequence[Any]) -> None:
         raise expected("at least one label", kept, "kept")
     like = None
     for part, labels in (("kept", kept), ("rare", rare)):
-        try:
+        with under(part):
             checked = ascending_labels(labels, like)
-        except Fault as fault:
-            raise fault.under(part) from None
         like = checked[0] if checked and like is None else like
     both = set(kept).intersection(rare)
     if both:

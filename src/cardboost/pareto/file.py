@@ -191,12 +191,10 @@ def _read_front(document: Any) -> ParetoFront:
     entries = schema.read_object(document, FRONT)
     points: list[SizePoint] = []
     for k, size in enumerate(entries["sizes"]):
-        try:
+        with schema.under("sizes", k):
             _check_size(size, points[-1].size + 1 if points else 1, entries["rates"] is not None)
             points.append(_point(size, **entries["estimator"]))
             _check_beside(points, entries["folds"])
-        except Fault as fault:
-            raise fault.under("sizes", k) from None
     return ParetoFront(tuple(points), entries["scoring"], entries["folds"], entries["status"])
 
 

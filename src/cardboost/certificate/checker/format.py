@@ -1,4 +1,8 @@
-"""The form of a certificate file: keys, types, finite numbers, indices in range. Part of the checker."""
+"""The form of a certificate file: keys, types, finite numbers, indices in range. Part of the checker.
+
+Imports the standard library only. Model files have a schema of their own (``model/schema.py``); this one is
+apart on purpose: a checker that shared code with what writes certificates would share its mistakes.
+"""
 
 from __future__ import annotations
 
