@@ -57,6 +57,12 @@ CARDBOOST_INLINE void store(T* p, const Vector<T, N>& v) {
     std::memcpy(p, &v, sizeof v);
 }
 
+// The sum of four lanes, in a fixed order.
+CARDBOOST_INLINE double add_lanes(const Vector<double, 4>& v) { return (v[0] + v[1]) + (v[2] + v[3]); }
+
+// a'b, in four lanes
+double dot(const double* a, const double* b, int64_t n);
+
 // y += factor x
 void add_scaled(int64_t n, double factor, const double* x, double* y);
 void add_scaled(int64_t n, double factor, const float* x, double* y);

@@ -120,6 +120,7 @@ LossKind loss_kind(int code);
 // One function for each file of kernels: it adds their bindings to the module.
 void bind_binning(nb::module_& m);
 void bind_dense(nb::module_& m);
+void bind_digest(nb::module_& m);
 void bind_histogram(nb::module_& m);
 void bind_lbfgs(nb::module_& m);
 void bind_linear(nb::module_& m);
@@ -131,6 +132,7 @@ void bind_predict(nb::module_& m);
 void bind_quadratic(nb::module_& m);
 void bind_signs(nb::module_& m);
 void bind_simplex(nb::module_& m);
+void bind_sweeps(nb::module_& m);
 void bind_tabu(nb::module_& m);
 
 }  // namespace cardboost

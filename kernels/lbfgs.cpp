@@ -175,7 +175,7 @@ CARDBOOST_INLINE void sum_lanes(int n, double* out, const Take& take, const Vect
         return padded;
     };
     if (j < n) take(sum, load<4>(rest(vectors).data())...);
-    for (int i = 0; i < K; ++i) out[i] = (sum[i][0] + sum[i][1]) + (sum[i][2] + sum[i][3]);
+    for (int i = 0; i < K; ++i) out[i] = add_lanes(sum[i]);
 }
 
 CARDBOOST_CLONES

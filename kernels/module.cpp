@@ -28,6 +28,21 @@ static int max_threads() {
 }
 
 CARDBOOST_CLONES
+double dot(const double* a, const double* b, int64_t n) {
+    Vector<double, 4> s0{}, s1{}, s2{}, s3{};
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        s0 += load<4>(a + i) * load<4>(b + i);
+        s1 += load<4>(a + i + 4) * load<4>(b + i + 4);
+        s2 += load<4>(a + i + 8) * load<4>(b + i + 8);
+        s3 += load<4>(a + i + 12) * load<4>(b + i + 12);
+    }
+    double sum = add_lanes((s0 + s1) + (s2 + s3));
+    for (; i < n; ++i) sum += a[i] * b[i];
+    return sum;
+}
+
+CARDBOOST_CLONES
 void add_scaled(int64_t n, double factor, const double* x, double* y) {
     for (int64_t i = 0; i < n; ++i) y[i] += factor * x[i];
 }
@@ -102,7 +117,8 @@ NB_MODULE(_kernels, m) {
     pthread_atfork(nullptr, nullptr, [] { forked = true; });
 #endif
     m.def("max_threads", &max_threads);
-    for (auto bind : {bind_binning, bind_dense, bind_histogram, bind_lbfgs, bind_linear, bind_loss, bind_margins,
-                      bind_nets, bind_nodes, bind_predict, bind_quadratic, bind_signs, bind_simplex, bind_tabu})
+    for (auto bind : {bind_binning, bind_dense, bind_digest, bind_histogram, bind_lbfgs, bind_linear, bind_loss, bind_margins,
+                      bind_nets, bind_nodes, bind_predict, bind_quadratic, bind_signs, bind_simplex,
+                      bind_sweeps, bind_tabu})
         bind(m);
 }

@@ -115,7 +115,7 @@ class Design:
     def sweep(
         self, which: Columns, w: Array, g: Array, beta: Array, **prices: Any
     ) -> tuple[Array, float, int]:
-        """Coordinate descent on the quadratic model; ``beta`` is changed. See kernels/linear.cpp."""
+        """Coordinate descent on the quadratic model; ``beta`` is changed. See kernels/sweeps.cpp."""
         shift = np.empty(self.rows)
         if self.sparse:
             found = _kernels.sweep_csc(
