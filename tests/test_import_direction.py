@@ -7,6 +7,7 @@ shares no code with anything it checks.
 from __future__ import annotations
 
 import ast
+import runpy
 import sys
 from pathlib import Path
 
@@ -99,6 +100,11 @@ def test_the_table_has_no_circle():
     while ready := {room for room, needs in MAY_IMPORT.items() if room not in below and needs <= below}:
         below |= ready
     assert below == set(MAY_IMPORT)
+
+
+def test_the_picture_of_the_rooms_is_up_to_date():
+    script = runpy.run_path(str(Path(__file__).parent.parent / "scripts" / "import_graph.py"))
+    assert script["FIGURE"].read_text(encoding="utf-8") == script["draw"](script["imports"]())
 
 
 @pytest.mark.parametrize("name", SOURCES)
