@@ -21,7 +21,6 @@ struct Rows {
         auto shifted = [begin](auto p) { return p ? p + begin : nullptr; };
         return {F + begin, shifted(target), shifted(D), step, smallest, shifted(count), shifted(factor)};
     }
-    double margin(int64_t i) const { return D ? F[i] + step * D[i] : F[i]; }
 };
 
 struct Block {
@@ -296,8 +295,8 @@ enum class Quantity { loss, size, dual, dual_size };
 
 CARDBOOST_CLONES
 int64_t block_quantity(Quantity what, const Rows& rows, double theta, int64_t n, const Scale& scale, double* value) {
-    const double* t = rows.target;
-    for (int64_t i = 0; i < n; ++i) value[i] = t[i] - rows.margin(i);
+    const double *F = rows.F, *t = rows.target, *D = rows.D, step = rows.step;
+    for (int64_t i = 0; i < n; ++i) value[i] = t[i] - (D ? F[i] + step * D[i] : F[i]);
     if (what == Quantity::loss)
         for (int64_t i = 0; i < n; ++i) value[i] = 0.5 * value[i] * value[i];
     if (what == Quantity::dual || what == Quantity::dual_size)

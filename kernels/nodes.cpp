@@ -84,7 +84,7 @@ void bound_node(const NodeInputs& in, NodeWorkspace& work, CurvatureWorkspace& s
     *out.tau = work.relaxation.tau;
     std::copy(work.best.weights.begin(), work.best.weights.end(), out.weights);
     std::copy_n(only_bound && in.curve ? in.curve : work.relaxation.d.data(), n, out.curve);
-    std::fill(out.fixed, out.fixed + n, int8_t(kFree));
+    std::fill_n(out.fixed, n, int8_t(kFree));
     *out.branch = -1;
     if (only_bound || !(work.best.value < in.cutoff)) return;
     fix_columns(node, work.best, in.cutoff, out.fixed);

@@ -251,7 +251,7 @@ void raise_bound(const Node& node, const Relaxation& relaxation, const Point& po
 }
 
 void fix_columns(const Node& node, const Bound& bound, double cutoff, int8_t* fixed) {
-    std::fill(fixed, fixed + node.problem.n, int8_t(kFree));
+    std::fill_n(fixed, node.problem.n, int8_t(kFree));
     if (!(bound.value < cutoff)) return;
     for (int j : node.active) {
         if (!node.is_open(j)) continue;
