@@ -175,6 +175,18 @@ def test_a_journal_reaches_only_drafts_of_its_folder(tmp_path: Path, notes: obje
     assert sorted(os.listdir(folder)) == [".cardboost-1a.tmp", "secret.txt"]
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owner")
+def test_the_journal_of_another_user_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    (tmp_path / ".cardboost-1a.tmp").write_text("theirs")
+    notes = {"replace": {"mine.txt": ".cardboost-1a.tmp"}, "remove": []}
+    (tmp_path / ".cardboost-3c.journal").write_text(json.dumps(notes))
+    monkeypatch.setattr(os, "geteuid", lambda: (tmp_path / "mine.txt").stat().st_uid + 1)
+    finish_switch(tmp_path)
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    assert (tmp_path / ".cardboost-3c.journal").exists()
+
+
 @pytest.mark.skipif(os.name != "posix", reason="links need permission elsewhere")
 def test_links_lead_to_what_is_replaced(tmp_path: Path) -> None:
     folder, outside = tmp_path / "run", tmp_path / "outside.txt"

@@ -125,6 +125,8 @@ def finish_switch(folder: Path) -> None:
     """Complete what a program that was killed, or that the system stopped, had begun to switch."""
     for journal in sorted(folder.glob(f".cardboost-*.{_JOURNAL}")):
         try:
+            if not _is_of_this_user(journal):
+                continue
             notes = json.loads(journal.read_bytes())
             inside, removed = dict(notes["replace"]), list(notes["remove"])
             sound = all(map(_is_plain_name, [*inside, *removed]))
@@ -168,6 +170,12 @@ def clear_abandoned(folder: Path) -> None:
 def _draft_beside(target: Path) -> Path:
     """A name that no file has, in the same folder and so on the same disk."""
     return target.with_name(f".cardboost-{secrets.token_hex(8)}.tmp")
+
+
+def _is_of_this_user(path: Path) -> bool:
+    """Whether this user has written a file: in a folder of many users others must not rename our files."""
+    user = getattr(os, "geteuid", None)
+    return user is None or path.stat().st_uid == user()
 
 
 def _is_plain_name(name: Any) -> bool:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from cardboost.data.categories import Categories, Other
 from cardboost.model import schema
 from cardboost.model.base import Array, TableModel
 from cardboost.model.columns import UsedColumns, read_columns
-from cardboost.model.schema import Field, expected
+from cardboost.model.schema import expected, form
 from cardboost.model.terms import FlatSteps, StepFunction, Term, add_up
 from cardboost.problem.losses import MARGIN_LOSSES, RESIDUAL_LOSSES, Loss
 
@@ -32,6 +32,7 @@ CLASSIFICATION_LOSSES = frozenset(MARGIN_LOSSES)
 OWN_LOSS = "own"
 #: a score of f means log-odds of this times f
 LOG_ODDS = {"logistic": 1.0, "exponential": 2.0}
+_KEYS = ("loss", "intercept", "n_features", "feature_names", "classes", "categories", "terms")  # of JSON
 MAX_POINTS = 2**20  # of a term
 
 
@@ -99,25 +100,22 @@ class Ensemble(TableModel):
     ``unit * points``. Such a model can be added up in points.
     """
 
-    loss: str
-    intercept: float
-    terms: tuple[Term, ...]
-    feature_names: tuple[str, ...] | None
-    n_features: int
-    classes: tuple[Any, Any] | None
-    categories: Mapping[int, Categories] = field(default_factory=dict)
-    unit: float | None = None
-
-    FORM: ClassVar = {
-        "loss": Field(schema.one_of(sorted(CLASSIFICATION_LOSSES | REGRESSION_LOSSES | {OWN_LOSS}))),
-        "intercept": Field(schema.FINITE),
-        "n_features": Field(schema.N_FEATURES),
-        "feature_names": Field(schema.distinct_names),
-        "classes": Field(lambda classes: classes),  # they depend on the loss
-        "categories": Field(_check_categories, schema.list_of(_read_categories), _write_categories),
-        "terms": schema.records(Term, "a term"),
-        "unit": Field(schema.maybe(schema.number("a positive number", lambda unit: 0.0 < unit < math.inf))),
-    }
+    loss: str = field(
+        metadata=form(schema.one_of(sorted(CLASSIFICATION_LOSSES | REGRESSION_LOSSES | {OWN_LOSS})))
+    )
+    intercept: float = field(metadata=form(schema.FINITE))
+    terms: tuple[Term, ...] = field(metadata=schema.records(Term, "a term"))
+    feature_names: tuple[str, ...] | None = field(metadata=form(schema.distinct_names))
+    n_features: int = field(metadata=form(schema.N_FEATURES))
+    classes: tuple[Any, Any] | None = field(metadata=form(None))  # they depend on the loss
+    categories: Mapping[int, Categories] = field(
+        default_factory=dict,
+        metadata=form(_check_categories, schema.list_of(_read_categories), _write_categories),
+    )
+    unit: float | None = field(
+        default=None,
+        metadata=form(schema.maybe(schema.number("a positive number", lambda unit: 0.0 < unit < math.inf))),
+    )
 
     def _check(self) -> None:
         for feature in self.categories:
@@ -155,7 +153,7 @@ class Ensemble(TableModel):
                 raise expected("weights with a finite sum", term.weight, "terms", k, "weight")
 
     def _check_term_labels(self, term: Term, kept: frozenset[Any] | None) -> None:
-        field, feature = term.field, term.feature
+        field, feature = term.left_field, term.feature
         if kept is None:
             what = f"a cut: feature {feature} has no categories"
             raise expected(what, getattr(term, field), field)
@@ -180,8 +178,8 @@ class Ensemble(TableModel):
     @classmethod
     def from_dict(cls, document: Any) -> Ensemble:
         """The ensemble in a JSON object; a ValueError starts with the path of the first fault."""
-        kinds = {name: form.read for name, form in cls.FORM.items() if name != "unit"}
-        entries = schema.read_object(document, kinds, optional=("unit",))
+        fields = schema.form_of(cls)
+        entries = schema.read_object(document, {name: fields[name].read for name in _KEYS}, ("unit",))
         categorical = {term.feature for term in entries["terms"] if term.labels}
         categories: dict[int, Categories] = {}
         for k, (feature, labels) in enumerate(entries["categories"]):
@@ -195,9 +193,8 @@ class Ensemble(TableModel):
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; :meth:`from_dict` is the way back."""
         document = super().to_dict()
-        if self.unit is None:
-            del document["unit"]
-        return document
+        keys = _KEYS if self.unit is None else (*_KEYS, "unit")
+        return {key: document[key] for key in keys}
 
     # ------------------------------------------------------------------------------------ what it is made of
 

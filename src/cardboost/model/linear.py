@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from cardboost.model import schema
 from cardboost.model.base import Array, TableModel, logistic
 from cardboost.model.columns import read_columns
-from cardboost.model.schema import Fault, Field, Record, expected
+from cardboost.model.schema import Fault, Record, expected, form
 
 CLASSIFICATION = ("logistic", "softmax")
 REGRESSION = ("squared", "absolute")
@@ -30,15 +30,9 @@ def _ascending(value: Any) -> tuple[int, ...]:
 class LinearScore(Record):
     """intercept + sum of weights times features; the features ascend."""
 
-    intercept: float
-    features: tuple[int, ...]
-    weights: tuple[float, ...]
-
-    FORM: ClassVar = {
-        "intercept": Field(schema.FINITE),
-        "features": Field(_ascending),
-        "weights": Field(schema.list_of(schema.FINITE)),
-    }
+    intercept: float = field(metadata=form(schema.FINITE))
+    features: tuple[int, ...] = field(metadata=form(_ascending))
+    weights: tuple[float, ...] = field(metadata=form(schema.list_of(schema.FINITE)))
 
     def _check(self) -> None:
         if len(self.features) != len(self.weights):
@@ -61,19 +55,11 @@ class LinearModel(TableModel):
     highest wins, of equal ones the first. Losses "squared" and "absolute" predict the score itself.
     """
 
-    loss: str
-    n_features: int
-    feature_names: tuple[str, ...] | None
-    classes: tuple[Any, ...] | None
-    scores: tuple[LinearScore, ...]
-
-    FORM: ClassVar = {
-        "loss": Field(schema.one_of(CLASSIFICATION + REGRESSION)),
-        "n_features": Field(schema.N_FEATURES),
-        "feature_names": Field(schema.distinct_names),
-        "classes": Field(lambda classes: classes),  # they depend on the loss
-        "scores": schema.records(LinearScore, "a score"),
-    }
+    loss: str = field(metadata=form(schema.one_of(CLASSIFICATION + REGRESSION)))
+    n_features: int = field(metadata=form(schema.N_FEATURES))
+    feature_names: tuple[str, ...] | None = field(metadata=form(schema.distinct_names))
+    classes: tuple[Any, ...] | None = field(metadata=form(None))  # they depend on the loss
+    scores: tuple[LinearScore, ...] = field(metadata=schema.records(LinearScore, "a score"))
 
     def _check(self) -> None:
         self._check_names()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from cardboost.model import schema
 from cardboost.model.base import Array, TableModel
 from cardboost.model.columns import UsedColumns, read_columns
 from cardboost.model.ensemble import CategoriesByFeature, Ensemble, loss_with_probabilities
-from cardboost.model.schema import Fault, Field, expected
+from cardboost.model.schema import Fault, expected, form
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,8 @@ class MulticlassEnsemble(TableModel):
     same loss and, where they use the same feature, the same categories.
     """
 
-    classes: tuple[Any, ...]
-    ensembles: tuple[Ensemble, ...]
-
-    FORM: ClassVar = {
-        "classes": Field(schema.class_labels("three labels or more", 3)),
-        "ensembles": schema.records(Ensemble, "an ensemble"),
-    }
+    classes: tuple[Any, ...] = field(metadata=form(schema.class_labels("three labels or more", 3)))
+    ensembles: tuple[Ensemble, ...] = field(metadata=schema.records(Ensemble, "an ensemble"))
 
     def _check(self) -> None:
         if len(self.ensembles) != len(self.classes):

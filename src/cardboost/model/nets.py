@@ -6,9 +6,9 @@ score(x) = intercept + sum_k gamma_k (act(z hidden_k + bias_k) out_k + offset_k)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -16,34 +16,26 @@ from cardboost.model import schema
 from cardboost.model.base import Array, TableModel, logistic
 from cardboost.model.columns import read_columns
 from cardboost.model.fitted_learner import ACTIVATIONS, activated
-from cardboost.model.schema import Fault, Field, Record, expected
+from cardboost.model.schema import Fault, Record, expected, form
 
 CLASSIFICATION = ("logistic", "cross_entropy", "squared", "own")
 REGRESSION = ("squared", "absolute", "huber", "own")
 _ROWS = 4096  # that go through at a time, so that activations stay small
 
 
-def _array(dimensions: int) -> Field:
-    return Field(schema.finite_array(dimensions), write=np.ndarray.tolist)
+def _array(dimensions: int) -> dict[str, Any]:
+    return form(schema.finite_array(dimensions), write=np.ndarray.tolist)
 
 
 @dataclass(frozen=True, eq=False)
 class Net(Record):
     """One network and its weight: hidden (inputs, units), bias (units), out (units, outputs), offset."""
 
-    gamma: float
-    hidden: Array
-    bias: Array
-    out: Array
-    offset: Array
-
-    FORM: ClassVar = {
-        "gamma": Field(schema.FINITE),
-        "hidden": _array(2),
-        "bias": _array(1),
-        "out": _array(2),
-        "offset": _array(1),
-    }
+    gamma: float = field(metadata=form(schema.FINITE))
+    hidden: Array = field(metadata=_array(2))
+    bias: Array = field(metadata=_array(1))
+    out: Array = field(metadata=_array(2))
+    offset: Array = field(metadata=_array(1))
 
     def _check(self) -> None:
         units = len(self.bias)
@@ -65,27 +57,17 @@ class NetEnsemble(TableModel):
     wins, of equal ones the first. A regressor predicts its scores, one per output.
     """
 
-    loss: str
-    n_features: int
-    feature_names: tuple[str, ...] | None
-    classes: tuple[Any, ...] | None
-    activation: str
-    mean: Array
-    scale: Array
-    intercept: Array
-    nets: tuple[Net, ...]
-
-    FORM: ClassVar = {
-        "loss": Field(lambda loss: loss),  # it depends on the classes
-        "n_features": Field(schema.N_FEATURES),
-        "feature_names": Field(schema.distinct_names),
-        "classes": Field(schema.maybe(schema.class_labels("two labels or more", 2))),
-        "activation": Field(schema.one_of(ACTIVATIONS)),
-        "mean": _array(1),
-        "scale": _array(1),
-        "intercept": _array(1),
-        "nets": schema.records(Net, "a net"),
-    }
+    loss: str = field(metadata=form(None))  # it depends on the classes
+    n_features: int = field(metadata=form(schema.N_FEATURES))
+    feature_names: tuple[str, ...] | None = field(metadata=form(schema.distinct_names))
+    classes: tuple[Any, ...] | None = field(
+        metadata=form(schema.maybe(schema.class_labels("two labels or more", 2)))
+    )
+    activation: str = field(metadata=form(schema.one_of(ACTIVATIONS)))
+    mean: Array = field(metadata=_array(1))
+    scale: Array = field(metadata=_array(1))
+    intercept: Array = field(metadata=_array(1))
+    nets: tuple[Net, ...] = field(metadata=schema.records(Net, "a net"))
 
     def _check(self) -> None:
         with schema.under("loss"):

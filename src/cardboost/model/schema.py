@@ -1,8 +1,8 @@
 """The schema of the JSON files: strict notation, kinds of values, and records that JSON can hold.
 
 A *kind* is a function that takes a value and gives it back as a model holds it, or raises :class:`Fault`. A
-:class:`Record` states the kind of each of its fields once: the constructor checks them, ``from_dict`` reads
-them from JSON and ``to_dict`` writes them. Rules between fields are the record's own.
+:class:`Record` states the kind of each of its fields where it declares it: the constructor checks them,
+``from_dict`` reads them from JSON and ``to_dict`` writes them. The record adds the rules between fields.
 
 Every fault has the JSON path of the value, what was expected there and what was found. The path is put
 together from the inside out, when there is a fault: checking millions of values costs no path.
@@ -15,6 +15,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
 from itertools import chain, pairwise
 from typing import Any, ClassVar, Self
 
@@ -445,29 +446,44 @@ def _check_different(values: Sequence[Any], what: str) -> None:
 class Field:
     """How one field of a record is checked, and how JSON holds it: by default as it is, tuples as lists."""
 
-    check: Kind
+    check: Kind | None
     read: Kind | None = None
     write: Kind = lambda value: list(value) if isinstance(value, tuple) else value
 
 
-class Record:
-    """A frozen dataclass with a stated form.
+def form(check: Kind | None, read: Kind | None = None, write: Kind = Field.write) -> dict[str, Field]:
+    """The form of a field, as metadata of it; without a check, the record itself has one."""
+    return {"form": Field(check, read, write)}
 
-    ``FORM`` has the fields that JSON holds, in their order. Fields are checked in that order, then
-    :meth:`_check` has the rules between them.
+
+_FORMS: dict[type, dict[str, Field]] = {}
+
+
+def form_of(record: type[Record]) -> dict[str, Field]:
+    """The form of every field of a record."""
+    if record not in _FORMS:
+        _FORMS[record] = {entry.name: entry.metadata["form"] for entry in dataclass_fields(record)}
+    return _FORMS[record]
+
+
+class Record:
+    """A frozen dataclass whose fields have a stated form.
+
+    Fields are checked in their order, then :meth:`_check` has the rules between them.
     """
 
-    FORM: ClassVar[Mapping[str, Field]]
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def __post_init__(self) -> None:
-        for name, field in self.FORM.items():
-            value = getattr(self, name)
-            try:
-                checked = field.check(value)
-            except Fault as fault:
-                raise fault.under(name) from None
-            if checked is not value:
-                object.__setattr__(self, name, checked)
+        for name, field in form_of(type(self)).items():
+            if field.check is not None:
+                value = getattr(self, name)
+                try:
+                    checked = field.check(value)
+                except Fault as fault:
+                    raise fault.under(name) from None
+                if checked is not value:
+                    object.__setattr__(self, name, checked)
         self._check()
 
     def _check(self) -> None:
@@ -476,14 +492,14 @@ class Record:
     @classmethod
     def from_dict(cls, document: Any) -> Self:
         """The record in a JSON object; a ValueError starts with the path of the first fault."""
-        return cls(**read_object(document, {name: field.read for name, field in cls.FORM.items()}))
+        return cls(**read_object(document, {name: field.read for name, field in form_of(cls).items()}))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; :meth:`from_dict` is the way back."""
-        return {name: field.write(getattr(self, name)) for name, field in self.FORM.items()}
+        return {name: field.write(getattr(self, name)) for name, field in form_of(type(self)).items()}
 
 
-def records(kind: type[Record], article_and_name: str) -> Field:
+def records(kind: type[Record], article_and_name: str) -> dict[str, Field]:
     """A list of records: "a term" is the article and name of one."""
     name = article_and_name.split(" ", 1)[1]
 
@@ -495,4 +511,4 @@ def records(kind: type[Record], article_and_name: str) -> Field:
                 raise expected(article_and_name, entry, k)
         return tuple(value)
 
-    return Field(check, list_of(kind.from_dict), lambda value: [entry.to_dict() for entry in value])
+    return form(check, list_of(kind.from_dict), lambda value: [entry.to_dict() for entry in value])

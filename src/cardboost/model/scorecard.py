@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from cardboost.model import schema, scorecard_text
 from cardboost.model.base import label_array
 from cardboost.model.card_text import AlignedNumbers, category_names, interval_rows, label_rows
 from cardboost.model.ensemble import LOG_ODDS, Ensemble, score_probabilities
-from cardboost.model.schema import Field, Record
+from cardboost.model.schema import Record, form
 from cardboost.model.terms import StepFunction
 from cardboost.problem.losses import get_loss
 
@@ -36,15 +36,9 @@ class OddsScale(Record):
     """What totals mean by convention: ``base_score`` points are odds of ``base_odds`` to 1 for the positive
     class, and ``points_to_double_odds`` more points double them."""
 
-    base_score: float = 0.0
-    base_odds: float = 1.0
-    points_to_double_odds: float = 20.0
-
-    FORM: ClassVar = {
-        "base_score": Field(schema.FINITE),
-        "base_odds": Field(schema.POSITIVE),
-        "points_to_double_odds": Field(schema.POSITIVE),
-    }
+    base_score: float = field(default=0.0, metadata=form(schema.FINITE))
+    base_odds: float = field(default=1.0, metadata=form(schema.POSITIVE))
+    points_to_double_odds: float = field(default=20.0, metadata=form(schema.POSITIVE))
 
     def unit(self, loss: str) -> float:
         """Half of what a point adds to the score: a term moves it by twice its weight."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cardboost.data.categories import OTHER, Categories, Label, Other
 from cardboost.model import schema
 from cardboost.model.base import Array
-from cardboost.model.schema import Fault, Field, Record, expected
+from cardboost.model.schema import Fault, Record, expected, form
 
 
 def _polarity(value: Any) -> int:
@@ -64,25 +64,18 @@ class Term(Record):
     Missing values are on the left if ``missing_left``, and so are labels not seen in training.
     """
 
-    feature: int
-    cut: float | None
-    polarity: int
-    missing_left: bool
-    weight: float
-    category: Label | Other | None = None
-    one_of: tuple[Label | Other, ...] | None = None
-
-    FORM: ClassVar = {
-        "feature": Field(schema.INDEX),
-        "cut": Field(schema.maybe(schema.number("a number", lambda cut: cut > -math.inf))),
-        "polarity": Field(_polarity),
-        "missing_left": Field(schema.flag),
-        "weight": Field(schema.POSITIVE),
-        "category": Field(
-            schema.maybe(lambda value: value if isinstance(value, Other) else schema.label(value))
-        ),
-        "one_of": Field(schema.maybe(_label_set)),
-    }
+    feature: int = field(metadata=form(schema.INDEX))
+    cut: float | None = field(
+        metadata=form(schema.maybe(schema.number("a number", lambda cut: cut > -math.inf)))
+    )
+    polarity: int = field(metadata=form(_polarity))
+    missing_left: bool = field(metadata=form(schema.flag))
+    weight: float = field(metadata=form(schema.POSITIVE))
+    category: Label | Other | None = field(
+        default=None,
+        metadata=form(schema.maybe(lambda value: value if isinstance(value, Other) else schema.label(value))),
+    )
+    one_of: tuple[Label | Other, ...] | None = field(default=None, metadata=form(schema.maybe(_label_set)))
 
     def _check(self) -> None:
         if self.one_of is None and self.category is None and self.cut is None:
@@ -115,7 +108,7 @@ class Term(Record):
         return (self.feature, kind, value, self.missing_left, self.polarity, self.weight)
 
     @property
-    def field(self) -> str:
+    def left_field(self) -> str:
         """The field that says what is on the left."""
         return "cut" if not self.labels else "category" if self.one_of is None else "one_of"
 
@@ -131,7 +124,7 @@ class Term(Record):
         plain = [{"other": True} if isinstance(label, Other) else label for label in self.labels]
         left: dict[str, Any] = {"cut": None if self.cut == math.inf else self.cut}
         if self.labels:
-            left = {self.field: plain if self.one_of is not None else plain[0]}
+            left = {self.left_field: plain if self.one_of is not None else plain[0]}
         return {
             "feature": self.feature,
             **left,
