@@ -10,7 +10,6 @@ as such.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -311,7 +310,7 @@ def anneal(
         raise ValueError(f"bits, rounds and reads must be at least 1; got {bits}, {rounds} and {reads}.")
     if max_variables is not None and max_variables < 2:
         raise ValueError(f"max_variables must be at least 2, a bit and an indicator; got {max_variables}.")
-    source = _Source.of(sampler)
+    source = _ready(sampler)
     merged = merge_rows(problem)
     smaller = sketch_rows(merged)
     builtin, work = polish(merged, start, late)
@@ -329,7 +328,7 @@ class _Rounds:
     """The rounds of one call of :func:`anneal`: the incumbent after each, their records, and what adapts."""
 
     def __init__(
-        self, problem: SelectionProblem, source: _Source, bits: int, max_variables: int, reads: int,
+        self, problem: SelectionProblem, source: Sampler, bits: int, max_variables: int, reads: int,
         seed: int, late: Late,
     ) -> None:  # fmt: skip
         self.problem, self.source, self.bits, self.max_variables = problem, source, bits, max_variables
@@ -360,7 +359,7 @@ class _Rounds:
                 return "The model of the loss is not finite at these weights."
             state = np.random.SeedSequence([self.seed, number]).generate_state(1)[0]
             try:
-                samples, stated = self.source.ask(qubo, weights, self.reads, int(state >> 1))
+                samples, stated = _ask(self.source, qubo, weights, self.reads, int(state >> 1))
             except _UnusableAnswer as error:
                 return str(error)
             end = self._judge(qubo, samples, stated)
@@ -447,55 +446,47 @@ class _UnusableAnswer(Exception):
     """A sampler gave no answer that can be used; says why in one sentence."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Source:
-    """A sampler that is ready, and the parameters that the user wants for it."""
-
-    sampler: Any
-    parameters: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, sampler: Any) -> _Source:
-        """Resolve names and functions that make a sampler."""
-        parameters: Mapping[str, Any] = {}
-        if isinstance(sampler, Sampler):
-            sampler, parameters = sampler.source, sampler.parameters
-        _dimod()
-        if isinstance(sampler, str):
-            sampler = _named(sampler)
-        if isinstance(sampler, type) or (callable(sampler) and not _samples(sampler)):
-            try:
-                sampler = sampler()
-            except Exception as error:
-                raise RuntimeError(f"sampler: the function that makes it failed: {_short(error)}") from error
-        if not _samples(sampler):
-            raise ValueError(
-                "sampler must be 'tabu', 'annealing', an object with dimod's sample or a function that "
-                f"returns one; got {type(sampler).__name__}."
-            )
-        return cls(sampler, parameters)
-
-    def ask(self, qubo: Qubo, weights: Array, reads: int, seed: int) -> tuple[Bits, Array | None]:
-        """Samples with the variables in our order, and the energies that the sampler states for them.
-
-        ``weights``: the present ones, for samplers that take a first state.
-        """
+def _ready(sampler: Any) -> Sampler:
+    """A :class:`Sampler` whose source is an object with dimod's ``sample``, from all that stands for one."""
+    wrapped = sampler if isinstance(sampler, Sampler) else Sampler(sampler)
+    source = wrapped.source
+    _dimod()
+    if isinstance(source, str):
+        source = _named(source)
+    if isinstance(source, type) or (callable(source) and not _samples(source)):
         try:
-            listed = set(self.sampler.parameters)
-        except Exception:  # none listed, or not a list
-            listed = set()
-        options: dict[str, Any] = {"num_reads": reads, "seed": seed}
-        if "initial_states_generator" in listed:
-            options["initial_states"] = dict(enumerate(qubo.sample(weights).tolist()))
-        if set(_COUNTED) <= listed:
-            options |= _COUNTED
-        options = {key: value for key, value in options.items() if key in listed} | dict(self.parameters)
-        try:
-            return _read(self.sampler.sample(qubo.to_dimod(), **options), qubo.variables)
+            source = source()
         except Exception as error:
-            reason = str(error) if isinstance(error, _UnusableAnswer) else f"failed: {_short(error)}"
-            name = type(self.sampler).__name__
-            raise _UnusableAnswer(f"The sampler {name} {reason}; the built-in search was used.") from error
+            raise RuntimeError(f"sampler: the function that makes it failed: {_short(error)}") from error
+    if not _samples(source):
+        raise ValueError(
+            "sampler must be 'tabu', 'annealing', an object with dimod's sample or a function that "
+            f"returns one; got {type(source).__name__}."
+        )
+    return Sampler(source, **wrapped.parameters)
+
+
+def _ask(sampler: Sampler, qubo: Qubo, weights: Array, reads: int, seed: int) -> tuple[Bits, Array | None]:
+    """Samples with the variables in our order, and the energies that the sampler states for them.
+
+    ``weights``: the present ones, for samplers that take a first state.
+    """
+    try:
+        listed = set(sampler.source.parameters)
+    except Exception:  # none listed, or not a list
+        listed = set()
+    options: dict[str, Any] = {"num_reads": reads, "seed": seed}
+    if "initial_states_generator" in listed:
+        options["initial_states"] = dict(enumerate(qubo.sample(weights).tolist()))
+    if set(_COUNTED) <= listed:
+        options |= _COUNTED
+    options = {key: value for key, value in options.items() if key in listed} | sampler.parameters
+    try:
+        return _read(sampler.source.sample(qubo.to_dimod(), **options), qubo.variables)
+    except Exception as error:
+        reason = str(error) if isinstance(error, _UnusableAnswer) else f"failed: {_short(error)}"
+        name = type(sampler.source).__name__
+        raise _UnusableAnswer(f"The sampler {name} {reason}; the built-in search was used.") from error
 
 
 def _read(answer: Any, variables: int) -> tuple[Bits, Array | None]:

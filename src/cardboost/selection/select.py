@@ -71,11 +71,6 @@ class SearchOptions:
             return "tabu" if self.method == "qubo" else None
         return self.method
 
-    @property
-    def sampler_bits(self) -> int:
-        """Bits per weight in the model of a sampler."""
-        return 6 if self.bits == "auto" else self.bits
-
 
 def check_method(name: str, method: Any) -> None:
     """Refuse what is neither the name of a selector nor a sampler."""
@@ -191,8 +186,8 @@ def _choose(
     late = budget.end_of(Stage.CHOICE)
     if options.sampler is not None:
         choice = anneal(
-            problem, options.sampler, None if start is None else start.weights, bits=options.sampler_bits,
-            seed=options.seed, late=late,
+            problem, options.sampler, None if start is None else start.weights,
+            bits=6 if options.bits == "auto" else options.bits, seed=options.seed, late=late,
         )  # fmt: skip
         best = choice.incumbent if start is None else best_of([choice.incumbent, start])
     else:
