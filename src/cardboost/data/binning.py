@@ -20,6 +20,10 @@ from cardboost.data.shards import Shards, take
 from cardboost.data.table import Table, infinity_fault
 from cardboost.data.weights import RowWeights
 
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Indices = NDArray[np.int32]
+
 MISSING = 255  # the bin of missing values
 MAX_BINS = 255  # of values that are not missing
 _HASHED_FEATURES = 16  # as many tell rows apart, and take a small part of the time of a histogram
@@ -34,8 +38,8 @@ class BinnedMatrix:
     """
 
     bins: NDArray[np.uint8]
-    cuts: tuple[NDArray[np.float64], ...]
-    n_missing: NDArray[np.int64]
+    cuts: tuple[Array, ...]
+    n_missing: Integers
     categories: tuple[Categories | None, ...]
     _hashes: list[NDArray[np.uint64]] = field(default_factory=list, repr=False, compare=False)
 
@@ -63,28 +67,22 @@ class BinnedMatrix:
             self._hashes.append(hashes)
         return self._hashes[0]
 
-    def histograms(
-        self, features: NDArray[np.int32], lanes: NDArray[np.int64], threads: int
-    ) -> NDArray[np.int64]:
+    def histograms(self, features: Indices, lanes: Integers, threads: int) -> Integers:
         """Sums of integer row weights (rows, lanes) over every bin: (features, bins, lanes)."""
         return self.shards.sum(
             lambda part: _kernels.histograms(take(self.bins, part), features, lanes[part], threads)
         )
 
     def margins(
-        self,
-        features: NDArray[np.int32],
-        tables: NDArray[np.float64],
-        base: float,
-        sign: NDArray[np.int8] | None,
-        threads: int,
-    ) -> NDArray[np.float64]:
+        self, features: Indices, tables: Array, base: float, sign: NDArray[np.int8] | None, threads: int
+    ) -> Array:
         """``base`` plus the entry of each feature's table for the bin of the row, times ``sign``."""
-        return self.shards.rows(
-            lambda part: _kernels.margins(
-                take(self.bins, part), features, tables, base, take(sign, part), threads
-            )
-        )
+
+        def kernel(part: slice) -> Array:
+            bins, signs = take(self.bins, part), take(sign, part)
+            return _kernels.margins(bins, features, tables, base, signs, threads)
+
+        return self.shards.rows(kernel)
 
     @property
     def categorical(self) -> NDArray[np.bool_]:
@@ -92,7 +90,7 @@ class BinnedMatrix:
         return np.array([categories is not None for categories in self.categories], dtype=bool)
 
     @property
-    def n_bins(self) -> NDArray[np.int32]:
+    def n_bins(self) -> Indices:
         """Bins of values that are not missing; 1 where every value is."""
         numbers_of_bins = [
             len(cuts) + 1 if categories is None else max(1, categories.n_codes)
@@ -130,7 +128,7 @@ def bin_table(table: Table, weights: RowWeights, max_bins: int, threads: int) ->
     return BinnedMatrix(bins, cuts, missing, tuple(categories))
 
 
-def _choose(column: CategoricalColumn, weights: NDArray[np.int64] | None) -> Categories:
+def _choose(column: CategoricalColumn, weights: Integers | None) -> Categories:
     """All labels if there are codes for them; else the 254 of largest weight (ties: the first)."""
     labels = column.labels
     if len(labels) <= MAX_CODES:
@@ -146,7 +144,7 @@ def _choose(column: CategoricalColumn, weights: NDArray[np.int64] | None) -> Cat
     return Categories(kept, rare)
 
 
-def _quantile_weights(weights: RowWeights, threads: int) -> NDArray[np.int64] | None:
+def _quantile_weights(weights: RowWeights, threads: int) -> Integers | None:
     """Whole numbers in proportion to the weights; None when all rows weigh the same."""
     if weights.factor is None:
         return weights.count
@@ -156,10 +154,7 @@ def _quantile_weights(weights: RowWeights, threads: int) -> NDArray[np.int64] | 
 
 
 def apply_cuts(
-    table: Table,
-    cuts: tuple[NDArray[np.float64], ...],
-    threads: int,
-    categories: tuple[Categories | None, ...] = (),
+    table: Table, cuts: tuple[Array, ...], threads: int, categories: tuple[Categories | None, ...] = ()
 ) -> NDArray[np.uint8]:
     """Bins of another table for the same cuts and categories; a label that is not among them is missing."""
     labels = categories or (None,) * table.n_features
