@@ -61,6 +61,14 @@ def test_a_case_of_every_kind_breaks_no_law(seed):
         17949465808375,  # conjugate gradients: the rounding of a direction taken for a gain
         17949475974381,  # nets: class weights that round before equal rows are added up
         17949465814790,  # the mean of a target of which one row has nearly all the weight
+        17949505657441,  # linear regression: an intercept that cannot be as exact as the loss of one row
+        17949505659021,  # logistic regression: the entropy of a class of next to no weight
+        17949505666797,  # least absolute deviations: a step divided by 0
+        17949514187700,  # prox-Newton: a working set changed before its matrix was made
+        17949514190941,  # least absolute deviations: worse than the empty model, by rounding
+        17949536817669,  # prox-Newton: the square of a step beyond all numbers
+        17949514180156,  # local search: weights of repeated columns, which nothing bends
+        17949534314412,  # local search: a hinge that bends nowhere
     ],
 )
 def test_cases_that_once_broke_a_law(seed):

@@ -85,13 +85,10 @@ def least_absolute(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple
         problem.target_size / unit,
     )  # fmt: skip
     solve = _interior if problem.l2 > 0.0 else _linear_program
-    with np.errstate(over="ignore", invalid="ignore"):  # steps that are not finite end the search
-        coef, b, u, steps, status = solve(scaled, tol, max_iter)
+    coef, b, u, steps, status = solve(scaled, tol, max_iter)
     coef, b = coef * unit, b * unit
     u, bound = problem.dual(u)
     objective, null = problem.objective(coef, b), problem.null()
-    if objective > null:  # the first steps may lead away from the empty model
-        coef, b, objective = np.zeros_like(coef), problem.middle(), null
     if objective - bound <= max(tol * objective, _CLOSE * null):
         status = "optimal"
     return Fit(coef, b, objective, bound, max(1, steps), status), u

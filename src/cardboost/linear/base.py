@@ -20,6 +20,7 @@ from cardboost.data.arguments import flag, number, whole
 from cardboost.data.exact import require_exact_columns, unmasked
 from cardboost.data.threads import blas_threads
 from cardboost.estimators.validation import sample_weights
+from cardboost.linear.certificate import ROUNDING, LinearCertificate
 from cardboost.linear.design import Design
 from cardboost.linear.gradient import gradient
 from cardboost.linear.newton import newton
@@ -31,9 +32,11 @@ from cardboost.model.io import save
 from cardboost.model.linear import LinearModel
 
 Array = NDArray[np.float64]
+Data = tuple[Any, Any, Any]  # X, y and sample_weight
 
 SOLVERS = ("auto", "gradient", "newton", "prox-newton")
 _FLATTEST = 1e-8  # range of a column beside its middle, at least
+_CLEARLY = 0.999  # of the objective without features: a model that rounding has not made better
 _WORTH_THREADS = 2e8  # multiplications for which a second thread of BLAS pays
 
 
@@ -119,20 +122,17 @@ class LinearEstimator(BaseEstimator, ABC):
         solver, tol, most = self._solver(), float(self.tol), int(self.max_iter)
         problem, centres, middle = problem.centred()
         b = b if coef is None else b + float(coef @ centres) - middle
-        with worthwhile_threads(problem.design):
+        with solving(problem.design):
             if solver == "newton":
                 fit = newton(problem, tol, most, coef, b)
             elif solver == "gradient":
                 fit = gradient(problem, tol, most, coef, b, bool(self.accelerate))
             else:
                 fit = ProximalSolver(problem, coef, b).solve(problem.l1, tol, most)
-            b, null = problem.null()
-            if fit.objective > null:  # rounding may lead away from the empty model
-                fit = replace(fit, coef=np.zeros_like(fit.coef), intercept=b, objective=null)
         return self._finished(replace(fit, intercept=fit.intercept - float(fit.coef @ centres) + middle))
 
     def _finished(self, fit: Fit) -> Fit:
-        if not (np.isfinite(fit.coef).all() and np.isfinite([fit.intercept, fit.objective]).all()):
+        if not (np.isfinite(fit.coef).all() and np.isfinite(fit.intercept)):
             raise ValueError("X or y holds numbers too large for a linear model: scale the columns.")
         if self.verbose:
             print(
@@ -150,7 +150,7 @@ class LinearEstimator(BaseEstimator, ABC):
 
     def _path(self, problem: LinearProblem, l1s: Any, n: int, ratio: float) -> LinearPath:
         problem, centres, middle = problem.centred()
-        with worthwhile_threads(problem.design):
+        with solving(problem.design):
             if l1s is None:
                 n, ratio = whole("n", n, 1), number("ratio", ratio, 0.0, strict=True)
                 top = largest_price(problem) or 1.0
@@ -201,6 +201,20 @@ class LinearEstimator(BaseEstimator, ABC):
         """The fitted model without the estimator: what :meth:`save` writes."""
 
 
+def settled(certificate: LinearCertificate, rows: Data, data: Data) -> LinearCertificate:
+    """The certificate on ``data``, as they came to ``fit``, of this model, or of that without features where
+    rounding has led away from it: what the certificate says of either decides.
+
+    ``rows``: the same with weights that include those of the classes, in an order that is always the same.
+    """
+    out = certificate.recomputed(*data)
+    if out.objective <= _CLEARLY * out.null_objective:
+        return out
+    plain = replace(certificate, class_weight=None).no_worse_than_empty(*rows)
+    out = replace(certificate, coef=plain.coef, intercept=plain.intercept)
+    return out.no_worse_than_empty(*data, rounding=ROUNDING).recomputed(*data)
+
+
 def raw_weights(sample_weight: Any, n_rows: int) -> Array:
     """One weight of at least 0 per row, at most 1."""
     raw = sample_weights(sample_weight, n_rows)
@@ -208,8 +222,10 @@ def raw_weights(sample_weight: Any, n_rows: int) -> Array:
 
 
 @contextmanager
-def worthwhile_threads(design: Design) -> Iterator[None]:
-    """As many threads in NumPy's products as they are worth, and no more than the kernels have."""
+def solving(design: Design) -> Iterator[None]:
+    """As many threads in NumPy's products as they are worth, and no more than the kernels have. Steps that
+    are not finite end a search, without a word."""
     work = float(design.rows) * min(design.columns, 3000) ** 2
-    with blas_threads(design.threads if work > _WORTH_THREADS else 1):
+    threads = design.threads if work > _WORTH_THREADS else 1
+    with blas_threads(threads), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         yield

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 # all relative to the objective without features
-_ROUNDING = 1e-9  # of sums over rows
+ROUNDING = 1e-9  # of sums over rows
 _OPTIMAL = 1e-4  # the gap of a model that may be called optimal
 _BOX = 1e4
+_LIGHTEST = 1e-300  # share of a class
 _FAR = 1e3  # a column whose middle is so many times its range from 0 is shifted
 _LOSSES = ("logistic", "softmax", "squared", "absolute")
 _STATUSES = ("optimal", "feasible", "iteration limit", "precision", "separable")
@@ -73,12 +74,28 @@ class LinearCertificate:
         rows = self._rows(X, y, sample_weight)
         if isinstance(rows, str):
             raise ValueError(rows)
-        objective, bound, null = _evaluate(self, rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            objective, bound, null = _evaluate(self, rows)
         bound = min(bound, objective)
         status = self.status
         if status == "optimal" and not objective - bound <= _OPTIMAL * null:
             status = "feasible"
         return replace(self, objective=objective, lower_bound=bound, null_objective=null, status=status)
+
+    def no_worse_than_empty(
+        self, X: Any, y: Any, sample_weight: Any = None, rounding: float = 0.0
+    ) -> LinearCertificate:
+        """This model, or that without features where these data give it a higher objective than that.
+
+        ``rounding``: by how much it may be higher, as a share.
+        """
+        rows = self._rows(X, y, sample_weight)
+        if isinstance(rows, str):
+            raise ValueError(rows)
+        empty = replace(self, coef=np.zeros_like(self.coef), intercept=rows.constant)
+        with np.errstate(over="ignore", invalid="ignore"):
+            better = _objective(self, rows) <= _objective(empty, rows) * (1.0 + rounding)
+        return self if better else empty
 
     def faults(self, X: Any, y: Any, sample_weight: Any = None) -> list[str]:
         """Every claim that the data contradict, in sentences; empty when all hold."""
@@ -149,7 +166,7 @@ class LinearCertificate:
         out = []
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is no claim that holds
             objective, bound, null = _evaluate(self, rows)
-        bound, near = min(bound, objective), _ROUNDING * null
+        bound, near = min(bound, objective), ROUNDING * null
         claims = (
             ("objective", self.objective, objective),
             ("lower bound", self.lower_bound, bound),
@@ -232,7 +249,7 @@ class LinearCertificate:
             f"objective {self.objective:.8g}, without features {self.null_objective:.8g}: {self.status}",
             f"no model on the {n} feature{'' if n == 1 else 's'} has an objective below "
             f"{self.lower_bound:.8g}{scope}",
-            f"relative gap {self.relative_gap:.2g}; sums over rows hold to {_ROUNDING:g} and a gap of "
+            f"relative gap {self.relative_gap:.2g}; sums over rows hold to {ROUNDING:g} and a gap of "
             f"{_OPTIMAL:g} counts as optimal, as shares of the objective without features",
         ]
 
@@ -249,91 +266,130 @@ class LinearCertificate:
 class _Rows:
     """Rows of positive weight: numbers, targets or codes of classes, weights that sum to 1.
 
-    ``X`` and real targets are less their middles; ``shift`` is what that adds to every score.
-    ``target_size``: root mean square of the targets as they are.
+    ``X`` and real targets are less ``middle`` and ``centre``. ``constant``: the intercepts of the model
+    without features. ``target_size``: root mean square of the targets as they are.
     """
 
     X: Any
     y: NDArray[Any]
     s: Array
-    shift: Array
+    middle: Array
+    centre: float
+    constant: Array
     target_size: float
 
     @classmethod
     def make(cls, own: LinearCertificate, X: Any, y: NDArray[Any], s: Array) -> _Rows:
-        shift, size, real = own.intercept.copy(), 1.0, own.classes is None
+        size, real = 1.0, own.classes is None
         if real:
             size = float(np.sqrt(s @ np.square(y))) or 1.0
+        middle, centre = np.zeros(X.shape[1]), 0.0
+        constant = np.zeros(len(own.intercept))
         if own.fit_intercept:
-            middle, centre = np.zeros(X.shape[1]), 0.0
             if not hasattr(X, "tocsc") and X.shape[1]:
                 low, high = X.min(axis=0) / 2.0, X.max(axis=0) / 2.0
                 middle = np.where(np.abs(low + high) > _FAR * (high - low), low + high, 0.0)
             if middle.any():
                 X = X - middle
-            if real:
-                centre = float(y.min() / 2.0 + y.max() / 2.0)
-                y = y - centre
-            moved = np.flatnonzero(middle)
+            centre = float(y.min() / 2.0 + y.max() / 2.0) if real else 0.0
+            constant = _constant(own, y, s, centre)
+            y = y - centre if real else y
+        return cls(X, y, s, middle, centre, constant, size)
+
+    def scores(self, own: LinearCertificate) -> Array:
+        """(rows, scores), less ``centre``."""
+        shift = own.intercept
+        if own.fit_intercept:
+            moved = np.flatnonzero(self.middle)
             exact = [
-                Fraction(float(b)) - Fraction(centre)
-                + sum(Fraction(float(middle[j])) * Fraction(float(coef[j])) for j in moved)
+                Fraction(float(b)) - Fraction(self.centre)
+                + sum(Fraction(float(self.middle[j])) * Fraction(float(coef[j])) for j in moved)
                 for coef, b in zip(own.coef, own.intercept, strict=True)
             ]  # fmt: skip
             shift = np.array([float(value) for value in exact])
-        return cls(X, y, s, shift, size)
+        return np.asarray(self.X @ own.coef.T) + shift
+
+
+def _constant(own: LinearCertificate, y: NDArray[Any], s: Array, centre: float) -> Array:
+    """The intercepts of the model without features."""
+    if own.loss == "squared":
+        return np.array([centre + float(s @ (y - centre))])
+    if own.loss == "absolute":
+        return np.array([weighted_median(y, s)])
+    held = np.bincount(y, s, len(own.classes or ()))
+    if own.loss == "logistic":
+        held = np.array([s[y == own.target].sum(), s[y != own.target].sum()])
+    logs = np.log(np.maximum(held, _LIGHTEST))
+    return logs[:1] - logs[1] if own.loss == "logistic" else logs - logs.mean()
+
+
+def _objective(own: LinearCertificate, rows: _Rows) -> float:
+    penalty = own.l1 * float(np.abs(own.coef).sum()) + own.l2 / 2.0 * float(np.square(own.coef).sum())
+    return _loss(own, rows, rows.scores(own)) + penalty
+
+
+def _loss(own: LinearCertificate, rows: _Rows, scores: Array) -> float:
+    if own.loss == "softmax":
+        n = np.arange(len(rows.s))
+        ahead = scores - scores[n, rows.y][:, None]
+        top = ahead.argmax(axis=1)
+        most = ahead[n, top]
+        others = np.exp(ahead - most[:, None])
+        others[n, top] = 0.0
+        return float(rows.s @ (most + np.log1p(others.sum(axis=1))))
+    f = scores[:, 0]
+    if own.loss == "logistic":
+        return float(rows.s @ np.logaddexp(0.0, np.where(rows.y == own.target, -f, f)))
+    if own.loss == "squared":
+        return float(rows.s @ np.square(rows.y - f)) / 2.0
+    return float(rows.s @ np.abs(rows.y - f))
 
 
 def _evaluate(own: LinearCertificate, rows: _Rows) -> tuple[float, float, float]:
     """Objective, lower bound and objective without features."""
-    scores = np.asarray(rows.X @ own.coef.T) + rows.shift
-    penalty = own.l1 * float(np.abs(own.coef).sum()) + own.l2 / 2.0 * float(np.square(own.coef).sum())
+    empty = replace(own, coef=np.zeros_like(own.coef), intercept=rows.constant)
+    return _objective(own, rows), _bound(own, rows), _objective(empty, rows)
+
+
+def _bound(own: LinearCertificate, rows: _Rows) -> float:
+    s = rows.s
     if own.loss == "softmax":
-        return _softmax(own, rows, scores, penalty)
-    f, s = scores[:, 0], rows.s
+        return _softmax_bound(own, rows, rows.scores(own))
+    if own.loss == "absolute":
+        return _absolute_bound(own, rows)
+    f = rows.scores(own)[:, 0]
     if own.loss == "logistic":
         sign = np.where(rows.y == own.target, 1.0, -1.0)
-        loss = float(s @ np.logaddexp(0.0, -sign * f))
         u = s * sign / (1.0 + np.exp(np.minimum(sign * f, 700.0)))
         if own.fit_intercept:
             up, down = u[sign > 0].sum(), -u[sign < 0].sum()
             heavier = max(up, down)
             if heavier > 0.0:
                 u = u * np.where((sign > 0) == (up > down), min(up, down) / heavier, 1.0)
-        bound = _price(own, rows, u[:, None], lambda theta: _entropy(s, min(theta, 1.0) * np.abs(u) / s))
-        share = float(s[sign > 0].sum())
-        return loss + penalty, bound, _entropy_of(share) if own.fit_intercept else float(np.log(2.0))
-    residual = rows.y - f
-    if own.loss == "squared":
-        u = s * residual
-        if own.fit_intercept:
-            u = u - s * u.sum()
-        along, square = float(u @ rows.y), float(np.square(u) @ (1.0 / s))
+        return _price(own, rows, u[:, None], lambda theta: _entropy(s, min(theta, 1.0) * np.abs(u) / s))
+    u = s * (rows.y - f)
+    if own.fit_intercept:
+        u = u - s * u.sum()
+    along, square = float(u @ rows.y), float(np.square(u) @ (1.0 / s))
 
-        def squared(theta: float) -> float:
-            best = along / square if square > 0.0 else 0.0
-            theta = 1.0 if theta == 1.0 else float(np.clip(best, -theta, theta))
-            return theta * along - theta * theta * square / 2.0
+    def squared(theta: float) -> float:
+        best = along / square if square > 0.0 else 0.0
+        theta = 1.0 if theta == 1.0 else float(np.clip(best, -theta, theta))
+        return theta * along - theta * theta * square / 2.0
 
-        bound = _price(own, rows, u[:, None], squared)
-        middle = float(s @ rows.y) if own.fit_intercept else 0.0
-        null = float(s @ np.square(rows.y - middle)) / 2.0
-        return float(s @ np.square(residual)) / 2.0 + penalty, bound, null
-    if own.loss == "absolute":
-        if own.dual is None:
-            return float(s @ np.abs(residual)) + penalty, -np.inf, np.nan
-        u = own.dual
-        if u.shape != s.shape or not (np.abs(u) <= s * (1.0 + 1e-12)).all():
-            return float(s @ np.abs(residual)) + penalty, -np.inf, np.nan
-        if own.fit_intercept:
-            up, down = u[u > 0].sum(), -u[u < 0].sum()
-            heavier = max(up, down)
-            if heavier > 0.0:
-                u = u * np.where((u > 0) == (up > down), min(up, down) / heavier, 1.0)
-        bound = _price(own, rows, u[:, None], lambda theta: min(theta, 1.0) * float(u @ rows.y))
-        middle = weighted_median(rows.y, s) if own.fit_intercept else 0.0
-        return float(s @ np.abs(residual)) + penalty, bound, float(s @ np.abs(rows.y - middle))
-    raise AssertionError(own.loss)
+    return _price(own, rows, u[:, None], squared)
+
+
+def _absolute_bound(own: LinearCertificate, rows: _Rows) -> float:
+    u = own.dual
+    if u is None or u.shape != rows.s.shape or not (np.abs(u) <= rows.s * (1.0 + 1e-12)).all():
+        return -np.inf
+    if own.fit_intercept:
+        up, down = u[u > 0].sum(), -u[u < 0].sum()
+        heavier = max(up, down)
+        if heavier > 0.0:
+            u = u * np.where((u > 0) == (up > down), min(up, down) / heavier, 1.0)
+    return _price(own, rows, u[:, None], lambda theta: min(theta, 1.0) * float(u @ rows.y))
 
 
 def _price(own: LinearCertificate, rows: _Rows, u: Array, value: Any) -> float:
@@ -360,15 +416,10 @@ def _sizes(rows: _Rows, about_mean: bool) -> Array:
     return np.sqrt(np.square(X).T @ rows.s)
 
 
-def _softmax(
-    own: LinearCertificate, rows: _Rows, scores: Array, penalty: float
-) -> tuple[float, float, float]:
+def _softmax_bound(own: LinearCertificate, rows: _Rows, scores: Array) -> float:
     n, s = len(rows.s), rows.s
-    top = scores.max(axis=1)
-    shares = np.exp(scores - top[:, None])
-    total = shares.sum(axis=1)
-    loss = float(s @ (np.log(total) + top - scores[np.arange(n), rows.y]))
-    shares /= total[:, None]
+    shares = np.exp(scores - scores.max(axis=1)[:, None])
+    shares /= shares.sum(axis=1)[:, None]
     truth = np.zeros_like(shares)
     truth[np.arange(n), rows.y] = 1.0
     if own.fit_intercept:
@@ -378,10 +429,7 @@ def _softmax(
         v = truth + min(theta, 1.0) * (shares - truth)
         return -float(s @ np.where(v > 0.0, v * np.log(np.where(v > 0.0, v, 1.0)), 0.0).sum(axis=1))
 
-    bound = _price(own, rows, s[:, None] * (truth - shares), value)
-    held = s @ truth
-    null = -float(held @ np.log(np.where(held > 0.0, held, 1.0))) if own.fit_intercept else np.log(held.size)
-    return loss + penalty, bound, float(null)
+    return _price(own, rows, s[:, None] * (truth - shares), value)
 
 
 def mixing(given: Array, wanted: Array) -> Array:
@@ -411,7 +459,3 @@ def _entropy(s: Array, v: Array) -> float:
     first = np.where(v > 0.0, v * np.log(np.where(v > 0.0, v, 1.0)), 0.0)
     rest = np.where(v < 1.0, (1.0 - v) * np.log1p(-np.where(v < 1.0, v, 0.0)), 0.0)
     return -float(s @ (first + rest))
-
-
-def _entropy_of(share: float) -> float:
-    return _entropy(np.ones(1), np.array([share]))

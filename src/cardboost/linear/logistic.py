@@ -19,7 +19,8 @@ from cardboost.linear.base import (
     LinearPath,
     SeparableDataWarning,
     raw_weights,
-    worthwhile_threads,
+    settled,
+    solving,
 )
 from cardboost.linear.certificate import LinearCertificate
 from cardboost.linear.design import Design
@@ -210,9 +211,11 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
             coef[k], intercept[k] = fit.coef, fit.intercept
             fits.append(fit)
             separable |= self.l1 == 0 == self.l2 and _separable(problem, fit)
-            certificates.append(
-                self._certificate(rows, "logistic", coef[[k]], intercept[[k]], fit, problem.null()[1], target)
+            own = self._certificate(
+                rows, "logistic", coef[[k]], intercept[[k]], fit, problem.null()[1], target
             )
+            coef[k], intercept[k] = own.coef[0], own.intercept[0]
+            certificates.append(own)
         self.coef_, self.intercept_ = coef, intercept
         self.n_iter_ = max(1, *(fit.n_iter for fit in fits))
         self.certificate_: Any = certificates[0] if scores == 1 else certificates
@@ -223,28 +226,28 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         design = rows.design.less(centres)
         problem = SoftmaxProblem(design, rows.codes, len(rows.classes), rows.s, *self._prices())
         start = None if before is None else np.column_stack([before[0], before[1] + before[0] @ centres])
-        with worthwhile_threads(rows.design):
+        with solving(rows.design):
             fit = solve_softmax(
                 problem, self._solver(), float(self.tol), int(self.max_iter), start, bool(self.accelerate)
             )
         self._finished(fit)
-        self.coef_ = fit.coef[:, :-1].copy()
-        self.intercept_ = fit.coef[:, -1] - self.coef_ @ centres
+        coef = fit.coef[:, :-1].copy()
+        intercept = fit.coef[:, -1] - coef @ centres
+        self.certificate_ = self._certificate(rows, "softmax", coef, intercept, fit, problem.null()[1], None)
+        self.coef_, self.intercept_ = self.certificate_.coef.copy(), self.certificate_.intercept.copy()
         self.n_iter_ = fit.n_iter
-        self.certificate_ = self._certificate(
-            rows, "softmax", self.coef_, self.intercept_, fit, problem.null()[1], None
-        )
         return [fit], fit.status == "separable"
 
     def _certificate(
         self, rows: _ClassRows, loss: str, coef: Array, b: Array, fit: Fit, null: float, target: int | None
     ) -> LinearCertificate:
-        return LinearCertificate(
+        certificate = LinearCertificate(
             loss, *self._prices(), coef.copy(), b.copy(), fit.objective, fit.lower_bound, null, fit.status,
             classes=rows.plain_classes,
             class_weight=None if rows.factors is None else tuple(rows.factors.tolist()),
             target=target, box=BOX if self.l1 == 0 == self.l2 else None,
-        ).recomputed(*rows.given)  # fmt: skip
+        )  # fmt: skip
+        return settled(certificate, (rows.design.matrix, rows.classes[rows.codes], rows.s), rows.given)
 
     def _fit_subset(self, rows: _ClassRows, scores: int) -> None:
         if rows.design.sparse:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from cardboost.data.threads import usable_threads
 from cardboost.estimators.validation import real_targets
 from cardboost.linear.absolute import AbsoluteProblem, least_absolute
-from cardboost.linear.base import LinearEstimator, LinearPath, raw_weights, worthwhile_threads
+from cardboost.linear.base import LinearEstimator, LinearPath, raw_weights, settled, solving
 from cardboost.linear.certificate import LinearCertificate
 from cardboost.linear.problem import BOX, LinearProblem, middle_of
 from cardboost.linear.rows import FittedRows, fitted_rows
@@ -109,7 +109,7 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
                 centres, middle = design.centres(), middle_of(rows.y)
             size = float(np.sqrt(rows.s @ np.square(rows.y))) or 1.0
             absolute = AbsoluteProblem(design.less(centres), rows.y - middle, rows.s, *prices, size)
-            with worthwhile_threads(design):
+            with solving(design):
                 fit, dual = least_absolute(absolute, float(self.tol), int(self.max_iter))
             fit = replace(fit, intercept=fit.intercept - float(fit.coef @ centres) + middle)
             fit, null, dual = self._finished(fit), absolute.null(), rows.spread(dual)
@@ -120,14 +120,15 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
                 problem, before if fits else None, float(getattr(self, "intercept_", 0.0)) if fits else 0.0
             )
             null = problem.null()[1]
-        self.coef_ = np.array(fit.coef)
-        self.intercept_ = float(fit.intercept)
-        self.n_iter_ = max(1, fit.n_iter)
-        self.certificate_ = LinearCertificate(
-            self.loss, *prices, self.coef_[None, :].copy(), np.array([self.intercept_]),
+        certificate = LinearCertificate(
+            self.loss, *prices, fit.coef[None, :].copy(), np.array([float(fit.intercept)]),
             fit.objective, fit.lower_bound, null, fit.status,
             dual=dual, box=BOX if self.l1 == 0 == self.l2 else None,
-        ).recomputed(X, target, sample_weight)  # fmt: skip
+        )  # fmt: skip
+        self.certificate_ = settled(certificate, (design.matrix, rows.y, rows.s), (X, target, sample_weight))
+        self.coef_ = self.certificate_.coef[0].copy()
+        self.intercept_ = float(self.certificate_.intercept[0])
+        self.n_iter_ = max(1, fit.n_iter)
         self._warn_of_limits([fit])
         return self
 

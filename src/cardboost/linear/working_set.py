@@ -92,15 +92,16 @@ class DenseSet:
     def choose(self, which: Columns, at: Rows) -> None:
         """Make ``which`` part of the set; others stay while they are not too many."""
         stale = self._stale(at.curvature)
+        if stale:
+            self.w = None
         new = np.setdiff1d(which, self.which, assume_unique=True).astype(np.int32)
         crowd = len(self.which) + len(new)
         if crowd > 1.2 * len(which) + 20 or (stale and crowd > len(which)):
             keep = np.flatnonzero(np.isin(self.which, which))
             self._room[: len(keep)] = self._room[keep]
             self.which = self.which[keep]
-            self.q, self.a = self.q[np.ix_(keep, keep)], self.a[keep]
-        if stale:
-            self.w = None
+            if self.w is not None:
+                self.q, self.a = self.q[np.ix_(keep, keep)], self.a[keep]
         if len(new):
             self._extend(new)
 

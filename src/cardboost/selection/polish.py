@@ -91,6 +91,11 @@ class _GramRows:
         return block
 
 
+def _rounding(inverse: Array) -> float:
+    """What on the diagonal of the inverse of a Hessian is no more than rounding."""
+    return 1e-14 * (float(inverse.diagonal().max(initial=0.0)) or 1.0)
+
+
 class Polisher:
     """Refits supports of one problem and improves them. Counts refits in ``work``."""
 
@@ -215,7 +220,8 @@ class Polisher:
         along = inverse @ rows
         slope = gradient + p.l1
         schur = gram.diagonal + p.l2 - np.einsum("ij,ij->j", rows, along)
-        place = {int(j): i for i, j in enumerate(moving)}
+        bends = inverse.diagonal() > _rounding(inverse)
+        place = {int(j): i for i, j in enumerate(moving) if bends[i]}
         found = np.empty((len(leaving), len(w)))
         for line, j in zip(found, leaving, strict=True):
             own, curvature = slope, schur
@@ -223,7 +229,7 @@ class Polisher:
                 i = place[j]
                 own = slope - (w[j] / inverse[i, i]) * along[i]
                 curvature = schur + along[i] * along[i] / inverse[i, i]
-            elif j is not None:  # at its bound: the others stay where they are
+            elif j is not None:  # at its bound, or nothing bends: the others stay where they are
                 own = slope - w[j] * gram.of(np.array([j]))[0]
             curvature = np.maximum(curvature, 1e-6 * (gram.diagonal + p.l2))
             step = np.minimum(np.maximum(-own, 0.0) / np.maximum(curvature, 1e-300), p.max_weight)
@@ -336,8 +342,9 @@ class Polisher:
         block = gram.square(core) + np.diag(p.l2[core])
         inverse = np.linalg.pinv(block, rcond=1e-12, hermitian=True)
         weights, alive = at.weights[core].copy(), p.charged[core]
+        least_bend = _rounding(inverse)
         for _ in range(count):
-            own = np.maximum(inverse.diagonal(), 1e-300)
+            own = np.maximum(inverse.diagonal(), least_bend)
             saliency = np.where(alive, 0.5 * np.maximum(weights, 0.0) ** 2 / own - p.l0[core], np.inf)
             least = int(np.argmin(saliency))
             if not alive.any() or (np.count_nonzero(alive) <= size and saliency[least] >= 0.0):
