@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cardboost.data.arguments import flag, number, whole
 from cardboost.data.exact import require_exact_columns, unmasked
-from cardboost.data.threads import blas_threads
+from cardboost.data.threads import blas_threads, usable_threads
 from cardboost.estimators.validation import sample_weights
 from cardboost.linear.certificate import ROUNDING, LinearCertificate
 from cardboost.linear.design import Design
@@ -27,7 +27,7 @@ from cardboost.linear.newton import newton
 from cardboost.linear.problem import Fit, LinearProblem
 from cardboost.linear.proximal import ProximalSolver, largest_price
 from cardboost.linear.proximal import path as solve_path
-from cardboost.linear.rows import comparable
+from cardboost.linear.rows import FittedRows, comparable, fitted_rows
 from cardboost.model.io import save
 from cardboost.model.linear import LinearModel
 
@@ -35,8 +35,8 @@ Array = NDArray[np.float64]
 Data = tuple[Any, Any, Any]  # X, y and sample_weight
 
 SOLVERS = ("auto", "gradient", "newton", "prox-newton")
-_FLATTEST = 1e-8  # range of a column beside its middle, at least
 _CLEARLY = 0.999  # of the objective without features: a model that rounding has not made better
+_WORTH_THREADS_ONCE = 1e6  # entries of a table that is read once, for which a second thread pays
 _WORTH_THREADS = 2e8  # multiplications for which a second thread of BLAS pays
 
 
@@ -91,7 +91,7 @@ class LinearEstimator(BaseEstimator, ABC):
 
     def _read(self, X: Any, reset: bool) -> Any:
         require_exact_columns(X, "X")
-        X = validate_data(
+        return validate_data(
             self,
             unmasked(X),
             reset=reset,
@@ -99,16 +99,12 @@ class LinearEstimator(BaseEstimator, ABC):
             dtype=np.float64,
             accept_large_sparse=True,
         )
-        if reset and self.fit_intercept and isinstance(X, np.ndarray):
-            low, high = X.min(axis=0) / 2.0, X.max(axis=0) / 2.0
-            flat = np.flatnonzero((high > low) & (high - low < _FLATTEST * np.abs(low + high)))
-            if len(flat):
-                j = int(flat[0])
-                raise ValueError(
-                    f"X: column {j} lies between {2.0 * low[j]:.17g} and {2.0 * high[j]:.17g}, which leaves "
-                    "too few digits for what varies: subtract a constant from it."
-                )
-        return X
+
+    def _fitted_rows(self, X: Any, y: NDArray[Any], weight: Array) -> FittedRows:
+        rows = fitted_rows(X, y, weight, usable_threads(self.n_jobs))
+        if self.fit_intercept:
+            rows.design.refuse_flat_columns()
+        return rows
 
     def _scores(self, X: Any) -> Array:
         """(rows, scores)."""
@@ -207,7 +203,10 @@ def settled(certificate: LinearCertificate, rows: Data, data: Data) -> LinearCer
 
     ``rows``: the same with weights that include those of the classes, in an order that is always the same.
     """
-    out = certificate.recomputed(*data)
+    with blas_threads(
+        1 if len(data[1]) * certificate.coef.size < _WORTH_THREADS_ONCE else usable_threads(None)
+    ):
+        out = certificate.recomputed(*data)
     if out.objective <= _CLEARLY * out.null_objective:
         return out
     plain = replace(certificate, class_weight=None).no_worse_than_empty(*rows)

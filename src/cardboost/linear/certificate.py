@@ -25,6 +25,8 @@ ROUNDING = 1e-9  # of sums over rows
 _OPTIMAL = 1e-4  # the gap of a model that may be called optimal
 _BOX = 1e4
 _LIGHTEST = 1e-300  # share of a class
+_FIRST_ROWS = 64  # tell most columns that are not far from 0
+_ROWS_AT_ONCE = 2048
 _FAR = 1e3  # a column whose middle is so many times its range from 0 is shifted
 _LOSSES = ("logistic", "softmax", "squared", "absolute")
 _STATUSES = ("optimal", "feasible", "iteration limit", "precision", "separable")
@@ -94,7 +96,8 @@ class LinearCertificate:
             raise ValueError(rows)
         empty = replace(self, coef=np.zeros_like(self.coef), intercept=rows.constant)
         with np.errstate(over="ignore", invalid="ignore"):
-            better = _objective(self, rows) <= _objective(empty, rows) * (1.0 + rounding)
+            objective = _loss(self, rows, rows.scores(self)) + _penalty(self)
+            better = objective <= _null_objective(self, rows) * (1.0 + rounding)
         return self if better else empty
 
     def faults(self, X: Any, y: Any, sample_weight: Any = None) -> list[str]:
@@ -115,16 +118,16 @@ class LinearCertificate:
             return f"X has shape {X.shape}, the model is about {self.coef.shape[1]} features."
         if y.shape != (X.shape[0],):
             return f"y has shape {y.shape}; one label or target per row is needed."
-        if not np.isfinite(X.data if hasattr(X, "tocsc") else X).all():
+        if not _all_finite(X.data if hasattr(X, "tocsc") else X):
             return "X holds NaN or infinity."
         weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if weight.shape != y.shape or not (np.isfinite(weight) & (weight >= 0.0)).all() or not weight.any():
             return "sample_weight must hold one finite number of at least 0 per row, not all 0."
         codes, weight = None, weight / weight.max()
         if self.classes is not None:
-            known = {label: k for k, label in enumerate(self.classes)}
-            found = [known.get(label.item() if hasattr(label, "item") else label, -1) for label in y]
-            codes = np.array(found)
+            codes = np.full(len(y), -1)
+            for k, label in enumerate(self.classes):
+                codes[y == label] = k
             if (codes[weight > 0.0] < 0).any():
                 return "y holds a label that the model does not know."
             if self.class_weight is not None:
@@ -286,9 +289,8 @@ class _Rows:
         middle, centre = np.zeros(X.shape[1]), 0.0
         constant = np.zeros(len(own.intercept))
         if own.fit_intercept:
-            if not hasattr(X, "tocsc") and X.shape[1]:
-                low, high = X.min(axis=0) / 2.0, X.max(axis=0) / 2.0
-                middle = np.where(np.abs(low + high) > _FAR * (high - low), low + high, 0.0)
+            if not hasattr(X, "tocsc"):
+                middle = _middles(X)
             if middle.any():
                 X = X - middle
             centre = float(y.min() / 2.0 + y.max() / 2.0) if real else 0.0
@@ -310,6 +312,25 @@ class _Rows:
         return np.asarray(self.X @ own.coef.T) + shift
 
 
+def _all_finite(numbers: Array) -> bool:
+    with np.errstate(over="ignore", invalid="ignore"):
+        flat = numbers.ravel(order="K")
+        return bool(np.isfinite(flat @ flat) or np.isfinite(flat).all())
+
+
+def _middles(X: Array) -> Array:
+    """The middle of every column that is far from 0 beside its range; 0 of the others."""
+    which = np.arange(X.shape[1])
+    for rows, factor in ((_FIRST_ROWS, _FAR / 2.0), (len(X), _FAR)):  # far in all rows: far in the first
+        part = X[:rows] if len(which) == X.shape[1] else X[:rows, which]
+        low, high = part.min(axis=0) / 2.0, part.max(axis=0) / 2.0
+        far = np.abs(low + high) > factor * (high - low)
+        which, middle = which[far], (low + high)[far]
+    middles = np.zeros(X.shape[1])
+    middles[which] = middle
+    return middles
+
+
 def _constant(own: LinearCertificate, y: NDArray[Any], s: Array, centre: float) -> Array:
     """The intercepts of the model without features."""
     if own.loss == "squared":
@@ -323,9 +344,14 @@ def _constant(own: LinearCertificate, y: NDArray[Any], s: Array, centre: float) 
     return logs[:1] - logs[1] if own.loss == "logistic" else logs - logs.mean()
 
 
-def _objective(own: LinearCertificate, rows: _Rows) -> float:
-    penalty = own.l1 * float(np.abs(own.coef).sum()) + own.l2 / 2.0 * float(np.square(own.coef).sum())
-    return _loss(own, rows, rows.scores(own)) + penalty
+def _penalty(own: LinearCertificate) -> float:
+    return own.l1 * float(np.abs(own.coef).sum()) + own.l2 / 2.0 * float(np.square(own.coef).sum())
+
+
+def _null_objective(own: LinearCertificate, rows: _Rows) -> float:
+    """The loss of the model without features."""
+    scores = rows.constant - rows.centre if own.fit_intercept else rows.constant
+    return _loss(own, rows, np.broadcast_to(scores, (len(rows.s), len(scores))))
 
 
 def _loss(own: LinearCertificate, rows: _Rows, scores: Array) -> float:
@@ -347,17 +373,18 @@ def _loss(own: LinearCertificate, rows: _Rows, scores: Array) -> float:
 
 def _evaluate(own: LinearCertificate, rows: _Rows) -> tuple[float, float, float]:
     """Objective, lower bound and objective without features."""
-    empty = replace(own, coef=np.zeros_like(own.coef), intercept=rows.constant)
-    return _objective(own, rows), _bound(own, rows), _objective(empty, rows)
+    scores = rows.scores(own)
+    objective = _loss(own, rows, scores) + _penalty(own)
+    return objective, _bound(own, rows, scores), _null_objective(own, rows)
 
 
-def _bound(own: LinearCertificate, rows: _Rows) -> float:
+def _bound(own: LinearCertificate, rows: _Rows, scores: Array) -> float:
     s = rows.s
     if own.loss == "softmax":
-        return _softmax_bound(own, rows, rows.scores(own))
+        return _softmax_bound(own, rows, scores)
     if own.loss == "absolute":
         return _absolute_bound(own, rows)
-    f = rows.scores(own)[:, 0]
+    f = scores[:, 0]
     if own.loss == "logistic":
         sign = np.where(rows.y == own.target, 1.0, -1.0)
         u = s * sign / (1.0 + np.exp(np.minimum(sign * f, 700.0)))
@@ -412,8 +439,11 @@ def _sizes(rows: _Rows, about_mean: bool) -> Array:
         mean = np.asarray(rows.X.T @ rows.s) if about_mean else 0.0
         square = np.asarray(rows.X.multiply(rows.X).T @ rows.s)
         return np.sqrt(np.maximum(square - np.square(mean), 1e-12 * square))
-    X = rows.X - (rows.s @ rows.X if about_mean else 0.0)
-    return np.sqrt(np.square(X).T @ rows.s)
+    mean, square = rows.s @ rows.X if about_mean else 0.0, np.zeros(rows.X.shape[1])
+    for begin in range(0, len(rows.s), _ROWS_AT_ONCE):
+        part = slice(begin, begin + _ROWS_AT_ONCE)
+        square += np.square(rows.X[part] - mean).T @ rows.s[part]
+    return np.sqrt(square)
 
 
 def _softmax_bound(own: LinearCertificate, rows: _Rows, scores: Array) -> float:

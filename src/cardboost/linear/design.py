@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 Columns = NDArray[np.int32]
 
 _FAR = 1e3  # times its range: a column whose middle is so far from 0 would lose digits in sums of squares
+_FLATTEST = 1e-8  # range of a column beside its middle, at least
+_FIRST_ROWS = 64  # tell most columns that are not far from 0
 _ROWS_AT_ONCE = 2048  # of a product X' W X: the weighted copy stays in the cache
 
 
@@ -125,12 +127,37 @@ class Design:
             found = _kernels.sweep_dense(self.transposed, which, w, g, beta=beta, shift=shift, **prices)
         return shift, found[1], found[0]
 
+    @cached_property
+    def _far(self) -> tuple[NDArray[np.intp], Array, Array]:
+        """Dense columns that are far from 0 beside their range, and half their least and largest entries."""
+        which = np.arange(self.columns)
+        if self.sparse:
+            return which[:0], np.zeros(0), np.zeros(0)
+        for rows, factor in (
+            (_FIRST_ROWS, _FAR / 2.0),
+            (self.rows, _FAR),
+        ):  # far in all rows: far in the first
+            part = self.matrix[:rows] if len(which) == self.columns else self.matrix[:rows, which]
+            low, high = part.min(axis=0, initial=np.inf) / 2.0, part.max(axis=0, initial=-np.inf) / 2.0
+            far = np.abs(low + high) > factor * (high - low)
+            which, low, high = which[far], low[far], high[far]
+        return which, low, high
+
     def centres(self) -> Array:
         """The middle of every dense column that is far from 0 beside its range; 0 of the others."""
-        if self.sparse or self.columns == 0:
-            return np.zeros(self.columns)
-        low, high = self.matrix.min(axis=0) / 2.0, self.matrix.max(axis=0) / 2.0
-        return np.where(np.abs(low + high) > _FAR * (high - low), low + high, 0.0)
+        which, low, high = self._far
+        centres = np.zeros(self.columns)
+        centres[which] = low + high
+        return centres
+
+    def refuse_flat_columns(self) -> None:
+        """Refuse columns that vary too little for an intercept beside them."""
+        for j, low, high in zip(*self._far, strict=True):
+            if 0.0 < high - low < _FLATTEST * abs(low + high):
+                raise ValueError(
+                    f"X: column {j} lies between {2.0 * low:.17g} and {2.0 * high:.17g}, which leaves "
+                    "too few digits for what varies: subtract a constant from it."
+                )
 
     def less(self, centres: Array) -> Design:
         """The same with these numbers subtracted from the columns."""

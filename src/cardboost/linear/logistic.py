@@ -12,7 +12,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from cardboost.data.arguments import whole
-from cardboost.data.threads import usable_threads
 from cardboost.estimators.validation import class_codes, class_factors, sample_weights, search_seed
 from cardboost.linear.base import (
     LinearEstimator,
@@ -25,7 +24,6 @@ from cardboost.linear.base import (
 from cardboost.linear.certificate import LinearCertificate
 from cardboost.linear.design import Design
 from cardboost.linear.problem import BOX, Fit, LinearProblem
-from cardboost.linear.rows import fitted_rows
 from cardboost.linear.softmax import SoftmaxProblem, solve_softmax
 from cardboost.linear.subset import best_subset
 from cardboost.model.linear import LinearModel, LinearScore, probabilities
@@ -191,7 +189,7 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
             )
         weight = raw_weights(raw, n_rows)
         weight = weight if factors is None else weight * (factors / factors.max())[codes]
-        rows = fitted_rows(X, codes, weight, usable_threads(self.n_jobs))
+        rows = self._fitted_rows(X, codes, weight)
         return _ClassRows(rows.design, rows.y, rows.s, classes, factors, given)
 
     def _prices(self) -> tuple[float, float, bool]:

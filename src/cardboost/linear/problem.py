@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -30,6 +31,8 @@ LossName = Literal["logistic", "squared"]
 
 #: with l1 = l2 = 0: how far a coefficient may go, in units of target / root mean square of its column
 BOX = 1e4
+_ROUNDING = 1e-15  # of the row weights: a sum that is 0
+_ROUNDING_OF_ROW = 1e-18  # the same for many rows: so much for each of them
 _CLOSE = 1e-12  # of the objective without any feature: a gap that counts as none
 
 
@@ -116,18 +119,19 @@ class LinearProblem:
     def scores(self, coef: Array, b: float) -> Array:
         return self.design.scores(coef) + b
 
-    def balance(self, f: Array, b: float) -> tuple[Array, float, Rows]:
+    def balance(self, f: Array, b: float, at: Rows | None = None) -> tuple[Array, float, Rows]:
         """The best intercept for these features' scores: no pass over the matrix."""
-        at = self.rows(f)
+        at = self.rows(f) if at is None else at
         if not self.intercept:
             return f, b, at
         if not self.curved:
             step = float(at.pull.sum())
             return f + step, b + step, self.rows(f + step)
+        rounding = max(_ROUNDING, _ROUNDING_OF_ROW * len(f))
         for _ in range(100):
             slope, curve = float(at.pull.sum()), float(at.curvature.sum())
             size = 0.5 * float(np.abs(at.pull).sum())
-            if abs(slope) <= 1e-15 * max(size, 1e-300) or curve <= 0.0:
+            if abs(slope) <= rounding * max(size, 1e-300) or curve <= 0.0:
                 break
             step = float(np.clip(slope / curve, -4.0, 4.0))
             after = self.rows(f + step)
@@ -169,7 +173,7 @@ class LinearProblem:
         """The lower bound of a balanced ``pull`` whose products with all columns are ``sums``."""
         size = np.abs(sums)
         if self.l1 == 0.0 and self.l2 == 0.0:
-            bound = self.conjugate(pull, 1.0) - float(self.box() @ size)
+            bound = self.conjugate(pull, 1.0) - float(self.box @ size)
         elif self.l2 > 0.0:
             over = np.maximum(size - self.l1, 0.0)
             bound = self.conjugate(pull, 1.0) - float(over @ over) / (2.0 * self.l2)
@@ -193,6 +197,7 @@ class LinearProblem:
             return theta * along - 0.5 * theta * theta * square
         return _kernels.logistic_dual(pull, self.s, min(1.0, most))
 
+    @cached_property
     def box(self) -> Array:
         """How far coefficients may go that nothing else limits."""
         rms = np.sqrt(self.design.second_moments(self.s))

@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from cardboost.data.threads import usable_threads
 from cardboost.estimators.validation import real_targets
 from cardboost.linear.absolute import AbsoluteProblem, least_absolute
 from cardboost.linear.base import LinearEstimator, LinearPath, raw_weights, settled, solving
 from cardboost.linear.certificate import LinearCertificate
 from cardboost.linear.problem import BOX, LinearProblem, middle_of
-from cardboost.linear.rows import FittedRows, fitted_rows
+from cardboost.linear.rows import FittedRows
 from cardboost.model.linear import LinearModel, LinearScore
 
 Array = NDArray[np.float64]
@@ -150,7 +149,7 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
         return self._path(problem, l1s, n, ratio)
 
     def _rows(self, X: Any, target: Array, sample_weight: Any) -> FittedRows:
-        return fitted_rows(X, target, raw_weights(sample_weight, X.shape[0]), usable_threads(self.n_jobs))
+        return self._fitted_rows(X, target, raw_weights(sample_weight, X.shape[0]))
 
     def predict(self, X: Any) -> Array:
         """The number that the model expects for every row."""

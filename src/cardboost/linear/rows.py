@@ -9,6 +9,7 @@ any order, and for weight 2 as for the row twice. Larger tables stay as they are
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ Array = NDArray[np.float64]
 _TOO_LARGE = 1e280  # of a sum of squares
 _TOO_SMALL = 1e-120  # of all numbers
 _SMALL = 1_000_000  # entries
+_FIRST_ROWS = 64  # hold a number that is large enough, in most columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +48,8 @@ def fitted_rows(X: Any, y: NDArray[Any], weight: Array, threads: int) -> FittedR
     with np.errstate(over="ignore"):
         if not (numbers @ numbers < _TOO_LARGE and (y.dtype.kind != "f" or y @ y < _TOO_LARGE)):
             raise ValueError("X or y holds numbers too large to be squared and added up: scale them.")
-    sizes = {f"X: column {j}": size for j, size in enumerate(_largest(X))}
-    sizes["y"] = float(np.abs(y).max(initial=0.0)) if y.dtype.kind == "f" else 0.0
-    for name, size in sizes.items():
-        if 0.0 < size < _TOO_SMALL:
-            raise ValueError(f"{name} holds no number above {size:g}, too small to be squared: scale it.")
+    for name, size in _small_columns(X, y):
+        raise ValueError(f"{name} holds no number above {size:g}, too small to be squared: scale it.")
     weight = comparable(weight)
     given = np.flatnonzero(weight > 0.0)
     sparse = hasattr(X, "tocsr")
@@ -72,13 +71,19 @@ def comparable(weight: Array) -> Array:
     return np.ldexp(weight, -int(np.frexp(weight.max())[1]))
 
 
-def _largest(X: Any) -> list[float]:
-    """The largest absolute value of every column."""
+def _small_columns(X: Any, y: NDArray[Any]) -> Iterator[tuple[str, float]]:
+    """Columns, and y, whose numbers are too small to be squared, with their largest absolute values."""
     if hasattr(X, "tocsc"):
         X = X.tocsc()
-        parts = (X.data[a:b] for a, b in itertools.pairwise(X.indptr.tolist()))
-        return [float(np.abs(part).max(initial=0.0)) for part in parts]
-    return np.maximum(X.max(axis=0), -X.min(axis=0)).tolist()
+        parts = ((j, X.data[a:b]) for j, (a, b) in enumerate(itertools.pairwise(X.indptr.tolist())))
+    else:
+        first = np.abs(X[:_FIRST_ROWS]).max(axis=0, initial=0.0)
+        parts = ((j, X[:, j]) for j in np.flatnonzero(first < _TOO_SMALL).tolist())
+    targets = [("y", y)] if y.dtype.kind == "f" else []
+    for name, part in itertools.chain(((f"X: column {j}", part) for j, part in parts), targets):
+        size = float(np.abs(part).max(initial=0.0))
+        if 0.0 < size < _TOO_SMALL:
+            yield name, size
 
 
 def _order(
@@ -94,6 +99,12 @@ def _order(
         keys = np.asarray(X @ numbers)
     else:
         keys = np.einsum("ij,j->i", X, numbers)
+    order = np.argsort(keys)
+    if (np.diff(keys[order]) > 0.0).all():
+        first = np.arange(len(y))
+        group = np.empty_like(order)
+        group[order] = first
+        return order, first, group
     order = np.lexsort((weight, y, keys))
     differs = _differs(X[order])
     if (differs & (np.diff(keys[order]) == 0.0)).any():  # keys that rounding has made equal
