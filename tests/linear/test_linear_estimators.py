@@ -18,8 +18,8 @@ from sklearn.model_selection import GridSearchCV
 from tables import table
 
 from cardboost import SparseLinearRegression, SparseLogisticRegression
+from cardboost.certificate.linear import LinearCertificate
 from cardboost.linear.base import SeparableDataWarning
-from cardboost.linear.certificate import LinearCertificate
 
 LOGISTIC = [
     {"l1": 0.01}, {"l2": 0.1}, {"l1": 0.01, "solver": "gradient"}, {"l1": 0.01, "multi_class": "multinomial"},

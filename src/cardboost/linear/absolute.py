@@ -19,7 +19,7 @@ from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import linprog
 
-from cardboost.linear.certificate import weighted_median
+from cardboost.certificate.checker.linear import weighted_median
 from cardboost.linear.design import Design
 from cardboost.linear.problem import BOX, Fit
 

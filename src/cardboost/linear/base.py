@@ -16,15 +16,16 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from cardboost.certificate.checker.linear import ROUNDING
+from cardboost.certificate.linear import LinearCertificate
 from cardboost.data.arguments import flag, number, whole
 from cardboost.data.exact import require_exact_columns, unmasked
 from cardboost.data.threads import blas_threads, usable_threads
 from cardboost.estimators.validation import sample_weights
-from cardboost.linear.certificate import ROUNDING, LinearCertificate
 from cardboost.linear.design import Design
 from cardboost.linear.gradient import gradient
 from cardboost.linear.newton import newton
-from cardboost.linear.problem import Fit, LinearProblem
+from cardboost.linear.problem import BOX, Fit, LinearProblem
 from cardboost.linear.proximal import ProximalSolver, largest_price
 from cardboost.linear.proximal import path as solve_path
 from cardboost.linear.rows import FittedRows, comparable, fitted_rows
@@ -127,6 +128,28 @@ class LinearEstimator(BaseEstimator, ABC):
                 fit = ProximalSolver(problem, coef, b).solve(problem.l1, tol, most)
         return self._finished(replace(fit, intercept=fit.intercept - float(fit.coef @ centres) + middle))
 
+    def _certificate(
+        self, loss: str, coef: Array, intercept: Array, fit: Fit, rows: Data, data: Data, **about: Any
+    ) -> LinearCertificate:
+        """The certificate on ``data``, as they came to ``fit``, of this model, or of the one without features
+        where rounding has made this one worse: the objectives of the certificate decide.
+
+        ``rows``: the merged rows in their fixed order, with weights that include those of the classes.
+        """
+        certificate = LinearCertificate(
+            loss, float(self.l1), float(self.l2), bool(self.fit_intercept), coef.copy(), intercept.copy(),
+            fit.objective, fit.lower_bound, fit.objective, fit.status,
+            box=BOX if self.l1 == 0 == self.l2 else None, **about,
+        )  # fmt: skip
+        entries = len(data[1]) * coef.size
+        with blas_threads(usable_threads(self.n_jobs) if entries > _WORTH_THREADS_ONCE else 1):
+            first = certificate.recomputed(*data)
+            if first.objective <= _CLEARLY * first.null_objective:
+                return first
+            plain = replace(certificate, class_weight=None).no_worse_than_empty(*rows)
+            settled = replace(certificate, coef=plain.coef, intercept=plain.intercept)
+            return settled.no_worse_than_empty(*data, rounding=ROUNDING).recomputed(*data)
+
     def _finished(self, fit: Fit) -> Fit:
         if not (np.isfinite(fit.coef).all() and np.isfinite(fit.intercept)):
             raise ValueError("X or y holds numbers too large for a linear model: scale the columns.")
@@ -179,8 +202,9 @@ class LinearEstimator(BaseEstimator, ABC):
             key: value if isinstance(value, int | float | str | bool | None) else repr(value)
             for key, value in self.get_params(deep=False).items()
         }
-        own = self.certificate_
-        content = [each.to_dict() for each in own] if isinstance(own, list) else own.to_dict()
+        certificate = self.certificate_
+        several = isinstance(certificate, list)
+        content = [each.to_dict() for each in certificate] if several else certificate.to_dict()
         save(path, self.model_, content, {"parameters": params})
 
     def card(self) -> str:
@@ -188,30 +212,14 @@ class LinearEstimator(BaseEstimator, ABC):
         from cardboost.model.linear_card import render_linear
 
         check_is_fitted(self)
-        own = self.certificate_
-        return render_linear(self.model_, certificate_lines=[] if isinstance(own, list) else own.lines())
+        certificate = self.certificate_
+        lines = [] if isinstance(certificate, list) else certificate.lines()
+        return render_linear(self.model_, certificate_lines=lines)
 
     @property
     @abstractmethod
     def model_(self) -> LinearModel:
         """The fitted model without the estimator: what :meth:`save` writes."""
-
-
-def settled(certificate: LinearCertificate, rows: Data, data: Data) -> LinearCertificate:
-    """The certificate on ``data``, as they came to ``fit``, of this model, or of that without features where
-    rounding has led away from it: what the certificate says of either decides.
-
-    ``rows``: the same with weights that include those of the classes, in an order that is always the same.
-    """
-    with blas_threads(
-        1 if len(data[1]) * certificate.coef.size < _WORTH_THREADS_ONCE else usable_threads(None)
-    ):
-        out = certificate.recomputed(*data)
-    if out.objective <= _CLEARLY * out.null_objective:
-        return out
-    plain = replace(certificate, class_weight=None).no_worse_than_empty(*rows)
-    out = replace(certificate, coef=plain.coef, intercept=plain.intercept)
-    return out.no_worse_than_empty(*data, rounding=ROUNDING).recomputed(*data)
 
 
 def raw_weights(sample_weight: Any, n_rows: int) -> Array:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from cardboost.certificate.linear import LinearCertificate
 from cardboost.data.arguments import whole
 from cardboost.estimators.validation import class_codes, class_factors, sample_weights, search_seed
 from cardboost.linear.base import (
@@ -18,12 +19,10 @@ from cardboost.linear.base import (
     LinearPath,
     SeparableDataWarning,
     raw_weights,
-    settled,
     solving,
 )
-from cardboost.linear.certificate import LinearCertificate
 from cardboost.linear.design import Design
-from cardboost.linear.problem import BOX, Fit, LinearProblem
+from cardboost.linear.problem import Fit, LinearProblem
 from cardboost.linear.softmax import SoftmaxProblem, solve_softmax
 from cardboost.linear.subset import best_subset
 from cardboost.model.linear import LinearModel, LinearScore, probabilities
@@ -209,11 +208,9 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
             coef[k], intercept[k] = fit.coef, fit.intercept
             fits.append(fit)
             separable |= self.l1 == 0 == self.l2 and _separable(problem, fit)
-            own = self._certificate(
-                rows, "logistic", coef[[k]], intercept[[k]], fit, problem.null()[1], target
-            )
-            coef[k], intercept[k] = own.coef[0], own.intercept[0]
-            certificates.append(own)
+            certificate = self._class_certificate(rows, "logistic", coef[[k]], intercept[[k]], fit, target)
+            coef[k], intercept[k] = certificate.coef[0], certificate.intercept[0]
+            certificates.append(certificate)
         self.coef_, self.intercept_ = coef, intercept
         self.n_iter_ = max(1, *(fit.n_iter for fit in fits))
         self.certificate_: Any = certificates[0] if scores == 1 else certificates
@@ -231,21 +228,19 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         self._finished(fit)
         coef = fit.coef[:, :-1].copy()
         intercept = fit.coef[:, -1] - coef @ centres
-        self.certificate_ = self._certificate(rows, "softmax", coef, intercept, fit, problem.null()[1], None)
+        self.certificate_ = self._class_certificate(rows, "softmax", coef, intercept, fit, None)
         self.coef_, self.intercept_ = self.certificate_.coef.copy(), self.certificate_.intercept.copy()
         self.n_iter_ = fit.n_iter
         return [fit], fit.status == "separable"
 
-    def _certificate(
-        self, rows: _ClassRows, loss: str, coef: Array, b: Array, fit: Fit, null: float, target: int | None
+    def _class_certificate(
+        self, rows: _ClassRows, loss: str, coef: Array, b: Array, fit: Fit, target: int | None
     ) -> LinearCertificate:
-        certificate = LinearCertificate(
-            loss, *self._prices(), coef.copy(), b.copy(), fit.objective, fit.lower_bound, null, fit.status,
-            classes=rows.plain_classes,
+        return self._certificate(
+            loss, coef, b, fit, (rows.design.matrix, rows.classes[rows.codes], rows.s), rows.given,
+            classes=rows.plain_classes, target=target,
             class_weight=None if rows.factors is None else tuple(rows.factors.tolist()),
-            target=target, box=BOX if self.l1 == 0 == self.l2 else None,
         )  # fmt: skip
-        return settled(certificate, (rows.design.matrix, rows.classes[rows.codes], rows.s), rows.given)
 
     def _fit_subset(self, rows: _ClassRows, scores: int) -> None:
         if rows.design.sparse:

@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from cardboost.estimators.validation import real_targets
 from cardboost.linear.absolute import AbsoluteProblem, least_absolute
-from cardboost.linear.base import LinearEstimator, LinearPath, raw_weights, settled, solving
-from cardboost.linear.certificate import LinearCertificate
-from cardboost.linear.problem import BOX, LinearProblem, middle_of
+from cardboost.linear.base import LinearEstimator, LinearPath, raw_weights, solving
+from cardboost.linear.problem import LinearProblem, middle_of
 from cardboost.linear.rows import FittedRows
 from cardboost.model.linear import LinearModel, LinearScore
 
@@ -111,20 +110,17 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
             with solving(design):
                 fit, dual = least_absolute(absolute, float(self.tol), int(self.max_iter))
             fit = replace(fit, intercept=fit.intercept - float(fit.coef @ centres) + middle)
-            fit, null, dual = self._finished(fit), absolute.null(), rows.spread(dual)
+            fit, dual = self._finished(fit), rows.spread(dual)
         else:
             problem = LinearProblem(design, rows.y, rows.s, "squared", *prices)
             fits = before is not None and len(before) == design.columns
             fit = self._solve(
                 problem, before if fits else None, float(getattr(self, "intercept_", 0.0)) if fits else 0.0
             )
-            null = problem.null()[1]
-        certificate = LinearCertificate(
-            self.loss, *prices, fit.coef[None, :].copy(), np.array([float(fit.intercept)]),
-            fit.objective, fit.lower_bound, null, fit.status,
-            dual=dual, box=BOX if self.l1 == 0 == self.l2 else None,
+        self.certificate_ = self._certificate(
+            self.loss, fit.coef[None, :], np.array([float(fit.intercept)]), fit,
+            (design.matrix, rows.y, rows.s), (X, target, sample_weight), dual=dual,
         )  # fmt: skip
-        self.certificate_ = settled(certificate, (design.matrix, rows.y, rows.s), (X, target, sample_weight))
         self.coef_ = self.certificate_.coef[0].copy()
         self.intercept_ = float(self.certificate_.intercept[0])
         self.n_iter_ = max(1, fit.n_iter)

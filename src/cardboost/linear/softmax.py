@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.linear.certificate import mixing
+from cardboost.certificate.checker.linear import mixing
 from cardboost.linear.design import Design
 from cardboost.linear.gradient import largest_eigenvalue
 from cardboost.linear.problem import BOX, Fit, LinearProblem

@@ -8,6 +8,7 @@ error there cannot hide here. docs/certificate.md defines everything that is com
     columns.py    stumps and matrices as columns on distinct rows; edges of all other stumps
     curvature.py  how much curvature of the loss a bound may set aside
     claims.py     every claim, recomputed
+    linear.py     every claim about a linear model, recomputed
 """
 
 from cardboost.certificate.checker.claims import check, verify
