@@ -22,13 +22,12 @@ from cardboost.data.arguments import flag, number, whole
 from cardboost.data.exact import require_exact_columns, unmasked
 from cardboost.data.threads import blas_threads, usable_threads
 from cardboost.estimators.validation import sample_weights
-from cardboost.linear.design import Design
+from cardboost.linear.design import Design, FittedRows, comparable, fitted_rows
 from cardboost.linear.gradient import gradient
 from cardboost.linear.newton import newton
 from cardboost.linear.problem import BOX, Fit, LinearProblem
 from cardboost.linear.proximal import ProximalSolver, largest_price
 from cardboost.linear.proximal import path as solve_path
-from cardboost.linear.rows import FittedRows, comparable, fitted_rows
 from cardboost.model.io import save
 from cardboost.model.linear import LinearModel
 
@@ -196,7 +195,13 @@ class LinearEstimator(BaseEstimator, ABC):
         return None if names is None else tuple(map(str, names))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write model and certificate as JSON; :func:`cardboost.load_model` reads them."""
+        """Write model and certificate as JSON; :func:`cardboost.load_model` reads them.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write.
+        """
         check_is_fitted(self)
         params = {
             key: value if isinstance(value, int | float | str | bool | None) else repr(value)
@@ -208,7 +213,13 @@ class LinearEstimator(BaseEstimator, ABC):
         save(path, self.model_, content, {"parameters": params})
 
     def card(self) -> str:
-        """The model as a card to read and print: its weights, the heaviest on top."""
+        """The model as a card to read and print, the largest coefficients on top.
+
+        Returns
+        -------
+        str
+            Lines of text.
+        """
         from cardboost.model.linear_card import render_linear
 
         check_is_fitted(self)
