@@ -126,12 +126,12 @@ class Design:
         """Coordinate descent on the quadratic model; ``beta`` is changed. See kernels/linear.h."""
         shift = np.empty(self.rows)
         if self.sparse:
-            found = _kernels.sweep_csc(
+            sweeps = _kernels.sweep_csc(
                 self.values, self.index, self.starts, which, w, g, beta=beta, shift=shift, **prices
             )
         else:
-            found = _kernels.sweep_dense(self.transposed, which, w, g, beta=beta, shift=shift, **prices)
-        return shift, found[1], found[0]
+            sweeps = _kernels.sweep_dense(self.transposed, which, w, g, beta=beta, shift=shift, **prices)
+        return shift, sweeps[1], sweeps[0]
 
     @cached_property
     def _far(self) -> tuple[NDArray[np.intp], Array, Array]:

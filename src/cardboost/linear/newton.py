@@ -18,7 +18,7 @@ from scipy.linalg import lapack
 
 from cardboost import _kernels
 from cardboost.linear.design import Design
-from cardboost.linear.problem import Fit, LinearProblem, Rows
+from cardboost.linear.problem import Fit, LinearProblem, RowLosses, is_close
 
 Array = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class _Point:
 
     z: Array
     f: Array
-    at: Rows
+    losses: RowLosses
     sums: Array
     objective: float
     gradient: Array
@@ -59,14 +59,14 @@ class _Point:
             loss, sums = _kernels.rows_pass(
                 design.matrix, coef, b, squared, problem.y, problem.s, out, design.threads
             )
-            f, at = out[0], Rows(loss, out[1], out[2])
+            f, losses = out[0], RowLosses(loss, out[1], out[2])
         else:
             f = problem.scores(coef, b)
-            at = problem.rows(f)
-            sums = design.sums(at.pull)
-        slope = -float(at.pull.sum()) if problem.intercept else 0.0
+            losses = problem.rows(f)
+            sums = design.sums(losses.pull)
+        slope = -float(losses.pull.sum()) if problem.intercept else 0.0
         gradient = np.append(problem.l2 * coef - sums, slope)
-        return cls(z, f, at, sums, at.loss + problem.penalty(coef), gradient)
+        return cls(z, f, losses, sums, losses.loss + problem.penalty(coef), gradient)
 
 
 class _Metric:
@@ -151,7 +151,7 @@ def newton(
         if steps >= max_iter:
             break
         if metric is None or (fresh and problem.curved) or slow == _SLOW_STEPS:
-            metric, slow = _Metric(problem, design, point.at.curvature), 0
+            metric, slow = _Metric(problem, design, point.losses.curvature), 0
         d = metric.direction(point.gradient)
         decrement = -float(d @ point.gradient)
         after = _step(problem, point, d, decrement)
@@ -169,7 +169,7 @@ def newton(
     coef, b, objective = point.z[:-1], float(point.z[-1]), point.objective
     if status != "optimal":
         b, objective, bound = problem.certified(coef, b)
-        if status == "precision" and problem.close(objective, bound, tol, null[1]):
+        if status == "precision" and is_close(objective, bound, tol, null[1]):
             status = "optimal"
     return Fit(coef, b, objective, bound, steps, status)
 
@@ -202,19 +202,19 @@ def _proof(problem: LinearProblem, point: _Point, tol: float, null: float) -> tu
         gap = float(slope @ slope) / (2.0 * problem.l2)
     else:
         gap = float((problem.box - np.abs(point.z[:-1])) @ np.abs(slope))
-    if not problem.close(point.objective, point.objective - gap, 2.0 * tol, null):
+    if not is_close(point.objective, point.objective - gap, 2.0 * tol, null):
         return point, 0.0, False
-    pull = point.at.pull
+    pull = point.losses.pull
     if problem.intercept and abs(float(pull.sum())) > 1e-16:
-        f, b, at = problem.balance(point.f, float(point.z[-1]), point.at)
+        f, b, losses = problem.balance(point.f, float(point.z[-1]), point.losses)
         z = np.append(point.z[:-1], b)
-        pull = problem.balanced_pull(at.pull)
+        pull = problem.balanced_pull(losses.pull)
         sums = problem.design.sums(pull)
         coef = z[:-1]
-        gradient = np.append(problem.l2 * coef - sums, -float(at.pull.sum()))
-        point = _Point(z, f, at, sums, at.loss + problem.penalty(coef), gradient)
+        gradient = np.append(problem.l2 * coef - sums, -float(losses.pull.sum()))
+        point = _Point(z, f, losses, sums, losses.loss + problem.penalty(coef), gradient)
     bound = problem.dual(pull, point.sums)
-    return point, bound, problem.close(point.objective, bound, tol, null)
+    return point, bound, is_close(point.objective, bound, tol, null)
 
 
 def _separated(problem: LinearProblem, point: _Point, null: float, limit: Array) -> bool:
@@ -238,7 +238,7 @@ def _start_on_sample(problem: LinearProblem, z: Array) -> tuple[Array, _Metric]:
     sample = replace(problem, design=part, y=problem.y[rows], s=problem.s[rows] / problem.s[rows].sum())
     diagonal = len(rows) / design.rows * design.columns > _CHEAP_GRAM
     point = _Point.make(sample, z)
-    metric = _Metric(sample, part, point.at.curvature, diagonal=True)
+    metric = _Metric(sample, part, point.losses.curvature, diagonal=True)
     for step in range(1, 2 * _SAMPLE_STEPS):
         d = metric.direction(point.gradient)
         decrement = -float(d @ point.gradient)
@@ -251,5 +251,5 @@ def _start_on_sample(problem: LinearProblem, z: Array) -> tuple[Array, _Metric]:
             break
         if step == _SAMPLE_STEPS:
             diagonal = False
-            metric = _Metric(sample, part, point.at.curvature)
-    return point.z, _Metric(sample, part, point.at.curvature, diagonal)
+            metric = _Metric(sample, part, point.losses.curvature)
+    return point.z, _Metric(sample, part, point.losses.curvature, diagonal)

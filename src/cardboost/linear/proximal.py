@@ -19,7 +19,7 @@ from scipy.linalg import blas
 
 from cardboost import _kernels
 from cardboost.linear.design import Design
-from cardboost.linear.problem import Fit, LinearProblem, Rows
+from cardboost.linear.problem import Fit, LinearProblem, RowLosses, is_close
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int32]
@@ -40,7 +40,7 @@ class State:
 
     def __init__(self, problem: LinearProblem, coef: Array, b: float) -> None:
         self.coef = coef
-        self.f, self.b, self.at = problem.balance(problem.scores(coef, b), b)
+        self.f, self.b, self.losses = problem.balance(problem.scores(coef, b), b)
 
 
 def violation(g: Array, beta: Array, l1: float, l2: float) -> float:
@@ -57,7 +57,7 @@ class SparseSet:
         self.design = design
         self.which: Columns = np.empty(0, dtype=np.int32)
 
-    def choose(self, which: Columns, at: Rows) -> None:
+    def choose(self, which: Columns, losses: RowLosses) -> None:
         self.which = which
 
     def be_precise(self) -> None:
@@ -67,12 +67,12 @@ class SparseSet:
         return self.design.sums_of(self.which, pull)
 
     def step(
-        self, problem: LinearProblem, at: Rows, g: Array, beta: Array, tolerance: float, most: int
+        self, problem: LinearProblem, losses: RowLosses, g: Array, beta: Array, tolerance: float, most: int
     ) -> tuple[Array, float]:
         """Minimise the model from ``beta``, which is changed: how scores and intercept change."""
         shift, b, _ = self.design.sweep(
-            self.which, at.curvature, g, beta,
-            l1=problem.l1, l2=problem.l2, intercept=problem.intercept, g0=-float(at.pull.sum()),
+            self.which, losses.curvature, g, beta,
+            l1=problem.l1, l2=problem.l2, intercept=problem.intercept, g0=-float(losses.pull.sum()),
             tolerance=tolerance, most=most,
         )  # fmt: skip
         return shift, b
@@ -96,9 +96,9 @@ class DenseSet:
     def held(self) -> Array:
         return self._room[: len(self.which)]
 
-    def choose(self, which: Columns, at: Rows) -> None:
+    def choose(self, which: Columns, losses: RowLosses) -> None:
         """Make ``which`` part of the set; others stay while they are not too many."""
-        stale = self._stale(at.curvature)
+        stale = self._stale(losses.curvature)
         if stale:
             self.w = None
         new = np.setdiff1d(which, self.which, assume_unique=True).astype(np.int32)
@@ -160,13 +160,13 @@ class DenseSet:
         return values.astype(np.float32) if self.single else values
 
     def step(
-        self, problem: LinearProblem, at: Rows, g: Array, beta: Array, tolerance: float, most: int
+        self, problem: LinearProblem, losses: RowLosses, g: Array, beta: Array, tolerance: float, most: int
     ) -> tuple[Array, float]:
-        self._refresh(at.curvature)
+        self._refresh(losses.curvature)
         before = beta.copy()
         _, b, _ = _kernels.sweep_gram(
             self.q, self.a, self.total,
-            l1=problem.l1, l2=problem.l2, intercept=problem.intercept, g0=-float(at.pull.sum()),
+            l1=problem.l1, l2=problem.l2, intercept=problem.intercept, g0=-float(losses.pull.sum()),
             tolerance=tolerance, most=20 * most, beta=beta, g=g.copy(),
         )  # fmt: skip
         return (beta - before) @ self.held, b
@@ -180,21 +180,21 @@ def working_set(design: Design, most: int) -> WorkingSet:
     return SparseSet(design) if design.sparse or most > LARGEST_GRAM else DenseSet(design)
 
 
-def descend(problem: LinearProblem, own: WorkingSet, state: State, wanted: float, most: int) -> int:
-    """Prox-Newton steps on the working set until the conditions hold to ``wanted``; the number of steps."""
-    which = own.which
+def descend(problem: LinearProblem, active: WorkingSet, state: State, needed: float, most: int) -> int:
+    """Prox-Newton steps on the working set until the conditions hold to ``needed``; the number of steps."""
+    which = active.which
     beta = state.coef[which].copy()
     done, last = 0, np.inf
     while done < most:
-        at = state.at
-        g = -own.sums(at.pull)
+        losses = state.losses
+        g = -active.sums(losses.pull)
         off = violation(g, beta, problem.l1, problem.l2)
         if problem.intercept:
-            off = max(off, abs(float(at.pull.sum())))
-        if off <= wanted or (off >= last and done > 3):
+            off = max(off, abs(float(losses.pull.sum())))
+        if off <= needed or (off >= last and done > 3):
             break
         after = beta.copy()
-        shift, b = own.step(problem, at, g, after, max(0.3 * wanted, 0.03 * off), 30)
+        shift, b = active.step(problem, losses, g, after, max(0.3 * needed, 0.03 * off), 30)
         done += 1
         length, sure = _search(problem, state, beta, after - beta, shift, b)
         if length == 0.0:
@@ -204,7 +204,7 @@ def descend(problem: LinearProblem, own: WorkingSet, state: State, wanted: float
         state.coef[which] = beta
         if not problem.curved and length == 1.0 and done > 1:
             # the model is the loss itself: what is left is rounding, or sweeps that ran out
-            state.f, state.b, state.at = problem.balance(problem.scores(state.coef, state.b), state.b)
+            state.f, state.b, state.losses = problem.balance(problem.scores(state.coef, state.b), state.b)
     return done
 
 
@@ -217,14 +217,14 @@ def _search(
     """
     shift = shift + b
     before = problem.penalty(beta)
-    promised = problem.penalty(beta + d) - before - float(state.at.pull @ shift)
-    rounding = 1e-15 * (state.at.loss + before)
+    promised = problem.penalty(beta + d) - before - float(state.losses.pull @ shift)
+    rounding = 1e-15 * (state.losses.loss + before)
     length = 1.0
     for _ in range(40):
-        at = problem.rows(state.f + length * shift)
-        change = (at.loss - state.at.loss) + (problem.penalty(beta + length * d) - before)
+        losses = problem.rows(state.f + length * shift)
+        change = (losses.loss - state.losses.loss) + (problem.penalty(beta + length * d) - before)
         if change <= length * _LEAST_DECREASE * min(promised, 0.0) + rounding:
-            state.f, state.b, state.at = state.f + length * shift, state.b + length * b, at
+            state.f, state.b, state.losses = state.f + length * shift, state.b + length * b, losses
             return length, change < -rounding
         length *= 0.5
     return 0.0, False
@@ -232,8 +232,8 @@ def _search(
 
 def largest_price(problem: LinearProblem) -> float:
     """The smallest l1 under which no feature is used."""
-    _, _, at = problem.balance(np.zeros(len(problem.y)), 0.0)
-    sums = problem.design.sums(problem.balanced_pull(at.pull))
+    _, _, losses = problem.balance(np.zeros(len(problem.y)), 0.0)
+    sums = problem.design.sums(problem.balanced_pull(losses.pull))
     return float(np.abs(sums).max(initial=0.0))
 
 
@@ -278,11 +278,11 @@ class ProximalSolver:
         """The optimum for this price, to a relative gap of ``tol``."""
         problem, state = self.problem.priced(l1), self.state
         alive = np.ones(problem.design.columns, dtype=bool)
-        steps, status, stuck, wanted, rounds = 0, "iteration limit", 0, 0, 0
+        steps, status, stuck, needed, rounds = 0, "iteration limit", 0, 0, 0
         last, target = np.inf, 3.0 * tol * max(l1, 1e-3 * self.null)
         while True:
             look = self._look(problem, alive)
-            if problem.close(look.objective, look.bound, tol, self.null):
+            if is_close(look.objective, look.bound, tol, self.null):
                 if look.whole:
                     status = "optimal"
                     break
@@ -300,15 +300,15 @@ class ProximalSolver:
             if rounds == 0:
                 self._go_on(problem, look)
             used = np.flatnonzero(state.coef)
-            wanted = max(wanted, 2 * len(used), min(_FIRST, len(alive)))
-            which = self._choose(look.sums, l1, used, wanted, alive, rounds == 0)
-            self.set.choose(which.astype(np.int32), state.at)
+            needed = max(needed, 2 * len(used), min(_FIRST, len(alive)))
+            which = self._choose(look.sums, l1, used, needed, alive, rounds == 0)
+            self.set.choose(which.astype(np.int32), state.losses)
             if rounds > 0:
                 target *= min(0.3, max(0.01, 0.3 * tol * look.objective / gap))
             if stuck or target < _SINGLE * l1:
                 self.set.be_precise()
             steps += descend(problem, self.set, state, target, min(_STEPS, max_iter - steps))
-            state.f, state.b, state.at = problem.balance(state.f, state.b)
+            state.f, state.b, state.losses = problem.balance(state.f, state.b)
             self.sums = None
             rounds += 1
         self.l1 = l1
@@ -317,8 +317,8 @@ class ProximalSolver:
     def _look(self, problem: LinearProblem, alive: NDArray[np.bool_]) -> _Look:
         """Products with all columns, or with those that are left where these are few."""
         state = self.state
-        pull = problem.balanced_pull(state.at.pull)
-        objective = state.at.loss + problem.penalty(state.coef)
+        pull = problem.balanced_pull(state.losses.pull)
+        objective = state.losses.loss + problem.penalty(state.coef)
         left = np.flatnonzero(alive)
         if self.sums is None and 2 * len(left) < len(alive):
             sums = np.zeros(len(alive))
@@ -336,11 +336,11 @@ class ProximalSolver:
         if now is not None and line is not None:
             before, further = line
             coef = now.coef + further * (now.coef - before.coef)
-            f, b, at = problem.balance(
+            f, b, losses = problem.balance(
                 now.f + further * (now.f - before.f), now.b + further * (now.b - before.b)
             )
-            if at.loss + problem.penalty(coef) < state.at.loss + problem.penalty(now.coef):
-                state.coef, state.f, state.b, state.at = coef, f, b, at
+            if losses.loss + problem.penalty(coef) < state.losses.loss + problem.penalty(now.coef):
+                state.coef, state.f, state.b, state.losses = coef, f, b, losses
             self._lead = further * (now.sums - before.sums)
         self._before = now
 
@@ -352,7 +352,7 @@ class ProximalSolver:
         return before, min(1.0, (self.l1 - l1) / (before.l1 - self.l1))
 
     def _choose(
-        self, sums: Array, l1: float, used: Indices, wanted: int, alive: NDArray[np.bool_], first: bool
+        self, sums: Array, l1: float, used: Indices, needed: int, alive: NDArray[np.bool_], first: bool
     ) -> Indices:
         """Columns in use, and of the others those nearest to being used; on a path all that may be needed."""
         if first and self._lead is not None:
@@ -363,12 +363,12 @@ class ProximalSolver:
             # products move by less than the price as a rule, and mostly on as they went before
             room = 0.0 if not first else 0.5 if self._lead is None else 0.1
             likely = np.flatnonzero(size >= l1 - room * (self.l1 - l1))
-            if len(likely) <= 4 * wanted:
+            if len(likely) <= 4 * needed:
                 return likely
-        wanted = min(wanted, int(np.count_nonzero(size >= 0.0)))
-        if wanted == 0:
+        needed = min(needed, int(np.count_nonzero(size >= 0.0)))
+        if needed == 0:
             return np.empty(0, dtype=np.intp)
-        top = np.argpartition(-size, wanted - 1)[:wanted]
+        top = np.argpartition(-size, needed - 1)[:needed]
         return np.sort(top)
 
     def _screen(self, problem: LinearProblem, look: _Look, alive: NDArray[np.bool_]) -> None:
@@ -381,7 +381,7 @@ class ProximalSolver:
             return
         size = np.abs(look.sums)
         theta = min(1.0, problem.l1 / max(float(size.max(initial=0.0)), 1e-300))
-        pull = problem.balanced_pull(self.state.at.pull)
+        pull = problem.balanced_pull(self.state.losses.pull)
         gap = max(0.0, look.objective - problem.conjugate(pull, theta if theta < 1.0 else 1.0))
         strength = 4.0 if problem.curved else 1.0
         radius = np.sqrt(2.0 * gap * float(problem.s.max()) / strength)
