@@ -1,10 +1,13 @@
 """How fast is `SparseLogisticRegression`, to the same objective as its peers?
 
-Three questions, each with the objective `mean log loss + l1 |coef|_1 + l2/2 |coef|_2^2`:
+Four questions, each with the objective `mean log loss + l1 |coef|_1 + l2/2 |coef|_2^2`:
 
 1. tall: dense 20,000 x 200 with correlated columns, small l2, with intercept;
 2. path: dense 2,000 x 5,000, 20 values of l1 from where no feature is used to 2 % of that;
-3. text: sparse 20,000 x 50,000, 0.2 % of the entries, one l1 at 5 % of that.
+3. text: sparse 20,000 x 50,000, 0.2 % of the entries, one l1 at 5 % of that;
+4. defaults: seconds on the wall for `fit` as users call it, input checks and certificate included, on dense
+   tables of three shapes (`make_classification`, standardised), two threads, tol = 1e-6, everything else at
+   its default, and l2 = 1 / rows, which is scikit-learn's C = 1. The contenders take turns in one process.
 
 2 and 3 have no intercept: celer has none, and liblinear charges it. Every contender gets the same matrix
 and makes of it what it likes, within the time measured. Tolerances mean something else everywhere, so each
@@ -55,6 +58,11 @@ CASES = {
     "path": (OURS, "skglm", "adelie", "celer", "liblinear", "saga"),
     "text": (OURS, "celer", "skglm", "liblinear"),
 }
+
+
+DEFAULT_SHAPES = ((20_000, 200), (5_000, 50), (200_000, 30))
+DEFAULT_THREADS = 2
+DEFAULT_PEERS = ("lbfgs", "newton-cholesky")  # the default solver, and another for information
 
 
 # --- the problems ---
@@ -199,6 +207,35 @@ SOLVERS = {
 }
 
 
+def measure_defaults(task: dict) -> dict:
+    """Seconds on the wall, the best of all turns, and objectives of every contender at its defaults."""
+    from sklearn.datasets import make_classification
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    from cardboost import SparseLogisticRegression
+
+    rows, columns = task["shape"]
+    X, y = make_classification(rows, columns, random_state=0)
+    X = StandardScaler().fit_transform(X)
+    models = {name: LogisticRegression(solver=name, tol=1e-6) for name in DEFAULT_PEERS}
+    models[OURS] = SparseLogisticRegression(l2=1.0 / rows, tol=1e-6)
+    runs: dict[str, list[float]] = {name: [] for name in models}
+    values = {}
+    table = {"X": X, "y": np.where(y == 1, 1.0, -1.0), "l2": 1.0 / rows}
+    for _ in range(task["turns"]):
+        for name, model in models.items():
+            start = time.perf_counter()
+            model.fit(X, y)
+            runs[name].append(time.perf_counter() - start)
+            values[name] = objective(table, model.coef_[0], float(model.intercept_[0]), 0.0)
+    best = min(values.values())
+    return {
+        name: {"seconds": min(runs[name]), "runs": runs[name], "distance": values[name] / best - 1.0}
+        for name in models
+    }
+
+
 def timed(run, threads: int) -> tuple[float, object]:
     clock = time.process_time if threads == 1 else time.perf_counter
     start = clock()
@@ -209,6 +246,8 @@ def timed(run, threads: int) -> tuple[float, object]:
 def measure(task: dict) -> dict:
     """Objectives of one tolerance, or the seconds of the loosest tolerance that reaches the target."""
     warnings.simplefilter("ignore")
+    if "shape" in task:
+        return measure_defaults(task)
     own = problem(task["case"], task["quick"])
     solve = SOLVERS[task["contender"]]
 
@@ -246,7 +285,8 @@ def parse_arguments() -> argparse.Namespace:
         "--give-up", type=float, default=120.0, help="seconds after which a peer is left alone"
     )
     parser.add_argument("--without", nargs="+", default=[], metavar="PEER", help="leave these peers out")
-    parser.add_argument("--cases", nargs="+", choices=tuple(CASES), default=list(CASES))
+    parser.add_argument("--cases", nargs="+", choices=(*CASES, "defaults"), default=[*CASES, "defaults"])
+    parser.add_argument("--turns", type=int, default=20, help="for the question about defaults")
     parser.add_argument("--adelie-python", metavar="PYTHON", help="an interpreter that has adelie")
     parser.add_argument("--quick", action="store_true", help="small problems: shows that the script runs")
     parser.add_argument("--json", metavar="FILE", help="write all figures there")
@@ -273,12 +313,32 @@ def contenders(case: str, options: argparse.Namespace) -> dict[str, str]:
     return out
 
 
+def compare_defaults(options: argparse.Namespace, goals: list[Goal]) -> dict:
+    """Ask the question about defaults, print its table and add its goals."""
+    rows, results = [], {}
+    for shape in [(500, 10)] if options.quick else DEFAULT_SHAPES:
+        name = f"{shape[0]:,} x {shape[1]}"
+        print(f"  defaults: {name} ...", file=sys.stderr)
+        task = {"shape": shape, "turns": 2 if options.quick else options.turns}
+        found = results[name] = run_in_own_process(__file__, task, DEFAULT_THREADS)
+        for contender, one in found.items():
+            ratio = one["seconds"] / found[OURS]["seconds"]
+            rows.append(
+                [f"{name}: {contender}", f"{one['seconds']:.4f}", f"{ratio:.2f}", f"{one['distance']:.1e}"]
+            )
+        ratio = found["lbfgs"]["seconds"] / found[OURS]["seconds"]
+        goals.append(Goal(f"defaults, {name}: lbfgs / ours", ratio, 1.0, at_most=False))
+    print(f"\nSeconds on the wall of fit at defaults, {DEFAULT_THREADS} threads")
+    print_table(["problem", "seconds", "/ ours", "distance"], rows)
+    return {"case": "defaults", "results": results}
+
+
 def main() -> None:
     options = parse_arguments()
     facts = machine(PACKAGES)
     print_machine(facts)
     rows, goals, measured, ratios = [], [], [], []
-    for case in options.cases:
+    for case in (case for case in options.cases if case in CASES):
         shared = {"case": case, "quick": options.quick, "threads": options.threads}
         shared |= {"repeats": options.repeats, "give_up": options.give_up}
         best = run_in_own_process(__file__, shared | {"contender": OURS}, options.threads)["best"]
@@ -301,9 +361,12 @@ def main() -> None:
         ratios.append(fastest / own)
         goals.append(Goal(f"{case}: the fastest peer / ours", ratios[-1], 1.0, at_most=False))
         measured.append({"case": case, "best": best, "results": found})
-    goals.append(Goal("the largest of these ratios", max(ratios), 2.0, at_most=False))
-    print(f"\nSeconds to an objective within {TARGET:g} of the best, {options.threads} thread(s)")
-    print_table(["problem", "seconds", "/ ours", "tolerance", "distance"], rows)
+    if rows:
+        goals.append(Goal("the largest of these ratios", max(ratios), 2.0, at_most=False))
+        print(f"\nSeconds to an objective within {TARGET:g} of the best, {options.threads} thread(s)")
+        print_table(["problem", "seconds", "/ ours", "tolerance", "distance"], rows)
+    if "defaults" in options.cases:
+        measured.append(compare_defaults(options, goals))
     report_goals(goals)
     settings = {"threads": options.threads, "repeats": options.repeats, "quick": options.quick}
     write_json(options.json, {"machine": facts, "settings": settings, "results": measured}, goals)

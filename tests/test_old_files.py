@@ -18,8 +18,8 @@ import pytest
 from cardboost import load_model
 from cardboost.certificate import writer
 from cardboost.certificate.certificate import Certificate
+from cardboost.certificate.linear import LinearCertificate
 from cardboost.cli.main import main
-from cardboost.linear.certificate import LinearCertificate
 from cardboost.model import files as model_files
 from cardboost.pareto import file as front_file
 from cardboost.pareto.front import ParetoFront

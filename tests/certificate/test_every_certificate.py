@@ -22,7 +22,7 @@ from cardboost import (
     SparseLogisticRegression,
 )
 from cardboost.certificate.certificate import Certificate
-from cardboost.linear.certificate import LinearCertificate
+from cardboost.certificate.linear import LinearCertificate
 from cardboost.solvers import select_columns
 
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

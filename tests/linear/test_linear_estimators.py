@@ -18,8 +18,8 @@ from sklearn.model_selection import GridSearchCV
 from tables import table
 
 from cardboost import SparseLinearRegression, SparseLogisticRegression
+from cardboost.certificate.linear import LinearCertificate
 from cardboost.linear.base import SeparableDataWarning
-from cardboost.linear.certificate import LinearCertificate
 
 LOGISTIC = [
     {"l1": 0.01}, {"l2": 0.1}, {"l1": 0.01, "solver": "gradient"}, {"l1": 0.01, "multi_class": "multinomial"},
@@ -506,3 +506,31 @@ def test_sparse_and_dense_are_one_problem():
 def test_verbose_prints(capsys):
     SparseLinearRegression(verbose=1).fit(*GOOD[:2])
     assert "[cardboost]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("correlated", [False, True])
+def test_tables_with_many_rows_reach_the_optimum_from_a_sample(correlated):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((6000, 60))
+    if correlated:
+        X += 2.0 * rng.standard_normal((6000, 5)) @ rng.standard_normal((5, 60))
+    y = rng.random(6000) < 1.0 / (1.0 + np.exp(-0.1 * X[:, :10].sum(axis=1)))
+    for l2 in (1e-3, 0.0):
+        model = SparseLogisticRegression(l2=l2).fit(X, y)
+        exact = SparseLogisticRegression(l2=l2, tol=1e-10).fit(X, y)
+        assert model.certificate_.status == "optimal"
+        assert model.certificate_.verify(X, y)
+        assert model.certificate_.objective == pytest.approx(exact.certificate_.objective, rel=1e-6)
+
+
+def test_a_certificate_has_the_guarantee_and_the_scope_of_other_certificates():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 3))
+    y = X[:, 0] + rng.standard_normal(80)
+    certificate = SparseLinearRegression(l1=0.1).fit(X, y).certificate_
+    possible = certificate.null_objective - certificate.lower_bound
+    improvement = certificate.null_objective - certificate.objective
+    assert certificate.guarantee == pytest.approx(improvement / possible)
+    assert certificate.scope == "all coefficients"
+    assert any("guarantee: at least 99." in line or "100.00 %" in line for line in certificate.lines())
+    assert SparseLinearRegression().fit(X, y).certificate_.scope == "coefficients in the box"

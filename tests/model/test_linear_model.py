@@ -15,7 +15,7 @@ from scipy import sparse
 from test_io import TRAINING, _drop, _set, refusal
 
 from cardboost import SparseLinearRegression, SparseLogisticRegression, load_model
-from cardboost.linear.certificate import LinearCertificate
+from cardboost.certificate.linear import LinearCertificate
 from cardboost.model import LinearModel, LinearScore, Model
 from cardboost.model.card import render_linear
 from cardboost.model.files import from_dict, model_bytes, read_model

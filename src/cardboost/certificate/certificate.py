@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from cardboost.certificate import checker
+from cardboost.certificate.base import BaseCertificate
 from cardboost.certificate.statement import (
     are_candidates,
     compared_with,
@@ -56,7 +57,7 @@ class ScopedBound:
 
 
 @dataclass(frozen=True, eq=False)
-class Certificate:
+class Certificate(BaseCertificate):
     """What is claimed of a model and can be checked.
 
     ``lower_bound``, ``gap``, ``guarantee`` and ``scope`` are those of the widest scope that is proven;
@@ -220,10 +221,6 @@ class Certificate:
         elif y is not None and self.content["kind"] == "stumps":
             label = np.asanyarray(y) if marked else np.asanyarray(y) == self.positive  # with its mask
         return checker.check(self.to_dict(), X, label, sample_weight)
-
-    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> bool:
-        """Whether every claim holds for the data; the parameters are those of :meth:`faults`."""
-        return not self.faults(X, y, sample_weight)
 
     def lines(self) -> list[str]:
         """What is proven, in words: the problem, its limits, and the bound of every scope."""

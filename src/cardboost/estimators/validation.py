@@ -35,7 +35,8 @@ def class_codes(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
     if y.dtype.kind == "O" and any(label is None or label != label for label in y):
         raise ValueError("Input y contains NaN or None: every row needs a label.")
     classes = _distinct_labels(y)
-    check_classification_targets(classes)
+    if classes.dtype.kind in "fO":  # others are classes whatever they hold
+        check_classification_targets(classes)
     if len(classes) == 1:
         raise ValueError(
             f"Classifier can't train when only one class is present: every label is {classes[0]!r}."

@@ -19,13 +19,11 @@ from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import linprog
 
-from cardboost.linear.certificate import weighted_median
+from cardboost.certificate.checker.linear import weighted_median
 from cardboost.linear.design import Design
-from cardboost.linear.problem import BOX, Fit
+from cardboost.linear.problem import Fit, coefficient_box, is_close
 
 Array = NDArray[np.float64]
-
-_CLOSE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +70,7 @@ class AbsoluteProblem:
         if self.l1 > 0.0:
             largest = float(size.max(initial=0.0))
             return u, max(0.0, min(1.0, self.l1 / largest if largest > 0 else 1.0) * float(u @ self.y))
-        rms = np.sqrt(self.design.second_moments(self.s))
-        box = np.where(rms > 0.0, BOX * self.target_size / np.where(rms > 0.0, rms, 1.0), 0.0)
+        box = coefficient_box(self.design, self.s, self.target_size)
         return u, max(0.0, float(u @ self.y) - float(box @ size))
 
 
@@ -89,7 +86,7 @@ def least_absolute(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple
     coef, b = coef * unit, b * unit
     u, bound = problem.dual(u)
     objective, null = problem.objective(coef, b), problem.null()
-    if objective - bound <= max(tol * objective, _CLOSE * null):
+    if is_close(objective, bound, tol, null):
         status = "optimal"
     return Fit(coef, b, objective, bound, max(1, steps), status), u
 
@@ -112,7 +109,7 @@ def _linear_program(
     free: list[Any] = [(None, None)]
     first: list[Any] = [(0.0, None)] * (2 * n) if split else free * n
     bounds = first + free * int(problem.intercept) + [(0.0, None)] * (2 * m)
-    found = linprog(
+    result = linprog(
         costs,
         A_eq=sparse.hstack([*blocks, eye, -eye], format="csc"),
         b_eq=problem.y,
@@ -120,12 +117,12 @@ def _linear_program(
         method="highs",
         options={"maxiter": max_iter * 100, "dual_feasibility_tolerance": 1e-10},
     )
-    if found.x is None:
-        return np.zeros(n), problem.middle(), np.zeros(m), int(found.nit), "iteration limit"
-    coef = found.x[:n] - found.x[n : 2 * n] if split else found.x[:n]
-    b = float(found.x[len(features)]) if problem.intercept else 0.0
-    status = "iteration limit" if found.status == 1 else "precision"
-    return coef, b, np.asarray(found.eqlin.marginals) / scale, int(found.nit), status
+    if result.x is None:
+        return np.zeros(n), problem.middle(), np.zeros(m), int(result.nit), "iteration limit"
+    coef = result.x[:n] - result.x[n : 2 * n] if split else result.x[:n]
+    b = float(result.x[len(features)]) if problem.intercept else 0.0
+    status = "iteration limit" if result.status == 1 else "precision"
+    return coef, b, np.asarray(result.eqlin.marginals) / scale, int(result.nit), status
 
 
 def _interior(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Array, float, Array, int, str]:

@@ -16,18 +16,18 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from cardboost.certificate.checker.linear import ROUNDING
+from cardboost.certificate.linear import LinearCertificate
 from cardboost.data.arguments import flag, number, whole
 from cardboost.data.exact import require_exact_columns, unmasked
-from cardboost.data.threads import blas_threads
+from cardboost.data.threads import blas_threads, usable_threads
 from cardboost.estimators.validation import sample_weights
-from cardboost.linear.certificate import ROUNDING, LinearCertificate
-from cardboost.linear.design import Design
+from cardboost.linear.design import Design, FittedRows, comparable, fitted_rows
 from cardboost.linear.gradient import gradient
 from cardboost.linear.newton import newton
-from cardboost.linear.problem import Fit, LinearProblem
+from cardboost.linear.problem import BOX, Fit, LinearProblem
 from cardboost.linear.proximal import ProximalSolver, largest_price
 from cardboost.linear.proximal import path as solve_path
-from cardboost.linear.rows import comparable
 from cardboost.model.files import save_fitted
 from cardboost.model.linear import LinearModel
 
@@ -35,8 +35,8 @@ Array = NDArray[np.float64]
 Data = tuple[Any, Any, Any]  # X, y and sample_weight
 
 SOLVERS = ("auto", "gradient", "newton", "prox-newton")
-_FLATTEST = 1e-8  # range of a column beside its middle, at least
 _CLEARLY = 0.999  # of the objective without features: a model that rounding has not made better
+_WORTH_THREADS_ONCE = 1e6  # entries of a table that is read once, for which a second thread pays
 _WORTH_THREADS = 2e8  # multiplications for which a second thread of BLAS pays
 
 
@@ -91,7 +91,7 @@ class LinearEstimator(BaseEstimator, ABC):
 
     def _read(self, X: Any, reset: bool) -> Any:
         require_exact_columns(X, "X")
-        X = validate_data(
+        return validate_data(
             self,
             unmasked(X),
             reset=reset,
@@ -99,16 +99,12 @@ class LinearEstimator(BaseEstimator, ABC):
             dtype=np.float64,
             accept_large_sparse=True,
         )
-        if reset and self.fit_intercept and isinstance(X, np.ndarray):
-            low, high = X.min(axis=0) / 2.0, X.max(axis=0) / 2.0
-            flat = np.flatnonzero((high > low) & (high - low < _FLATTEST * np.abs(low + high)))
-            if len(flat):
-                j = int(flat[0])
-                raise ValueError(
-                    f"X: column {j} lies between {2.0 * low[j]:.17g} and {2.0 * high[j]:.17g}, which leaves "
-                    "too few digits for what varies: subtract a constant from it."
-                )
-        return X
+
+    def _fitted_rows(self, X: Any, y: NDArray[Any], weight: Array) -> FittedRows:
+        rows = fitted_rows(X, y, weight, usable_threads(self.n_jobs))
+        if self.fit_intercept:
+            rows.design.refuse_flat_columns()
+        return rows
 
     def _scores(self, X: Any) -> Array:
         """(rows, scores)."""
@@ -130,6 +126,28 @@ class LinearEstimator(BaseEstimator, ABC):
             else:
                 fit = ProximalSolver(problem, coef, b).solve(problem.l1, tol, most)
         return self._finished(replace(fit, intercept=fit.intercept - float(fit.coef @ centres) + middle))
+
+    def _certificate(
+        self, loss: str, coef: Array, intercept: Array, fit: Fit, rows: Data, data: Data, **about: Any
+    ) -> LinearCertificate:
+        """The certificate on ``data``, as they came to ``fit``, of this model, or of the one without features
+        where rounding has made this one worse: the objectives of the certificate decide.
+
+        ``rows``: the merged rows in their fixed order, with weights that include those of the classes.
+        """
+        certificate = LinearCertificate(
+            loss, float(self.l1), float(self.l2), bool(self.fit_intercept), coef.copy(), intercept.copy(),
+            fit.objective, fit.lower_bound, fit.objective, fit.status,
+            box=BOX if self.l1 == 0 == self.l2 else None, **about,
+        )  # fmt: skip
+        entries = len(data[1]) * coef.size
+        with blas_threads(usable_threads(self.n_jobs) if entries > _WORTH_THREADS_ONCE else 1):
+            first = certificate.recomputed(*data)
+            if first.objective <= _CLEARLY * first.null_objective:
+                return first
+            plain = replace(certificate, class_weight=None).no_worse_than_empty(*rows)
+            settled = replace(certificate, coef=plain.coef, intercept=plain.intercept)
+            return settled.no_worse_than_empty(*data, rounding=ROUNDING).recomputed(*data)
 
     def _finished(self, fit: Fit) -> Fit:
         if not (np.isfinite(fit.coef).all() and np.isfinite(fit.intercept)):
@@ -177,36 +195,35 @@ class LinearEstimator(BaseEstimator, ABC):
         return None if names is None else tuple(map(str, names))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write model and certificate as JSON; :func:`cardboost.load_model` reads them."""
+        """Write model and certificate as JSON; :func:`cardboost.load_model` reads them.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write.
+        """
         check_is_fitted(self)
         save_fitted(path, self.model_, self.certificate_, self)
 
     def card(self) -> str:
-        """The model as a card to read and print: its weights, the heaviest on top."""
+        """The model as a card to read and print, the largest coefficients on top.
+
+        Returns
+        -------
+        str
+            Lines of text.
+        """
         from cardboost.model.card import render_linear
 
         check_is_fitted(self)
-        own = self.certificate_
-        return render_linear(self.model_, certificate_lines=[] if isinstance(own, list) else own.lines())
+        certificate = self.certificate_
+        lines = [] if isinstance(certificate, list) else certificate.lines()
+        return render_linear(self.model_, certificate_lines=lines)
 
     @property
     @abstractmethod
     def model_(self) -> LinearModel:
         """The fitted model without the estimator: what :meth:`save` writes."""
-
-
-def settled(certificate: LinearCertificate, rows: Data, data: Data) -> LinearCertificate:
-    """The certificate on ``data``, as they came to ``fit``, of this model, or of that without features where
-    rounding has led away from it: what the certificate says of either decides.
-
-    ``rows``: the same with weights that include those of the classes, in an order that is always the same.
-    """
-    out = certificate.recomputed(*data)
-    if out.objective <= _CLEARLY * out.null_objective:
-        return out
-    plain = replace(certificate, class_weight=None).no_worse_than_empty(*rows)
-    out = replace(certificate, coef=plain.coef, intercept=plain.intercept)
-    return out.no_worse_than_empty(*data, rounding=ROUNDING).recomputed(*data)
 
 
 def raw_weights(sample_weight: Any, n_rows: int) -> Array:

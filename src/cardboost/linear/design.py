@@ -1,4 +1,4 @@
-"""The matrix of a linear model as the solvers read it: dense by rows or by columns, or sparse by columns.
+"""The matrix of a linear model as the solvers read it, and its rows: dense, or sparse by columns.
 
 Nothing is scaled or made dense, and only columns far from 0 are centred, where there is an intercept. It is
 not a column: every solver moves it in closed form.
@@ -6,6 +6,9 @@ not a column: every solver moves it in closed form.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +23,11 @@ Array = NDArray[np.float64]
 Columns = NDArray[np.int32]
 
 _FAR = 1e3  # times its range: a column whose middle is so far from 0 would lose digits in sums of squares
+_FLATTEST = 1e-8  # range of a column beside its middle, at least
+_FIRST_ROWS = 64  # tell of most columns that they are not far from 0, and hold no tiny numbers only
+_TOO_LARGE = 1e280  # of a sum of squares
+_TOO_SMALL = 1e-120  # of all numbers
+_SMALL = 1_000_000  # entries
 _ROWS_AT_ONCE = 2048  # of a product X' W X: the weighted copy stays in the cache
 
 
@@ -118,19 +126,44 @@ class Design:
         """Coordinate descent on the quadratic model; ``beta`` is changed. See kernels/sweeps.cpp."""
         shift = np.empty(self.rows)
         if self.sparse:
-            found = _kernels.sweep_csc(
+            sweeps = _kernels.sweep_csc(
                 self.values, self.index, self.starts, which, w, g, beta=beta, shift=shift, **prices
             )
         else:
-            found = _kernels.sweep_dense(self.transposed, which, w, g, beta=beta, shift=shift, **prices)
-        return shift, found[1], found[0]
+            sweeps = _kernels.sweep_dense(self.transposed, which, w, g, beta=beta, shift=shift, **prices)
+        return shift, sweeps[1], sweeps[0]
+
+    @cached_property
+    def _far(self) -> tuple[NDArray[np.intp], Array, Array]:
+        """Dense columns that are far from 0 beside their range, and half their least and largest entries."""
+        which = np.arange(self.columns)
+        if self.sparse:
+            return which[:0], np.zeros(0), np.zeros(0)
+        for rows, factor in (
+            (_FIRST_ROWS, _FAR / 2.0),
+            (self.rows, _FAR),
+        ):  # far in all rows: far in the first
+            part = self.matrix[:rows] if len(which) == self.columns else self.matrix[:rows, which]
+            low, high = part.min(axis=0, initial=np.inf) / 2.0, part.max(axis=0, initial=-np.inf) / 2.0
+            far = np.abs(low + high) > factor * (high - low)
+            which, low, high = which[far], low[far], high[far]
+        return which, low, high
 
     def centres(self) -> Array:
         """The middle of every dense column that is far from 0 beside its range; 0 of the others."""
-        if self.sparse or self.columns == 0:
-            return np.zeros(self.columns)
-        low, high = self.matrix.min(axis=0) / 2.0, self.matrix.max(axis=0) / 2.0
-        return np.where(np.abs(low + high) > _FAR * (high - low), low + high, 0.0)
+        which, low, high = self._far
+        centres = np.zeros(self.columns)
+        centres[which] = low + high
+        return centres
+
+    def refuse_flat_columns(self) -> None:
+        """Refuse columns that vary too little for an intercept beside them."""
+        for j, low, high in zip(*self._far, strict=True):
+            if 0.0 < high - low < _FLATTEST * abs(low + high):
+                raise ValueError(
+                    f"X: column {j} lies between {2.0 * low:.17g} and {2.0 * high:.17g}, which leaves "
+                    "too few digits for what varies: subtract a constant from it."
+                )
 
     def less(self, centres: Array) -> Design:
         """The same with these numbers subtracted from the columns."""
@@ -145,3 +178,111 @@ def _both_halves(upper: Array) -> Array:
     full = upper + upper.T
     np.fill_diagonal(full, np.diagonal(upper))
     return full
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRows:
+    """Rows of positive weight, equal ones merged; the weights ``s`` sum to 1."""
+
+    design: Design
+    y: NDArray[Any]
+    s: Array
+    group: NDArray[np.intp]  # the merged row of every row of positive weight
+    shares: Array  # weights of the rows before they were merged, which sum to 1
+
+    def spread(self, u: Array) -> Array:
+        """Numbers of merged rows, divided among the original rows by their weights."""
+        return u[self.group] * (self.shares / self.s[self.group])
+
+
+def fitted_rows(X: Any, y: NDArray[Any], weight: Array, threads: int) -> FittedRows:
+    """Merge equal rows for the solvers and leave out those of weight 0; ``weight`` has a positive entry.
+
+    Where an optimum is not unique, or a solver stops short of it, rounding decides. In a small table equal
+    rows become one row with the sum of their weights, in an order that follows from their content: the same
+    bits for any order of the rows, and for weight 2 as for the row twice. Large tables stay as they are, and
+    agree to rounding.
+    """
+    numbers = X.data if _is_sparse(X) else X.ravel(order="K")
+    with np.errstate(over="ignore"):
+        if not (numbers @ numbers < _TOO_LARGE and (y.dtype.kind != "f" or y @ y < _TOO_LARGE)):
+            raise ValueError("X or y holds numbers too large to be squared and added up: scale them.")
+    for name, size in _small_columns(X, y):
+        raise ValueError(f"{name} holds no number above {size:g}, too small to be squared: scale it.")
+    weight = comparable(weight)
+    positive = np.flatnonzero(weight > 0.0)
+    small = len(positive) * X.shape[1] <= _SMALL
+    if _is_sparse(X) and (small or len(positive) < len(weight)):
+        X = X.tocsr()
+    if len(positive) < len(weight):
+        X, y, weight = X[positive], y[positive], weight[positive]
+    if not small:
+        s = weight / weight.sum()
+        return FittedRows(Design(X, threads), y, s, np.arange(len(s)), s)
+    order, first, group = _order(X if _is_sparse(X) else np.ascontiguousarray(X), y, weight)
+    total = np.bincount(group[order], weight[order])
+    rows = order[first]
+    return FittedRows(Design(X[rows], threads), y[rows], total / total.sum(), group, weight / total.sum())
+
+
+def _is_sparse(X: Any) -> bool:
+    return bool(sparse.issparse(X))
+
+
+def comparable(weight: Array) -> Array:
+    """Weights divided by a power of two until all are at most 1: sums of whole numbers stay exact."""
+    return np.ldexp(weight, -int(np.frexp(weight.max())[1]))
+
+
+def _small_columns(X: Any, y: NDArray[Any]) -> Iterator[tuple[str, float]]:
+    """Columns, and y, whose numbers are too small to be squared, with their largest absolute values."""
+    if _is_sparse(X):
+        X = X.tocsc()
+        parts = ((j, X.data[a:b]) for j, (a, b) in enumerate(itertools.pairwise(X.indptr.tolist())))
+    else:
+        first = np.abs(X[:_FIRST_ROWS]).max(axis=0, initial=0.0)
+        parts = ((j, X[:, j]) for j in np.flatnonzero(first < _TOO_SMALL).tolist())
+    targets = [("y", y)] if y.dtype.kind == "f" else []
+    for name, part in itertools.chain(((f"X: column {j}", part) for j, part in parts), targets):
+        size = float(np.abs(part).max(initial=0.0))
+        if 0.0 < size < _TOO_SMALL:
+            yield name, size
+
+
+def _order(
+    X: Any, y: NDArray[Any], weight: Array
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """An order by content, and of equal rows by weight; where in it equal rows begin; and the number of the
+    group of every row."""
+    numbers = np.random.default_rng(0).standard_normal(X.shape[1])
+    if _is_sparse(X):
+        X = X.copy()
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        keys = np.asarray(X @ numbers)
+    else:
+        keys = np.einsum("ij,j->i", X, numbers)
+    order = np.argsort(keys)
+    if (np.diff(keys[order]) > 0.0).all():
+        first = np.arange(len(y))
+        group = np.empty_like(order)
+        group[order] = first
+        return order, first, group
+    order = np.lexsort((weight, y, keys))
+    differs = _differs(X[order])
+    if (differs & (np.diff(keys[order]) == 0.0)).any():  # keys that rounding has made equal
+        order = np.lexsort((weight, y, *(X.toarray() if _is_sparse(X) else X).T))
+        differs = _differs(X[order])
+    new = np.append(True, differs | (y[order][1:] != y[order][:-1]))
+    group = np.empty(len(y), dtype=np.intp)
+    group[order] = np.cumsum(new) - 1
+    return order, np.flatnonzero(new), group
+
+
+def _differs(rows: Any) -> NDArray[np.bool_]:
+    """Whether a row is another than the one before it; from the second on."""
+    if not _is_sparse(rows):
+        return (rows[1:] != rows[:-1]).any(axis=1)
+    change = (rows[1:] - rows[:-1]).tocsr()
+    change.eliminate_zeros()
+    return np.diff(change.indptr) > 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.linear.problem import Fit, LinearProblem
+from cardboost.linear.problem import Fit, LinearProblem, is_close
 
 Array = NDArray[np.float64]
 
@@ -55,19 +55,19 @@ def gradient(
     objective = np.inf
     while True:
         f = problem.scores(point[:-1], float(point[-1]))
-        at = problem.rows(f)
-        sums = problem.design.sums(at.pull)
-        slope = np.append(-sums, -float(at.pull.sum()) if problem.intercept else 0.0)
+        losses = problem.rows(f)
+        sums = problem.design.sums(losses.pull)
+        slope = np.append(-sums, -float(losses.pull.sum()) if problem.intercept else 0.0)
         while True:
             after = _proximal(problem, point, slope, smooth)
             move = after - point
-            there = problem.rows(problem.scores(after[:-1], float(after[-1])))
-            bound = at.loss + float(slope @ move) + 0.5 * smooth * float(move @ move)
-            if there.loss <= bound * (1.0 + 1e-12) + 1e-300:
+            reached = problem.rows(problem.scores(after[:-1], float(after[-1])))
+            bound = losses.loss + float(slope @ move) + 0.5 * smooth * float(move @ move)
+            if reached.loss <= bound * (1.0 + 1e-12) + 1e-300:
                 break
             smooth *= 2.0
         steps += 1
-        now = there.loss + problem.penalty(after[:-1])
+        now = reached.loss + problem.penalty(after[:-1])
         if accelerate:
             following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
             if float((point - after) @ (after - z)) > 0.0 or now > objective:  # restart
@@ -80,7 +80,7 @@ def gradient(
         z, objective = after, now
         if steps % 10 == 0 or steps >= max_iter:
             z[-1], objective, lower = problem.certified(z[:-1], float(z[-1]))
-            if problem.close(objective, lower, tol, null[1]):
+            if is_close(objective, lower, tol, null[1]):
                 status = "optimal"
                 break
             if steps >= max_iter:
@@ -90,6 +90,6 @@ def gradient(
 
 def _proximal(problem: LinearProblem, z: Array, slope: Array, smooth: float) -> Array:
     step = z - slope / smooth
-    own = step[:-1]
-    shrunk = np.sign(own) * np.maximum(np.abs(own) - problem.l1 / smooth, 0.0)
+    coef_step = step[:-1]
+    shrunk = np.sign(coef_step) * np.maximum(np.abs(coef_step) - problem.l1 / smooth, 0.0)
     return np.append(shrunk / (1.0 + problem.l2 / smooth), step[-1])

@@ -11,21 +11,18 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from cardboost.certificate.linear import LinearCertificate
 from cardboost.data.arguments import whole
-from cardboost.data.threads import usable_threads
 from cardboost.estimators.validation import class_codes, class_factors, sample_weights, search_seed
 from cardboost.linear.base import (
     LinearEstimator,
     LinearPath,
     SeparableDataWarning,
     raw_weights,
-    settled,
     solving,
 )
-from cardboost.linear.certificate import LinearCertificate
 from cardboost.linear.design import Design
-from cardboost.linear.problem import BOX, Fit, LinearProblem
-from cardboost.linear.rows import fitted_rows
+from cardboost.linear.problem import Fit, LinearProblem
 from cardboost.linear.softmax import SoftmaxProblem, solve_softmax
 from cardboost.linear.subset import best_subset
 from cardboost.model.linear import LinearModel, LinearScore, probabilities
@@ -49,7 +46,7 @@ class _ClassRows:
     s: Array
     classes: NDArray[Any]
     factors: Array | None
-    given: tuple[Any, Any, Any]  # X, y and sample_weight
+    data: tuple[Any, Any, Any]  # X, y and sample_weight of the fit
 
     def sign(self, k: int) -> Array:
         return np.where(self.codes == k, 1.0, -1.0)
@@ -60,43 +57,85 @@ class _ClassRows:
 
 
 class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
-    """Logistic regression with few coefficients.
+    """Logistic regression with few coefficients and a certificate of optimality.
 
-    Minimises ``mean log loss + l1 |coef|_1 + l2/2 |coef|_2^2``, the mean weighted by ``sample_weight`` and
-    ``class_weight`` and the intercept free of charge.
+    Minimises ``mean log loss + l1 |coef|_1 + l2/2 |coef|_2^2``. The mean is weighted by ``sample_weight`` and
+    ``class_weight``; the intercept is not regularised.
 
     Parameters
     ----------
-    l1, l2 : prices, at least 0. Compared with scikit-learn's C on m rows: C = 1 / (m l1), or 1 / (m l2).
-    solver : "auto", "newton" (l1 = 0), "prox-newton" or "gradient"; see docs/linear.md, "Solvers".
-    fit_intercept : whether there is an intercept.
-    tol : relative duality gap at which a solver stops.
-    class_weight : "balanced", a factor per class, or None.
-    max_iter : steps after which it stops in any case.
-    max_features : at most so many features, chosen by exact search; dense X only.
-    multi_class : with three classes or more "ovr", each class against the rest, or "multinomial", softmax.
-    warm_start : begin with the coefficients of the fit before.
-    accelerate : with solver="gradient", accelerated steps with restarts, else plain ones.
-    random_state : seed of the search for at most ``max_features`` features.
-    n_jobs : threads; None for all cores.
-    verbose : print a line per fit.
+    l1 : float, default=0.0
+        L1 regularisation, at least 0. scikit-learn's ``C`` on m rows is ``1 / (m * l1)``.
+    l2 : float, default=0.0
+        L2 regularisation, at least 0. scikit-learn's ``C`` on m rows is ``1 / (m * l2)``.
+    solver : {"auto", "newton", "prox-newton", "gradient"}, default="auto"
+        "newton" is for ``l1=0``. "auto" is "newton" for ``l1=0`` and "prox-newton" otherwise.
+    fit_intercept : bool, default=True
+        Whether the model has an intercept.
+    tol : float, default=1e-6
+        Relative duality gap at which the solver stops.
+    class_weight : dict, "balanced" or None, default=None
+        A factor for every class; "balanced" gives all classes the same total weight.
+    max_iter : int, default=10_000
+        Limit on the number of steps.
+    max_features : int or None, default=None
+        At most this many features, chosen by exact search. X must be dense.
+    multi_class : {"ovr", "multinomial"}, default="ovr"
+        With three classes or more: one score for each class against the rest, or softmax.
+    warm_start : bool, default=False
+        Start from the coefficients of the previous fit.
+    accelerate : bool, default=True
+        With ``solver="gradient"``: accelerated steps with restarts instead of plain ones.
+    random_state : int, RandomState or None, default=None
+        Seed of the search for at most ``max_features`` features.
+    n_jobs : int or None, default=None
+        Number of threads; None for all cores.
+    verbose : int, default=0
+        Above 0, print a line for every fit.
 
     Attributes
     ----------
-    coef_, intercept_ : the model; one row per score.
-    classes_ : the labels, in order.
-    certificate_ : objective, lower bound and how to check them; a list with "ovr" and three classes or more.
-    n_iter_, n_features_in_, feature_names_in_ : as in scikit-learn.
+    coef_ : ndarray of shape (n_scores, n_features_in_)
+        Coefficients; one score for two classes, otherwise one for each class.
+    intercept_ : ndarray of shape (n_scores,)
+        Intercepts.
+    classes_ : ndarray
+        Labels in ascending order.
+    certificate_ : LinearCertificate, Certificate (``max_features``) or a list of them
+        Objective, lower bound and how to check them. A list with "ovr" and three classes or more.
+    model_ : LinearModel
+        The fitted model without the estimator; :meth:`save` writes it.
+    n_iter_ : int
+        Number of steps of the solver, or of nodes with ``max_features``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if X had names.
 
-    Without l1 and l2 on classes that a plane separates there is no finite optimum: the fit stops at next to
-    no loss, with a :class:`SeparableDataWarning`.
+    Warns
+    -----
+    SeparableDataWarning
+        With ``l1 = l2 = 0`` on classes that a plane separates: there is no finite optimum, and the fit stops
+        with almost no loss.
+    ConvergenceWarning
+        ``max_iter`` was reached before ``tol``.
 
+    See Also
+    --------
+    SparseLinearRegression : The same for real targets.
+    CardBoostClassifier : Scorecards of decision stumps.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from cardboost import SparseLogisticRegression
     >>> X = np.random.default_rng(0).normal(size=(200, 6))
-    >>> model = SparseLogisticRegression(l1=0.05).fit(X, X[:, 0] - X[:, 3] > 0)
+    >>> y = X[:, 0] - X[:, 3] > 0
+    >>> model = SparseLogisticRegression(l1=0.05).fit(X, y)
     >>> np.flatnonzero(model.coef_[0]), model.certificate_.relative_gap < 1e-6
     (array([0, 3]), True)
+    >>> model.certificate_.verify(X, y)
+    True
     """
 
     def __init__(
@@ -140,7 +179,22 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
     # ------------------------------------------------------------------------------------ fitting
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to rows X with labels y; ``sample_weight`` of 2 is the row twice."""
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, frame or sparse matrix of shape (n_samples, n_features)
+            Rows of finite numbers.
+        y : array of shape (n_samples,)
+            Labels of two classes or more.
+        sample_weight : array of shape (n_samples,) or None, default=None
+            Row weights of at least 0. A row of weight 2 counts as two rows.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
         self._check_arguments()
         if self.multi_class not in MULTI_CLASS:
             names = ", ".join(map(repr, MULTI_CLASS))
@@ -172,17 +226,17 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         X = self._read(X, reset=True)
         n_rows = X.shape[0]
         classes, codes = class_codes(y, n_rows)
-        given = X, classes[codes], sample_weight
+        data = X, classes[codes], sample_weight
         raw = sample_weights(sample_weight, n_rows)
         if raw is not None:  # classes that have rows of positive weight
-            held = np.bincount(codes[raw > 0.0], minlength=len(classes)) > 0
-            if np.count_nonzero(held) < 2:
+            present = np.bincount(codes[raw > 0.0], minlength=len(classes)) > 0
+            if np.count_nonzero(present) < 2:
                 raise ValueError(
                     "Classifier can't train when only one class is present: the others have no positive "
                     "weight."
                 )
-            raw = np.where(held[codes], raw, 0.0)
-            classes, codes = classes[held], np.maximum((np.cumsum(held) - 1)[codes], 0)
+            raw = np.where(present[codes], raw, 0.0)
+            classes, codes = classes[present], np.maximum((np.cumsum(present) - 1)[codes], 0)
         factors = None
         if self.class_weight is not None:
             some = np.arange(n_rows) if raw is None else np.flatnonzero(raw > 0.0)
@@ -191,8 +245,8 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
             )
         weight = raw_weights(raw, n_rows)
         weight = weight if factors is None else weight * (factors / factors.max())[codes]
-        rows = fitted_rows(X, codes, weight, usable_threads(self.n_jobs))
-        return _ClassRows(rows.design, rows.y, rows.s, classes, factors, given)
+        rows = self._fitted_rows(X, codes, weight)
+        return _ClassRows(rows.design, rows.y, rows.s, classes, factors, data)
 
     def _prices(self) -> tuple[float, float, bool]:
         return float(self.l1), float(self.l2), bool(self.fit_intercept)
@@ -211,9 +265,7 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
             coef[k], intercept[k] = fit.coef, fit.intercept
             fits.append(fit)
             separable |= self.l1 == 0 == self.l2 and _separable(problem, fit)
-            certificate = self._certificate(
-                rows, "logistic", coef[[k]], intercept[[k]], fit, problem.null()[1], target
-            )
+            certificate = self._class_certificate(rows, "logistic", coef[[k]], intercept[[k]], fit, target)
             coef[k], intercept[k] = certificate.coef[0], certificate.intercept[0]
             certificates.append(certificate)
         self.coef_, self.intercept_ = coef, intercept
@@ -233,21 +285,19 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         self._finished(fit)
         coef = fit.coef[:, :-1].copy()
         intercept = fit.coef[:, -1] - coef @ centres
-        self.certificate_ = self._certificate(rows, "softmax", coef, intercept, fit, problem.null()[1], None)
+        self.certificate_ = self._class_certificate(rows, "softmax", coef, intercept, fit, None)
         self.coef_, self.intercept_ = self.certificate_.coef.copy(), self.certificate_.intercept.copy()
         self.n_iter_ = fit.n_iter
         return [fit], fit.status == "separable"
 
-    def _certificate(
-        self, rows: _ClassRows, loss: str, coef: Array, b: Array, fit: Fit, null: float, target: int | None
+    def _class_certificate(
+        self, rows: _ClassRows, loss: str, coef: Array, b: Array, fit: Fit, target: int | None
     ) -> LinearCertificate:
-        certificate = LinearCertificate(
-            loss, *self._prices(), coef.copy(), b.copy(), fit.objective, fit.lower_bound, null, fit.status,
-            classes=rows.plain_classes,
+        return self._certificate(
+            loss, coef, b, fit, (rows.design.matrix, rows.classes[rows.codes], rows.s), rows.data,
+            classes=rows.plain_classes, target=target,
             class_weight=None if rows.factors is None else tuple(rows.factors.tolist()),
-            target=target, box=BOX if self.l1 == 0 == self.l2 else None,
         )  # fmt: skip
-        return settled(certificate, (rows.design.matrix, rows.classes[rows.codes], rows.s), rows.given)
 
     def _fit_subset(self, rows: _ClassRows, scores: int) -> None:
         if rows.design.sparse:
@@ -257,7 +307,7 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         if self._softmax:
             raise ValueError("max_features is for two classes, or for multi_class='ovr'.")
         targets = [1] if scores == 1 else range(scores)
-        found = [
+        subsets = [
             best_subset(
                 rows.design, rows.sign(k), rows.s, self.max_features, *self._prices(),
                 seed=search_seed(self.random_state), n_jobs=self.n_jobs, classes=rows.plain_classes, target=k,
@@ -265,21 +315,39 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
             )
             for k in targets
         ]  # fmt: skip
-        self.coef_ = np.array([own.coef for own in found])
-        self.intercept_ = np.array([own.intercept for own in found])
-        self.n_iter_ = max(1, *(own.nodes for own in found))
-        self.certificate_ = found[0].certificate if scores == 1 else [own.certificate for own in found]
+        self.coef_ = np.array([subset.coef for subset in subsets])
+        self.intercept_ = np.array([subset.intercept for subset in subsets])
+        self.n_iter_ = max(1, *(subset.nodes for subset in subsets))
+        certificates = [subset.certificate for subset in subsets]
+        self.certificate_ = certificates[0] if scores == 1 else certificates
 
     def path(
         self, X: Any, y: Any, l1s: Any = None, n: int = 20, *, sample_weight: Any = None, ratio: float = 0.01
     ) -> LinearPath:
-        """The optima for falling ``l1``, each from the one before; two classes. The estimator stays as it is.
+        """Compute the optima for falling ``l1``, each from the one before; for two classes.
 
-        ``l1s=None``: n prices from the smallest at which no feature is used down to ``ratio`` times that.
+        The estimator itself is not changed.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`.
+        l1s : array or None, default=None
+            Values of ``l1``. None: ``n`` values, from the smallest at which no feature is used down to
+            ``ratio`` times that.
+        n : int, default=20
+            Number of values.
+        ratio : float, default=0.01
+            The last value divided by the first.
+
+        Returns
+        -------
+        LinearPath
+            Coefficients, intercepts, objectives and gaps, one for each value.
         """
         self._check_arguments()
-        own = type(self)(**self.get_params(deep=False))
-        rows = own._class_rows(X, y, sample_weight)
+        copy = type(self)(**self.get_params(deep=False))
+        rows = copy._class_rows(X, y, sample_weight)
         if len(rows.classes) != 2:
             raise ValueError(f"path is for two classes; y has {len(rows.classes)}.")
         _, l2, intercept = self._prices()
@@ -289,21 +357,55 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
     # ------------------------------------------------------------------------------------ predicting
 
     def decision_function(self, X: Any) -> Array:
-        """The score: above 0 means ``classes_[1]``. With more than two classes one column per class."""
+        """Scores of the rows.
+
+        Parameters
+        ----------
+        X : array, frame or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes one score, above 0 for ``classes_[1]``; otherwise one for each class.
+        """
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likelier class; a score of exactly 0 is ``classes_[0]``."""
+        """The likelier class of every row; a score of exactly 0 is ``classes_[0]``.
+
+        Parameters
+        ----------
+        X : array, frame or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
         score = self.decision_function(X)
-        at = (score > 0).astype(np.intp) if score.ndim == 1 else np.argmax(score, axis=1)
-        return self.classes_[at]
+        codes = (score > 0).astype(np.intp) if score.ndim == 1 else np.argmax(score, axis=1)
+        return self.classes_[codes]
 
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, in the order of ``classes_``."""
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array, frame or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            One column for each class, in the order of ``classes_``.
+        """
         return probabilities(self.decision_function(X), self._loss())
 
     def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of :meth:`predict_proba`; the parameters are the same."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -30,7 +31,20 @@ LossName = Literal["logistic", "squared"]
 
 #: with l1 = l2 = 0: how far a coefficient may go, in units of target / root mean square of its column
 BOX = 1e4
+_ROUNDING = 1e-15  # of the row weights: a sum that is 0
+_ROUNDING_OF_ROW = 1e-18  # the same for many rows: so much for each of them
 _CLOSE = 1e-12  # of the objective without any feature: a gap that counts as none
+
+
+def is_close(objective: float, bound: float, tol: float, null: float) -> bool:
+    """Whether the gap is within the tolerance; ``null`` is the objective without features."""
+    return objective - bound <= max(tol * objective, _CLOSE * null)
+
+
+def coefficient_box(design: Design, s: Array, target_size: float) -> Array:
+    """With l1 = l2 = 0: how far each coefficient may go."""
+    rms = np.sqrt(design.second_moments(s))
+    return np.where(rms > 0.0, BOX * target_size / np.where(rms > 0.0, rms, 1.0), 0.0)
 
 
 def middle_of(targets: Array) -> float:
@@ -39,7 +53,7 @@ def middle_of(targets: Array) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RowLosses:
     """The loss of every row at some scores."""
 
     loss: float
@@ -101,14 +115,14 @@ class LinearProblem:
 
     # ------------------------------------------------------------------------------------ primal
 
-    def rows(self, f: Array) -> Rows:
+    def rows(self, f: Array) -> RowLosses:
         if self.loss == "squared":
             residual = self.y - f
             pull = self.s * residual
-            return Rows(0.5 * float(pull @ residual), pull, self.s)
+            return RowLosses(0.5 * float(pull @ residual), pull, self.s)
         pull, curvature = np.empty_like(f), np.empty_like(f)
         loss = _kernels.logistic_rows(f, self.y, self.s, pull, curvature)
-        return Rows(loss, pull, curvature)
+        return RowLosses(loss, pull, curvature)
 
     def penalty(self, coef: Array) -> float:
         return self.l1 * float(np.abs(coef).sum()) + 0.5 * self.l2 * float(coef @ coef)
@@ -116,28 +130,29 @@ class LinearProblem:
     def scores(self, coef: Array, b: float) -> Array:
         return self.design.scores(coef) + b
 
-    def balance(self, f: Array, b: float) -> tuple[Array, float, Rows]:
+    def balance(self, f: Array, b: float, losses: RowLosses | None = None) -> tuple[Array, float, RowLosses]:
         """The best intercept for these features' scores: no pass over the matrix."""
-        at = self.rows(f)
+        losses = self.rows(f) if losses is None else losses
         if not self.intercept:
-            return f, b, at
+            return f, b, losses
         if not self.curved:
-            step = float(at.pull.sum())
+            step = float(losses.pull.sum())
             return f + step, b + step, self.rows(f + step)
+        rounding = max(_ROUNDING, _ROUNDING_OF_ROW * len(f))
         for _ in range(100):
-            slope, curve = float(at.pull.sum()), float(at.curvature.sum())
-            size = 0.5 * float(np.abs(at.pull).sum())
-            if abs(slope) <= 1e-15 * max(size, 1e-300) or curve <= 0.0:
+            slope, curve = float(losses.pull.sum()), float(losses.curvature.sum())
+            size = 0.5 * float(np.abs(losses.pull).sum())
+            if abs(slope) <= rounding * max(size, 1e-300) or curve <= 0.0:
                 break
             step = float(np.clip(slope / curve, -4.0, 4.0))
             after = self.rows(f + step)
-            while after.loss > at.loss * (1 + 1e-15) and abs(step) > 1e-16:
+            while after.loss > losses.loss * (1 + 1e-15) and abs(step) > 1e-16:
                 step *= 0.5
                 after = self.rows(f + step)
-            if after.loss >= at.loss and abs(float(after.pull.sum())) >= abs(slope):
+            if after.loss >= losses.loss and abs(float(after.pull.sum())) >= abs(slope):
                 break
-            f, b, at = f + step, b + step, after
-        return f, b, at
+            f, b, losses = f + step, b + step, after
+        return f, b, losses
 
     def null(self) -> tuple[float, float]:
         """The model without features: its intercept and its objective."""
@@ -147,8 +162,8 @@ class LinearProblem:
                 entropy = -fewer * math.log(fewer) - (1.0 - fewer) * math.log1p(-fewer)
                 return math.log(up) - math.log(down), entropy
         zero = np.zeros(len(self.y))
-        _, b, at = self.balance(zero, 0.0)
-        return b, at.loss
+        _, b, losses = self.balance(zero, 0.0)
+        return b, losses.loss
 
     # ------------------------------------------------------------------------------------ dual
 
@@ -169,7 +184,7 @@ class LinearProblem:
         """The lower bound of a balanced ``pull`` whose products with all columns are ``sums``."""
         size = np.abs(sums)
         if self.l1 == 0.0 and self.l2 == 0.0:
-            bound = self.conjugate(pull, 1.0) - float(self.box() @ size)
+            bound = self.conjugate(pull, 1.0) - float(self.box @ size)
         elif self.l2 > 0.0:
             over = np.maximum(size - self.l1, 0.0)
             bound = self.conjugate(pull, 1.0) - float(over @ over) / (2.0 * self.l2)
@@ -180,9 +195,9 @@ class LinearProblem:
 
     def certified(self, coef: Array, b: float) -> tuple[float, float, float]:
         """The best intercept for these coefficients, their objective and the bound at that point."""
-        _, b, at = self.balance(self.scores(coef, b), b)
-        pull = self.balanced_pull(at.pull)
-        return b, at.loss + self.penalty(coef), self.dual(pull, self.design.sums(pull))
+        _, b, losses = self.balance(self.scores(coef, b), b)
+        pull = self.balanced_pull(losses.pull)
+        return b, losses.loss + self.penalty(coef), self.dual(pull, self.design.sums(pull))
 
     def conjugate(self, pull: Array, most: float) -> float:
         """sum -s loss*(-u / s) at u = theta pull for the best theta of at most ``most`` (logistic: 1)."""
@@ -193,16 +208,12 @@ class LinearProblem:
             return theta * along - 0.5 * theta * theta * square
         return _kernels.logistic_dual(pull, self.s, min(1.0, most))
 
+    @cached_property
     def box(self) -> Array:
-        """How far coefficients may go that nothing else limits."""
-        rms = np.sqrt(self.design.second_moments(self.s))
-        return np.where(rms > 0.0, BOX * self.size_of_targets() / np.where(rms > 0.0, rms, 1.0), 0.0)
+        """Limits of coefficients that nothing else limits."""
+        return coefficient_box(self.design, self.s, self.size_of_targets())
 
     def size_of_targets(self) -> float:
         if self.target_size is not None or self.loss != "squared":
             return self.target_size or 1.0
         return float(np.sqrt(self.s @ np.square(self.y))) or 1.0
-
-    def close(self, objective: float, bound: float, tol: float, null: float) -> bool:
-        """Whether the gap is within the tolerance."""
-        return objective - bound <= max(tol * objective, _CLOSE * null)

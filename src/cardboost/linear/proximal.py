@@ -1,28 +1,239 @@
-"""Prox-Newton with working sets, gap-safe screening and warm starts along a path of prices."""
+"""Prox-Newton with working sets, gap-safe screening and warm starts along a path of l1.
+
+The loss is replaced by its quadratic model at the present scores, the model with its regularisation is
+minimised by coordinate descent over a working set of columns, and a line search goes as far as the true
+objective allows. Dense columns keep the matrix X' W X of the working set, with weights W from an earlier
+point while these are close enough: a step then reads the working set twice. Sparse columns are swept as they
+are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import blas
 
-from cardboost.linear.problem import Fit, LinearProblem
-from cardboost.linear.working_set import State, descend, working_set
+from cardboost import _kernels
+from cardboost.linear.design import Design
+from cardboost.linear.problem import Fit, LinearProblem, RowLosses, is_close
 
 Array = NDArray[np.float64]
-Places = NDArray[np.intp]
+Columns = NDArray[np.int32]
+Indices = NDArray[np.intp]
 
+LARGEST_GRAM = 3000  # columns of a working set whose X' W X is kept
+_BLOCK = 128
+_STALE = 0.3  # share of the curvature that may have changed since X' W X was made
+_MANY = 1_000_000  # entries of a table for which X' W X is kept in single precision at first
+_LEAST_DECREASE = 1e-4  # of what the model promises
 _FIRST = 100  # columns of the first working set
 _SINGLE = 1e-6  # of the price: what the conditions may fail by where single precision will do
 _STEPS = 50  # prox-Newton steps between two looks at all columns
 
 
+class State:
+    """Coefficients and the scores that belong to them."""
+
+    def __init__(self, problem: LinearProblem, coef: Array, b: float) -> None:
+        self.coef = coef
+        self.f, self.b, self.losses = problem.balance(problem.scores(coef, b), b)
+
+
+def violation(g: Array, beta: Array, l1: float, l2: float) -> float:
+    """How far the optimality conditions fail: g is the derivative of the loss."""
+    slope = g + l2 * beta
+    off = np.where(beta != 0.0, np.abs(slope + l1 * np.sign(beta)), np.maximum(np.abs(slope) - l1, 0.0))
+    return float(off.max(initial=0.0))
+
+
+class SparseSet:
+    """A working set of sparse columns, or of very many dense ones."""
+
+    def __init__(self, design: Design) -> None:
+        self.design = design
+        self.which: Columns = np.empty(0, dtype=np.int32)
+
+    def choose(self, which: Columns, losses: RowLosses) -> None:
+        self.which = which
+
+    def be_precise(self) -> None:
+        pass
+
+    def sums(self, pull: Array) -> Array:
+        return self.design.sums_of(self.which, pull)
+
+    def step(
+        self, problem: LinearProblem, losses: RowLosses, g: Array, beta: Array, tolerance: float, most: int
+    ) -> tuple[Array, float]:
+        """Minimise the model from ``beta``, which is changed: how scores and intercept change."""
+        shift, b, _ = self.design.sweep(
+            self.which, losses.curvature, g, beta,
+            l1=problem.l1, l2=problem.l2, intercept=problem.intercept, g0=-float(losses.pull.sum()),
+            tolerance=tolerance, most=most,
+        )  # fmt: skip
+        return shift, b
+
+
+class DenseSet:
+    """A working set of dense columns with its matrix X' W X, kept from one set and one price to the next."""
+
+    def __init__(self, design: Design) -> None:
+        self.design = design
+        self.which: Columns = np.empty(0, dtype=np.int32)
+        self._room = np.empty((0, design.rows))  # the columns, one after the other, and room for more
+        # single precision is enough for the model of a step: gradient and objective are exact
+        self.single = design.rows * design.columns > _MANY
+        self.q: NDArray[Any] = np.empty((0, 0))
+        self.a = np.empty(0)
+        self.w: Array | None = None  # the weights of q
+        self.total = 0.0
+
+    @property
+    def held(self) -> Array:
+        return self._room[: len(self.which)]
+
+    def choose(self, which: Columns, losses: RowLosses) -> None:
+        """Make ``which`` part of the set; others stay while they are not too many."""
+        stale = self._stale(losses.curvature)
+        if stale:
+            self.w = None
+        new = np.setdiff1d(which, self.which, assume_unique=True).astype(np.int32)
+        crowd = len(self.which) + len(new)
+        if crowd > 1.2 * len(which) + 20 or (stale and crowd > len(which)):
+            keep = np.flatnonzero(np.isin(self.which, which))
+            self._room[: len(keep)] = self._room[keep]
+            self.which = self.which[keep]
+            if self.w is not None:
+                self.q, self.a = self.q[np.ix_(keep, keep)], self.a[keep]
+        if len(new):
+            self._extend(new)
+
+    def _extend(self, new: Columns) -> None:
+        before, after = len(self.which), len(self.which) + len(new)
+        if after > len(self._room):
+            room = np.empty((min(2 * after, max(after, self.design.columns)), self.design.rows))
+            room[:before] = self.held
+            self._room = room
+        self._room[before:after] = self.design.taken(new).T
+        self.which = np.concatenate([self.which, new])
+        if self.w is None:
+            return
+        columns = self._room[before:after]
+        side = self._rounded(columns * self.w) @ self._rounded(self.held).T
+        q = np.empty((after, after), dtype=self.q.dtype)
+        q[:before, :before] = self.q
+        q[before:], q[:before, before:] = side, side[:, :before].T
+        self.q, self.a = q, np.concatenate([self.a, columns @ self.w])
+
+    def sums(self, pull: Array) -> Array:
+        return self.held @ pull
+
+    def _stale(self, w: Array) -> bool:
+        """Whether the weights have changed too much since X' W X was made."""
+        if self.w is None:
+            return True
+        return w is not self.w and float(np.abs(w - self.w).sum()) > _STALE * self.total
+
+    def _refresh(self, w: Array) -> None:
+        if not self._stale(w):
+            return
+        self.w, self.total = w, float(w.sum())
+        product = blas.ssyrk if self.single else blas.dsyrk
+        self.q = product(1.0, self._rounded(self.held * np.sqrt(w)).T, trans=1, lower=1).T
+        for end in range(_BLOCK, len(self.q) + _BLOCK, _BLOCK):  # the other half, block by block
+            begin = end - _BLOCK
+            block = self.q[begin:end, begin:end]
+            block[:] = np.triu(block) + np.triu(block, 1).T
+            self.q[end:, begin:end] = self.q[begin:end, end:].T
+        self.a = self.held @ w
+
+    def be_precise(self) -> None:
+        """From now on X' W X is in double precision."""
+        if self.single:
+            self.single, self.w = False, None
+
+    def _rounded(self, values: Array) -> NDArray[Any]:
+        return values.astype(np.float32) if self.single else values
+
+    def step(
+        self, problem: LinearProblem, losses: RowLosses, g: Array, beta: Array, tolerance: float, most: int
+    ) -> tuple[Array, float]:
+        self._refresh(losses.curvature)
+        before = beta.copy()
+        _, b, _ = _kernels.sweep_gram(
+            self.q, self.a, self.total,
+            l1=problem.l1, l2=problem.l2, intercept=problem.intercept, g0=-float(losses.pull.sum()),
+            tolerance=tolerance, most=20 * most, beta=beta, g=g.copy(),
+        )  # fmt: skip
+        return (beta - before) @ self.held, b
+
+
+WorkingSet = SparseSet | DenseSet
+
+
+def working_set(design: Design, most: int) -> WorkingSet:
+    """The kind of set for so many columns."""
+    return SparseSet(design) if design.sparse or most > LARGEST_GRAM else DenseSet(design)
+
+
+def descend(problem: LinearProblem, active: WorkingSet, state: State, needed: float, most: int) -> int:
+    """Prox-Newton steps on the working set until the conditions hold to ``needed``; the number of steps."""
+    which = active.which
+    beta = state.coef[which].copy()
+    done, last = 0, np.inf
+    while done < most:
+        losses = state.losses
+        g = -active.sums(losses.pull)
+        off = violation(g, beta, problem.l1, problem.l2)
+        if problem.intercept:
+            off = max(off, abs(float(losses.pull.sum())))
+        if off <= needed or (off >= last and done > 3):
+            break
+        after = beta.copy()
+        shift, b = active.step(problem, losses, g, after, max(0.3 * needed, 0.03 * off), 30)
+        done += 1
+        length, sure = _search(problem, state, beta, after - beta, shift, b)
+        if length == 0.0:
+            break
+        last = np.inf if sure else off  # where the objective cannot tell, the conditions must
+        beta = beta + length * (after - beta) if length < 1.0 else after
+        state.coef[which] = beta
+        if not problem.curved and length == 1.0 and done > 1:
+            # the model is the loss itself: what is left is rounding, or sweeps that ran out
+            state.f, state.b, state.losses = problem.balance(problem.scores(state.coef, state.b), state.b)
+    return done
+
+
+def _search(
+    problem: LinearProblem, state: State, beta: Array, d: Array, shift: Array, b: float
+) -> tuple[float, bool]:
+    """Go along the step while the objective falls; the state follows. Length 0 where it does not.
+
+    The second value says whether the fall is more than rounding.
+    """
+    shift = shift + b
+    before = problem.penalty(beta)
+    promised = problem.penalty(beta + d) - before - float(state.losses.pull @ shift)
+    rounding = 1e-15 * (state.losses.loss + before)
+    length = 1.0
+    for _ in range(40):
+        losses = problem.rows(state.f + length * shift)
+        change = (losses.loss - state.losses.loss) + (problem.penalty(beta + length * d) - before)
+        if change <= length * _LEAST_DECREASE * min(promised, 0.0) + rounding:
+            state.f, state.b, state.losses = state.f + length * shift, state.b + length * b, losses
+            return length, change < -rounding
+        length *= 0.5
+    return 0.0, False
+
+
 def largest_price(problem: LinearProblem) -> float:
     """The smallest l1 under which no feature is used."""
-    _, _, at = problem.balance(np.zeros(len(problem.y)), 0.0)
-    sums = problem.design.sums(problem.balanced_pull(at.pull))
+    _, _, losses = problem.balance(np.zeros(len(problem.y)), 0.0)
+    sums = problem.design.sums(problem.balanced_pull(losses.pull))
     return float(np.abs(sums).max(initial=0.0))
 
 
@@ -67,11 +278,11 @@ class ProximalSolver:
         """The optimum for this price, to a relative gap of ``tol``."""
         problem, state = self.problem.priced(l1), self.state
         alive = np.ones(problem.design.columns, dtype=bool)
-        steps, status, stuck, wanted, rounds = 0, "iteration limit", 0, 0, 0
+        steps, status, stuck, needed, rounds = 0, "iteration limit", 0, 0, 0
         last, target = np.inf, 3.0 * tol * max(l1, 1e-3 * self.null)
         while True:
             look = self._look(problem, alive)
-            if problem.close(look.objective, look.bound, tol, self.null):
+            if is_close(look.objective, look.bound, tol, self.null):
                 if look.whole:
                     status = "optimal"
                     break
@@ -89,15 +300,15 @@ class ProximalSolver:
             if rounds == 0:
                 self._go_on(problem, look)
             used = np.flatnonzero(state.coef)
-            wanted = max(wanted, 2 * len(used), min(_FIRST, len(alive)))
-            which = self._choose(look.sums, l1, used, wanted, alive, rounds == 0)
-            self.set.choose(which.astype(np.int32), state.at)
+            needed = max(needed, 2 * len(used), min(_FIRST, len(alive)))
+            which = self._choose(look.sums, l1, used, needed, alive, rounds == 0)
+            self.set.choose(which.astype(np.int32), state.losses)
             if rounds > 0:
                 target *= min(0.3, max(0.01, 0.3 * tol * look.objective / gap))
             if stuck or target < _SINGLE * l1:
                 self.set.be_precise()
             steps += descend(problem, self.set, state, target, min(_STEPS, max_iter - steps))
-            state.f, state.b, state.at = problem.balance(state.f, state.b)
+            state.f, state.b, state.losses = problem.balance(state.f, state.b)
             self.sums = None
             rounds += 1
         self.l1 = l1
@@ -106,8 +317,8 @@ class ProximalSolver:
     def _look(self, problem: LinearProblem, alive: NDArray[np.bool_]) -> _Look:
         """Products with all columns, or with those that are left where these are few."""
         state = self.state
-        pull = problem.balanced_pull(state.at.pull)
-        objective = state.at.loss + problem.penalty(state.coef)
+        pull = problem.balanced_pull(state.losses.pull)
+        objective = state.losses.loss + problem.penalty(state.coef)
         left = np.flatnonzero(alive)
         if self.sums is None and 2 * len(left) < len(alive):
             sums = np.zeros(len(alive))
@@ -125,11 +336,11 @@ class ProximalSolver:
         if now is not None and line is not None:
             before, further = line
             coef = now.coef + further * (now.coef - before.coef)
-            f, b, at = problem.balance(
+            f, b, losses = problem.balance(
                 now.f + further * (now.f - before.f), now.b + further * (now.b - before.b)
             )
-            if at.loss + problem.penalty(coef) < state.at.loss + problem.penalty(now.coef):
-                state.coef, state.f, state.b, state.at = coef, f, b, at
+            if losses.loss + problem.penalty(coef) < state.losses.loss + problem.penalty(now.coef):
+                state.coef, state.f, state.b, state.losses = coef, f, b, losses
             self._lead = further * (now.sums - before.sums)
         self._before = now
 
@@ -141,8 +352,8 @@ class ProximalSolver:
         return before, min(1.0, (self.l1 - l1) / (before.l1 - self.l1))
 
     def _choose(
-        self, sums: Array, l1: float, used: Places, wanted: int, alive: NDArray[np.bool_], first: bool
-    ) -> Places:
+        self, sums: Array, l1: float, used: Indices, needed: int, alive: NDArray[np.bool_], first: bool
+    ) -> Indices:
         """Columns in use, and of the others those nearest to being used; on a path all that may be needed."""
         if first and self._lead is not None:
             sums = sums + self._lead
@@ -152,12 +363,12 @@ class ProximalSolver:
             # products move by less than the price as a rule, and mostly on as they went before
             room = 0.0 if not first else 0.5 if self._lead is None else 0.1
             likely = np.flatnonzero(size >= l1 - room * (self.l1 - l1))
-            if len(likely) <= 4 * wanted:
+            if len(likely) <= 4 * needed:
                 return likely
-        wanted = min(wanted, int(np.count_nonzero(size >= 0.0)))
-        if wanted == 0:
+        needed = min(needed, int(np.count_nonzero(size >= 0.0)))
+        if needed == 0:
             return np.empty(0, dtype=np.intp)
-        top = np.argpartition(-size, wanted - 1)[:wanted]
+        top = np.argpartition(-size, needed - 1)[:needed]
         return np.sort(top)
 
     def _screen(self, problem: LinearProblem, look: _Look, alive: NDArray[np.bool_]) -> None:
@@ -170,7 +381,7 @@ class ProximalSolver:
             return
         size = np.abs(look.sums)
         theta = min(1.0, problem.l1 / max(float(size.max(initial=0.0)), 1e-300))
-        pull = problem.balanced_pull(self.state.at.pull)
+        pull = problem.balanced_pull(self.state.losses.pull)
         gap = max(0.0, look.objective - problem.conjugate(pull, theta if theta < 1.0 else 1.0))
         strength = 4.0 if problem.curved else 1.0
         radius = np.sqrt(2.0 * gap * float(problem.s.max()) / strength)

@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from cardboost.data.threads import usable_threads
 from cardboost.estimators.validation import real_targets
 from cardboost.linear.absolute import AbsoluteProblem, least_absolute
-from cardboost.linear.base import LinearEstimator, LinearPath, raw_weights, settled, solving
-from cardboost.linear.certificate import LinearCertificate
-from cardboost.linear.problem import BOX, LinearProblem, middle_of
-from cardboost.linear.rows import FittedRows, fitted_rows
+from cardboost.linear.base import LinearEstimator, LinearPath, raw_weights, solving
+from cardboost.linear.design import FittedRows
+from cardboost.linear.problem import LinearProblem, middle_of
 from cardboost.model.linear import LinearModel, LinearScore
 
 Array = NDArray[np.float64]
@@ -26,32 +24,66 @@ _FLATTEST = 1e-11  # range of the targets beside their middle, at least
 
 
 class SparseLinearRegression(RegressorMixin, LinearEstimator):
-    """Linear regression with few coefficients.
+    """Linear regression with few coefficients and a certificate of optimality.
 
-    Minimises ``mean loss + l1 |coef|_1 + l2/2 |coef|_2^2``, the mean weighted by ``sample_weight`` and the
-    intercept free of charge. The loss is half the squared residual, or its absolute value.
+    Minimises ``mean loss + l1 |coef|_1 + l2/2 |coef|_2^2``. The loss of a row is half its squared residual,
+    or its absolute residual. The mean is weighted by ``sample_weight``; the intercept is not regularised.
 
     Parameters
     ----------
-    loss : "squared" or "absolute".
-    l1, l2 : prices, at least 0.
-    solver : "auto", "newton" (l1 = 0), "prox-newton" or "gradient"; for the squared loss. The absolute loss
-        is
-        a linear or quadratic program and has its own solvers: "auto" only.
-    fit_intercept : whether there is an intercept.
-    tol : relative duality gap at which a solver stops.
-    max_iter : steps after which it stops in any case.
-    warm_start : begin with the coefficients of the fit before (squared loss).
-    accelerate : with solver="gradient", accelerated steps with restarts, else plain ones.
-    n_jobs : threads; None for all cores.
-    verbose : print a line per fit.
+    loss : {"squared", "absolute"}, default="squared"
+        Loss of a row.
+    l1 : float, default=0.0
+        L1 regularisation, at least 0: ``alpha`` of scikit-learn's ``Lasso``.
+    l2 : float, default=0.0
+        L2 regularisation, at least 0.
+    solver : {"auto", "newton", "prox-newton", "gradient"}, default="auto"
+        "newton" is for ``l1=0``. "auto" is "newton" for ``l1=0`` and "prox-newton" otherwise. The absolute
+        loss has solvers for linear and quadratic programs: "auto" only.
+    fit_intercept : bool, default=True
+        Whether the model has an intercept.
+    tol : float, default=1e-6
+        Relative duality gap at which the solver stops.
+    max_iter : int, default=10_000
+        Limit on the number of steps.
+    warm_start : bool, default=False
+        Start from the coefficients of the previous fit (squared loss).
+    accelerate : bool, default=True
+        With ``solver="gradient"``: accelerated steps with restarts instead of plain ones.
+    n_jobs : int or None, default=None
+        Number of threads; None for all cores.
+    verbose : int, default=0
+        Above 0, print a line for every fit.
 
     Attributes
     ----------
-    coef_, intercept_ : the model.
-    certificate_ : objective, lower bound and how to check them; :class:`LinearCertificate`.
-    n_iter_, n_features_in_, feature_names_in_ : as in scikit-learn.
+    coef_ : ndarray of shape (n_features_in_,)
+        Coefficients.
+    intercept_ : float
+        Intercept.
+    certificate_ : LinearCertificate
+        Objective, lower bound and how to check them.
+    model_ : LinearModel
+        The fitted model without the estimator; :meth:`save` writes it.
+    n_iter_ : int
+        Number of steps of the solver.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if X had names.
 
+    Warns
+    -----
+    ConvergenceWarning
+        ``max_iter`` was reached before ``tol``.
+
+    See Also
+    --------
+    SparseLogisticRegression : The same for classes.
+    CardBoostRegressor : Scorecards of decision stumps.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from cardboost import SparseLinearRegression
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
@@ -88,7 +120,22 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to rows X and numbers y; ``sample_weight`` of 2 is the row twice."""
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, frame or sparse matrix of shape (n_samples, n_features)
+            Rows of finite numbers.
+        y : array of shape (n_samples,)
+            Real targets.
+        sample_weight : array of shape (n_samples,) or None, default=None
+            Row weights of at least 0. A row of weight 2 counts as two rows.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
         self._check_arguments()
         if self.loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}; got {self.loss!r}.")
@@ -112,20 +159,17 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
             with solving(design):
                 fit, dual = least_absolute(absolute, float(self.tol), int(self.max_iter))
             fit = replace(fit, intercept=fit.intercept - float(fit.coef @ centres) + middle)
-            fit, null, dual = self._finished(fit), absolute.null(), rows.spread(dual)
+            fit, dual = self._finished(fit), rows.spread(dual)
         else:
             problem = LinearProblem(design, rows.y, rows.s, "squared", *prices)
             fits = before is not None and len(before) == design.columns
             fit = self._solve(
                 problem, before if fits else None, float(getattr(self, "intercept_", 0.0)) if fits else 0.0
             )
-            null = problem.null()[1]
-        certificate = LinearCertificate(
-            self.loss, *prices, fit.coef[None, :].copy(), np.array([float(fit.intercept)]),
-            fit.objective, fit.lower_bound, null, fit.status,
-            dual=dual, box=BOX if self.l1 == 0 == self.l2 else None,
+        self.certificate_ = self._certificate(
+            self.loss, fit.coef[None, :], np.array([float(fit.intercept)]), fit,
+            (design.matrix, rows.y, rows.s), (X, target, sample_weight), dual=dual,
         )  # fmt: skip
-        self.certificate_ = settled(certificate, (design.matrix, rows.y, rows.s), (X, target, sample_weight))
         self.coef_ = self.certificate_.coef[0].copy()
         self.intercept_ = float(self.certificate_.intercept[0])
         self.n_iter_ = max(1, fit.n_iter)
@@ -135,25 +179,53 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
     def path(
         self, X: Any, y: Any, l1s: Any = None, n: int = 20, *, sample_weight: Any = None, ratio: float = 0.01
     ) -> LinearPath:
-        """The optima for falling ``l1``, each from the one before. The estimator stays as it is.
+        """Compute the optima for falling ``l1``, each from the one before; for the squared loss.
 
-        ``l1s=None``: n prices from the smallest at which no feature is used down to ``ratio`` times that.
+        The estimator itself is not changed.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`.
+        l1s : array or None, default=None
+            Values of ``l1``. None: ``n`` values, from the smallest at which no feature is used down to
+            ``ratio`` times that.
+        n : int, default=20
+            Number of values.
+        ratio : float, default=0.01
+            The last value divided by the first.
+
+        Returns
+        -------
+        LinearPath
+            Coefficients, intercepts, objectives and gaps, one for each value.
         """
         self._check_arguments()
         if self.loss != "squared":
             raise ValueError(f"path is for loss='squared'; got {self.loss!r}.")
-        own = type(self)(**self.get_params(deep=False))
-        X = own._read(X, reset=True)
-        rows = own._rows(X, real_targets(y, X.shape[0]), sample_weight)
+        copy = type(self)(**self.get_params(deep=False))
+        X = copy._read(X, reset=True)
+        rows = copy._rows(X, real_targets(y, X.shape[0]), sample_weight)
         l2, intercept = float(self.l2), bool(self.fit_intercept)
         problem = LinearProblem(rows.design, rows.y, rows.s, "squared", 0.0, l2, intercept)
         return self._path(problem, l1s, n, ratio)
 
     def _rows(self, X: Any, target: Array, sample_weight: Any) -> FittedRows:
-        return fitted_rows(X, target, raw_weights(sample_weight, X.shape[0]), usable_threads(self.n_jobs))
+        return self._fitted_rows(X, target, raw_weights(sample_weight, X.shape[0]))
 
     def predict(self, X: Any) -> Array:
-        """The number that the model expects for every row."""
+        """Predicted targets of the rows.
+
+        Parameters
+        ----------
+        X : array, frame or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions.
+        """
         return self._scores(X)[:, 0]
 
     @property

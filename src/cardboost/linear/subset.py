@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.certificate.certificate import Certificate
-from cardboost.linear.design import Design
-from cardboost.linear.rows import comparable, fitted_rows
+from cardboost.linear.design import Design, comparable, fitted_rows
 from cardboost.solvers import select_columns
 
 Array = NDArray[np.float64]
@@ -44,10 +43,10 @@ class _View:
     class_weight: tuple[float, ...] | None
 
     def __call__(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        known = {label: k for k, label in enumerate(self.classes)}
-        codes = np.array(
-            [known.get(own.item() if hasattr(own, "item") else own, -1) for own in np.asarray(y)]
-        )
+        labels = np.asarray(y)
+        codes = np.full(len(labels), -1)
+        for k, label in enumerate(self.classes):
+            codes[labels == label] = k
         weight = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         weight = np.where(codes < 0, 0.0, comparable(weight))
         if self.class_weight is not None:
@@ -87,7 +86,7 @@ def best_subset(
     A = view.matrix(design.matrix, sign)
     n, free = design.columns, 2 * int(intercept)
     both = np.tile(scale, 2)
-    found = select_columns(
+    selection = select_columns(
         A,
         max_terms=max_features,
         l1=np.concatenate([np.zeros(free), l1 / both]),
@@ -101,10 +100,10 @@ def best_subset(
         random_state=seed,
         n_jobs=n_jobs,
     )
-    weights = found.x[free:]
+    weights = selection.x[free:]
     return Subset(
         (weights[:n] - weights[n:]) / scale,
-        float(found.x[0] - found.x[1]) if intercept else 0.0,
-        replace(found.certificate, view=view),
-        found.nodes,
+        float(selection.x[0] - selection.x[1]) if intercept else 0.0,
+        replace(selection.certificate, view=view),
+        selection.nodes,
     )

@@ -10,6 +10,7 @@ error there cannot hide here. docs/certificate.md defines everything that is com
     bounds.py     the evidence for a certificate, and the bound of a leaf
     curvature.py  how much curvature of the loss a bound may set aside
     claims.py     every claim, recomputed
+    linear.py     every claim about a linear model, recomputed
 """
 
 from cardboost.certificate.checker.claims import check, verify

@@ -1,6 +1,6 @@
-"""What is claimed of a linear model, and how it is checked: plain NumPy, nothing of the solvers.
+"""What is claimed of a linear model, recomputed from the data: plain NumPy, nothing of the solvers.
 
-``verify`` takes the coefficients and recomputes the objective and the lower bound from the data. The row
+``faults`` takes the coefficients and recomputes the objective and the lower bound from the data. The row
 weights u of the bound follow from the scores (docs/linear.md, "The certificate"); for the absolute loss,
 whose derivative has no value where a residual is 0, the certificate holds them.
 
@@ -11,9 +11,9 @@ are looked at from the middle of their range, and what the coefficients make of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +22,19 @@ Array = NDArray[np.float64]
 
 # all relative to the objective without features
 ROUNDING = 1e-9  # of sums over rows
-_OPTIMAL = 1e-4  # the gap of a model that may be called optimal
+OPTIMAL_GAP = 1e-4  # the gap of a model that may be called optimal
 _BOX = 1e4
 _LIGHTEST = 1e-300  # share of a class
+_FIRST_ROWS = 64  # tell most columns that are not far from 0
+_ROWS_AT_ONCE = 2048
 _FAR = 1e3  # a column whose middle is so many times its range from 0 is shifted
 _LOSSES = ("logistic", "softmax", "squared", "absolute")
 _STATUSES = ("optimal", "feasible", "iteration limit", "precision", "separable")
 
 
 @dataclass(frozen=True, eq=False)
-class LinearCertificate:
-    """Objective and lower bound of a linear model; every optimum lies between them.
+class LinearClaims:
+    """What a certificate says of a linear model: problem, coefficients, objective and lower bound.
 
     ``coef`` has one row per score: one, or one per class for the loss "softmax". ``target``: the class that
     is told from the others, for the loss "logistic". With l1 = l2 = 0 the bound covers all coefficients of
@@ -56,54 +58,12 @@ class LinearCertificate:
     dual: Array | None = None
     box: float | None = None
 
-    @property
-    def gap(self) -> float:
-        """How much lower the objective of any other model can be."""
-        return max(0.0, self.objective - self.lower_bound)
-
-    @property
-    def relative_gap(self) -> float:
-        return self.gap / self.objective if self.objective > 0.0 else 0.0
-
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> bool:
-        """Recompute every number from the data of the fit."""
-        return not self.faults(X, y, sample_weight)
-
-    def recomputed(self, X: Any, y: Any, sample_weight: Any = None) -> LinearCertificate:
-        """The same with the objectives and the bound that these data give, and a status that they allow."""
-        rows = self._rows(X, y, sample_weight)
-        if isinstance(rows, str):
-            raise ValueError(rows)
-        with np.errstate(over="ignore", invalid="ignore"):
-            objective, bound, null = _evaluate(self, rows)
-        bound = min(bound, objective)
-        status = self.status
-        if status == "optimal" and not objective - bound <= _OPTIMAL * null:
-            status = "feasible"
-        return replace(self, objective=objective, lower_bound=bound, null_objective=null, status=status)
-
-    def no_worse_than_empty(
-        self, X: Any, y: Any, sample_weight: Any = None, rounding: float = 0.0
-    ) -> LinearCertificate:
-        """This model, or that without features where these data give it a higher objective than that.
-
-        ``rounding``: by how much it may be higher, as a share.
-        """
-        rows = self._rows(X, y, sample_weight)
-        if isinstance(rows, str):
-            raise ValueError(rows)
-        with np.errstate(over="ignore", invalid="ignore"):
-            objective, null = _objective(self, rows, rows.scores(self)), _null_objective(self, rows)
-        if objective <= null * (1.0 + rounding):
-            return self
-        return replace(self, coef=np.zeros_like(self.coef), intercept=rows.constant)
-
-    def faults(self, X: Any, y: Any, sample_weight: Any = None) -> list[str]:
+    def faults(self, X: Any, y: Any = None, sample_weight: Any = None) -> list[str]:
         """Every claim that the data contradict, in sentences; empty when all hold."""
-        rows = self._rows(X, y, sample_weight)
+        rows = self.rows(X, y, sample_weight)
         return [rows] if isinstance(rows, str) else self._compare(rows)
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any) -> _Rows | str:
+    def rows(self, X: Any, y: Any, sample_weight: Any) -> LinearRows | str:
         """The rows that have a weight, or why nothing can be checked against these data."""
         if (fault := self._form()) is not None:
             return fault
@@ -116,27 +76,29 @@ class LinearCertificate:
             return f"X has shape {X.shape}, the model is about {self.coef.shape[1]} features."
         if y.shape != (X.shape[0],):
             return f"y has shape {y.shape}; one label or target per row is needed."
-        if not np.isfinite(X.data if hasattr(X, "tocsc") else X).all():
+        if not _all_finite(X.data if hasattr(X, "tocsc") else X):
             return "X holds NaN or infinity."
         weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if weight.shape != y.shape or not (np.isfinite(weight) & (weight >= 0.0)).all() or not weight.any():
             return "sample_weight must hold one finite number of at least 0 per row, not all 0."
         codes, weight = None, weight / weight.max()
         if self.classes is not None:
-            known = {label: k for k, label in enumerate(self.classes)}
-            found = [known.get(label.item() if hasattr(label, "item") else label, -1) for label in y]
-            codes = np.array(found)
+            codes = np.full(len(y), -1)
+            for k, label in enumerate(self.classes):
+                codes[y == label] = k
             if (codes[weight > 0.0] < 0).any():
                 return "y holds a label that the model does not know."
             if self.class_weight is not None:
                 factor = np.asarray(self.class_weight)
                 weight = weight * (factor / factor.max())[codes]
-        keep = weight > 0.0
-        target = np.asarray(y[keep], dtype=np.float64) if codes is None else codes[keep]
-        if codes is None and not np.isfinite(target).all():
-            return "y holds NaN or infinity."
-        held = X if keep.all() else (X.tocsr() if hasattr(X, "tocsr") else X)[keep]
-        return _Rows.make(self, held, target, weight[keep] / weight[keep].sum())
+        target = y if codes is None else codes
+        if (keep := weight > 0.0).sum() < len(weight):
+            X, target, weight = (X.tocsr() if hasattr(X, "tocsr") else X)[keep], target[keep], weight[keep]
+        if codes is None:
+            target = np.asarray(target, dtype=np.float64)
+            if not np.isfinite(target).all():
+                return "y holds NaN or infinity."
+        return LinearRows.make(self, X, target, weight / weight.sum())
 
     def _form(self) -> str | None:
         """What is wrong with the certificate itself, if anything is."""
@@ -154,32 +116,34 @@ class LinearCertificate:
             return f"box must be {_BOX:g} exactly where l1 and l2 are 0."
         if (self.classes is not None) != (self.loss in ("logistic", "softmax")):
             return "Classes belong to the losses logistic and softmax, and only to them."
-        if self.class_weight is not None and not all(0.0 < own < np.inf for own in self.class_weight):
+        if self.class_weight is not None and not all(0.0 < factor < np.inf for factor in self.class_weight):
             return "class_weight must hold finite numbers above 0."
         if self.class_weight is not None and len(self.class_weight) != len(self.classes or ()):
             return "class_weight must hold one number per class."
-        known = range(len(self.classes or ()))
-        if self.loss == "logistic" and (isinstance(self.target, bool) or self.target not in known):
+        codes = range(len(self.classes or ()))
+        if self.loss == "logistic" and (isinstance(self.target, bool) or self.target not in codes):
             return f"target must be the number of a class, not {self.target!r}."
         return None
 
-    def _compare(self, rows: _Rows) -> list[str]:
+    def _compare(self, rows: LinearRows) -> list[str]:
         out = []
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is no claim that holds
-            objective, bound, null = _evaluate(self, rows)
+            objective, bound, null = evaluate(self, rows)
         bound, near = min(bound, objective), ROUNDING * null
         claims = (
             ("objective", self.objective, objective),
             ("lower bound", self.lower_bound, bound),
             ("objective without features", self.null_objective, null),
         )
-        for name, claimed, found in claims:
-            if not abs(claimed - found) <= near:
-                out.append(f"The {name} is {found:.12g}, not {claimed:.12g} as claimed.")
+        for name, claimed, value in claims:
+            if not abs(claimed - value) <= near:
+                out.append(f"The {name} is {value:.12g}, not {claimed:.12g} as claimed.")
         if not self.lower_bound <= self.objective:
             out.append("The lower bound is above the objective.")
-        if self.status == "optimal" and not self.objective - self.lower_bound <= _OPTIMAL * null + near:
-            out.append(f"A gap of {self.gap:.3g} is too wide for the status optimal.")
+        if self.status == "optimal" and not self.objective - self.lower_bound <= OPTIMAL_GAP * null + near:
+            out.append(
+                f"A gap of {self.objective - self.lower_bound:.3g} is too wide for the status optimal."
+            )
         return out
 
     def to_dict(self) -> dict[str, Any]:
@@ -213,17 +177,17 @@ class LinearCertificate:
         }
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> LinearCertificate:
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """A certificate read from a file; a ValueError says what is wrong with it."""
         try:
             problem, scores = content["problem"], content["solution"]
             coef = np.zeros((len(scores), int(problem["n_features"])))
-            for row, own in zip(coef, scores, strict=True):
-                row[np.asarray(own["features"], dtype=np.intp)] = own["weights"]
+            for row, score in zip(coef, scores, strict=True):
+                row[np.asarray(score["features"], dtype=np.intp)] = score["weights"]
             return cls(
                 loss=problem["loss"], l1=float(problem["l1"]), l2=float(problem["l2"]),
                 fit_intercept=bool(problem["fit_intercept"]), coef=coef,
-                intercept=np.array([float(own["intercept"]) for own in scores]),
+                intercept=np.array([float(score["intercept"]) for score in scores]),
                 objective=float(content["objective"]), lower_bound=float(content["lower_bound"]),
                 null_objective=float(content["null_objective"]), status=str(content["status"]),
                 classes=None if problem["classes"] is None else tuple(problem["classes"]),
@@ -234,38 +198,10 @@ class LinearCertificate:
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ValueError(f"this is no certificate of a linear model: {error!r}") from None
 
-    def lines(self) -> list[str]:
-        """The certificate in words: what is minimised, what was reached, and what no model can undercut."""
-        intercept = "with" if self.fit_intercept else "without"
-        weighted = ""
-        if self.class_weight is not None:
-            weighted = f", classes weighted {', '.join(f'{weight:g}' for weight in self.class_weight)}"
-        if self.loss == "logistic" and self.classes is not None and self.target is not None:
-            weighted += f", for class {self.classes[self.target]!r}"
-        scope = "" if self.box is None else f", among coefficients of at most {self.box:g} in standard units"
-        n = self.coef.shape[1]
-        return [
-            f"minimised: mean {self.loss} loss + {self.l1:g} |coef|_1 + {self.l2:g}/2 |coef|_2^2, "
-            f"{intercept} an intercept{weighted}",
-            f"objective {self.objective:.8g}, without features {self.null_objective:.8g}: {self.status}",
-            f"no model on the {n} feature{'' if n == 1 else 's'} has an objective below "
-            f"{self.lower_bound:.8g}{scope}",
-            f"relative gap {self.relative_gap:.2g}; sums over rows hold to {ROUNDING:g} and a gap of "
-            f"{_OPTIMAL:g} counts as optimal, as shares of the objective without features",
-        ]
-
-    def __repr__(self) -> str:
-        return (
-            f"LinearCertificate(loss={self.loss!r}, l1={self.l1:g}, l2={self.l2:g}, "
-            f"fit_intercept={self.fit_intercept}, n_features={self.coef.shape[1]}, box={self.box}, "
-            f"objective={self.objective:.6g}, lower_bound={self.lower_bound:.6g}, "
-            f"relative_gap={self.relative_gap:.2g}, status={self.status!r})"
-        )
-
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
-    """Rows of positive weight: numbers, targets or codes of classes, weights that sum to 1.
+class LinearRows:
+    """The rows of positive weight: numbers, targets or codes of classes, weights that sum to 1.
 
     ``X`` and real targets are less ``middle`` and ``centre``. ``constant``: the intercepts of the model
     without features. ``target_size``: root mean square of the targets as they are.
@@ -280,61 +216,82 @@ class _Rows:
     target_size: float
 
     @classmethod
-    def make(cls, model: LinearCertificate, X: Any, y: NDArray[Any], s: Array) -> _Rows:
-        size, real = 1.0, model.classes is None
+    def make(cls, claims: LinearClaims, X: Any, y: NDArray[Any], s: Array) -> LinearRows:
+        size, real = 1.0, claims.classes is None
         if real:
             size = float(np.sqrt(s @ np.square(y))) or 1.0
         middle, centre = np.zeros(X.shape[1]), 0.0
-        constant = np.zeros(len(model.intercept))
-        if model.fit_intercept:
-            if not hasattr(X, "tocsc") and X.shape[1]:
-                low, high = X.min(axis=0) / 2.0, X.max(axis=0) / 2.0
-                middle = np.where(np.abs(low + high) > _FAR * (high - low), low + high, 0.0)
+        constant = np.zeros(len(claims.intercept))
+        if claims.fit_intercept:
+            if not hasattr(X, "tocsc"):
+                middle = _middles(X)
             if middle.any():
                 X = X - middle
             centre = float(y.min() / 2.0 + y.max() / 2.0) if real else 0.0
-            constant = _constant(model, y, s, centre)
+            constant = _constant(claims, y, s, centre)
             y = y - centre if real else y
         return cls(X, y, s, middle, centre, constant, size)
 
-    def scores(self, model: LinearCertificate) -> Array:
+    def scores(self, claims: LinearClaims) -> Array:
         """(rows, scores), less ``centre``."""
-        shift = model.intercept
-        if model.fit_intercept:
+        shift = claims.intercept
+        if claims.fit_intercept:
             moved = np.flatnonzero(self.middle)
             exact = [
                 Fraction(float(b)) - Fraction(self.centre)
                 + sum(Fraction(float(self.middle[j])) * Fraction(float(coef[j])) for j in moved)
-                for coef, b in zip(model.coef, model.intercept, strict=True)
+                for coef, b in zip(claims.coef, claims.intercept, strict=True)
             ]  # fmt: skip
             shift = np.array([float(value) for value in exact])
-        return np.asarray(self.X @ model.coef.T) + shift
+        return np.asarray(self.X @ claims.coef.T) + shift
 
 
-def _constant(model: LinearCertificate, y: NDArray[Any], s: Array, centre: float) -> Array:
+def _all_finite(numbers: Array) -> bool:
+    with np.errstate(over="ignore", invalid="ignore"):
+        flat = numbers.ravel(order="K")
+        return bool(np.isfinite(flat @ flat) or np.isfinite(flat).all())
+
+
+def _middles(X: Array) -> Array:
+    """The middle of every column that is far from 0 beside its range; 0 of the others."""
+    which = np.arange(X.shape[1])
+    for rows, factor in ((_FIRST_ROWS, _FAR / 2.0), (len(X), _FAR)):  # far in all rows: far in the first
+        part = X[:rows] if len(which) == X.shape[1] else X[:rows, which]
+        low, high = part.min(axis=0) / 2.0, part.max(axis=0) / 2.0
+        far = np.abs(low + high) > factor * (high - low)
+        which, middle = which[far], (low + high)[far]
+    middles = np.zeros(X.shape[1])
+    middles[which] = middle
+    return middles
+
+
+def _constant(claims: LinearClaims, y: NDArray[Any], s: Array, centre: float) -> Array:
     """The intercepts of the model without features."""
-    if model.loss == "squared":
+    if claims.loss == "squared":
         return np.array([centre + float(s @ (y - centre))])
-    if model.loss == "absolute":
+    if claims.loss == "absolute":
         return np.array([weighted_median(y, s)])
-    held = np.bincount(y, s, len(model.classes or ()))
-    if model.loss == "logistic":
-        held = np.array([s[y == model.target].sum(), s[y != model.target].sum()])
+    held = np.bincount(y, s, len(claims.classes or ()))
+    if claims.loss == "logistic":
+        held = np.array([s[y == claims.target].sum(), s[y != claims.target].sum()])
     logs = np.log(np.maximum(held, _LIGHTEST))
-    return logs[:1] - logs[1] if model.loss == "logistic" else logs - logs.mean()
+    return logs[:1] - logs[1] if claims.loss == "logistic" else logs - logs.mean()
 
 
-def _objective(model: LinearCertificate, rows: _Rows, scores: Array) -> float:
-    penalty = model.l1 * float(np.abs(model.coef).sum()) + model.l2 / 2.0 * float(np.square(model.coef).sum())
-    return _loss(model, rows, scores) + penalty
+def _penalty(claims: LinearClaims) -> float:
+    return claims.l1 * float(np.abs(claims.coef).sum()) + claims.l2 / 2.0 * float(
+        np.square(claims.coef).sum()
+    )
 
 
-def _null_objective(model: LinearCertificate, rows: _Rows) -> float:
-    return _loss(model, rows, np.tile(rows.constant - rows.centre, (len(rows.s), 1)))
+def _null_objective(claims: LinearClaims, rows: LinearRows) -> float:
+    """The loss of the model without features."""
+    scores = rows.constant - rows.centre if claims.fit_intercept else rows.constant
+    return _loss(claims, rows, np.broadcast_to(scores, (len(rows.s), len(scores))))
 
 
-def _loss(model: LinearCertificate, rows: _Rows, scores: Array) -> float:
-    if model.loss == "softmax":
+def _loss(claims: LinearClaims, rows: LinearRows, scores: Array) -> float:
+    if claims.loss == "softmax":
         n = np.arange(len(rows.s))
         ahead = scores - scores[n, rows.y][:, None]
         top = ahead.argmax(axis=1)
@@ -343,37 +300,38 @@ def _loss(model: LinearCertificate, rows: _Rows, scores: Array) -> float:
         others[n, top] = 0.0
         return float(rows.s @ (most + np.log1p(others.sum(axis=1))))
     f = scores[:, 0]
-    if model.loss == "logistic":
-        return float(rows.s @ np.logaddexp(0.0, np.where(rows.y == model.target, -f, f)))
-    if model.loss == "squared":
+    if claims.loss == "logistic":
+        return float(rows.s @ np.logaddexp(0.0, np.where(rows.y == claims.target, -f, f)))
+    if claims.loss == "squared":
         return float(rows.s @ np.square(rows.y - f)) / 2.0
     return float(rows.s @ np.abs(rows.y - f))
 
 
-def _evaluate(model: LinearCertificate, rows: _Rows) -> tuple[float, float, float]:
+def evaluate(claims: LinearClaims, rows: LinearRows) -> tuple[float, float, float]:
     """Objective, lower bound and objective without features."""
-    scores = rows.scores(model)
-    return _objective(model, rows, scores), _bound(model, rows, scores), _null_objective(model, rows)
+    scores = rows.scores(claims)
+    objective = _loss(claims, rows, scores) + _penalty(claims)
+    return objective, _bound(claims, rows, scores), _null_objective(claims, rows)
 
 
-def _bound(model: LinearCertificate, rows: _Rows, scores: Array) -> float:
+def _bound(claims: LinearClaims, rows: LinearRows, scores: Array) -> float:
     s = rows.s
-    if model.loss == "softmax":
-        return _softmax_bound(model, rows, scores)
-    if model.loss == "absolute":
-        return _absolute_bound(model, rows)
+    if claims.loss == "softmax":
+        return _softmax_bound(claims, rows, scores)
+    if claims.loss == "absolute":
+        return _absolute_bound(claims, rows)
     f = scores[:, 0]
-    if model.loss == "logistic":
-        sign = np.where(rows.y == model.target, 1.0, -1.0)
+    if claims.loss == "logistic":
+        sign = np.where(rows.y == claims.target, 1.0, -1.0)
         u = s * sign / (1.0 + np.exp(np.minimum(sign * f, 700.0)))
-        if model.fit_intercept:
+        if claims.fit_intercept:
             up, down = u[sign > 0].sum(), -u[sign < 0].sum()
             heavier = max(up, down)
             if heavier > 0.0:
                 u = u * np.where((sign > 0) == (up > down), min(up, down) / heavier, 1.0)
-        return _price(model, rows, u[:, None], lambda theta: _entropy(s, min(theta, 1.0) * np.abs(u) / s))
+        return _price(claims, rows, u[:, None], lambda theta: _entropy(s, min(theta, 1.0) * np.abs(u) / s))
     u = s * (rows.y - f)
-    if model.fit_intercept:
+    if claims.fit_intercept:
         u = u - s * u.sum()
     along, square = float(u @ rows.y), float(np.square(u) @ (1.0 / s))
 
@@ -382,74 +340,77 @@ def _bound(model: LinearCertificate, rows: _Rows, scores: Array) -> float:
         theta = 1.0 if theta == 1.0 else float(np.clip(best, -theta, theta))
         return theta * along - theta * theta * square / 2.0
 
-    return _price(model, rows, u[:, None], squared)
+    return _price(claims, rows, u[:, None], squared)
 
 
-def _absolute_bound(model: LinearCertificate, rows: _Rows) -> float:
-    u = model.dual
+def _absolute_bound(claims: LinearClaims, rows: LinearRows) -> float:
+    u = claims.dual
     if u is None or u.shape != rows.s.shape or not (np.abs(u) <= rows.s * (1.0 + 1e-12)).all():
         return -np.inf
-    if model.fit_intercept:
+    if claims.fit_intercept:
         up, down = u[u > 0].sum(), -u[u < 0].sum()
         heavier = max(up, down)
         if heavier > 0.0:
             u = u * np.where((u > 0) == (up > down), min(up, down) / heavier, 1.0)
-    return _price(model, rows, u[:, None], lambda theta: min(theta, 1.0) * float(u @ rows.y))
+    return _price(claims, rows, u[:, None], lambda theta: min(theta, 1.0) * float(u @ rows.y))
 
 
-def _price(model: LinearCertificate, rows: _Rows, u: Array, value: Any) -> float:
+def _price(claims: LinearClaims, rows: LinearRows, u: Array, value: Any) -> float:
     """The bound of row weights u, one column per score: their dual value less what the features can gain."""
     size = np.abs(np.asarray(rows.X.T @ u))
-    if model.l2 > 0.0:
-        over = np.maximum(size - model.l1, 0.0)
-        return max(0.0, float(value(1.0)) - float(np.square(over).sum()) / (2.0 * model.l2))
-    if model.l1 > 0.0:
+    if claims.l2 > 0.0:
+        over = np.maximum(size - claims.l1, 0.0)
+        return max(0.0, float(value(1.0)) - float(np.square(over).sum()) / (2.0 * claims.l2))
+    if claims.l1 > 0.0:
         largest = float(size.max(initial=0.0))
-        return max(0.0, float(value(model.l1 / largest if largest > 0.0 else np.inf)))
-    rms = _sizes(rows, model.fit_intercept)
+        return max(0.0, float(value(claims.l1 / largest if largest > 0.0 else np.inf)))
+    rms = _sizes(rows, claims.fit_intercept)
     limit = np.where(rms > 0.0, _BOX * rows.target_size / np.where(rms > 0.0, rms, 1.0), 0.0)
     return max(0.0, float(value(1.0)) - float(limit @ size.sum(axis=1)))
 
 
-def _sizes(rows: _Rows, about_mean: bool) -> Array:
+def _sizes(rows: LinearRows, about_mean: bool) -> Array:
     """The root mean square of every column, about its mean or about 0."""
     if hasattr(rows.X, "multiply"):
         mean = np.asarray(rows.X.T @ rows.s) if about_mean else 0.0
         square = np.asarray(rows.X.multiply(rows.X).T @ rows.s)
         return np.sqrt(np.maximum(square - np.square(mean), 1e-12 * square))
-    X = rows.X - (rows.s @ rows.X if about_mean else 0.0)
-    return np.sqrt(np.square(X).T @ rows.s)
+    mean, square = rows.s @ rows.X if about_mean else 0.0, np.zeros(rows.X.shape[1])
+    for begin in range(0, len(rows.s), _ROWS_AT_ONCE):
+        part = slice(begin, begin + _ROWS_AT_ONCE)
+        square += np.square(rows.X[part] - mean).T @ rows.s[part]
+    return np.sqrt(square)
 
 
-def _softmax_bound(model: LinearCertificate, rows: _Rows, scores: Array) -> float:
+def _softmax_bound(claims: LinearClaims, rows: LinearRows, scores: Array) -> float:
     n, s = len(rows.s), rows.s
     shares = np.exp(scores - scores.max(axis=1)[:, None])
     shares /= shares.sum(axis=1)[:, None]
     truth = np.zeros_like(shares)
     truth[np.arange(n), rows.y] = 1.0
-    if model.fit_intercept:
+    if claims.fit_intercept:
         shares = shares @ mixing(s @ shares, s @ truth)
 
     def value(theta: float) -> float:
         v = truth + min(theta, 1.0) * (shares - truth)
         return -float(s @ np.where(v > 0.0, v * np.log(np.where(v > 0.0, v, 1.0)), 0.0).sum(axis=1))
 
-    return _price(model, rows, s[:, None] * (truth - shares), value)
+    return _price(claims, rows, s[:, None] * (truth - shares), value)
 
 
-def mixing(given: Array, wanted: Array) -> Array:
-    """A matrix with rows that sum to 1 and ``given @ matrix == wanted``, moving as little as possible.
+def mixing(shares: Array, targets: Array) -> Array:
+    """A matrix with rows that sum to 1 and ``shares @ matrix == targets``, moving as little as possible.
 
     It turns shares of classes into shares whose weighted means are those of the labels, as the free
     intercepts of the classes ask of a dual point.
     """
-    given = given / given.sum() * wanted.sum()
-    keep = np.minimum(given, wanted)
-    more, less = wanted - keep, given - keep
-    moved = np.outer(less, more / more.sum()) if more.sum() > 0.0 else np.zeros((len(given), len(given)))
+    shares = shares / shares.sum() * targets.sum()
+    keep = np.minimum(shares, targets)
+    more, less = targets - keep, shares - keep
+    moved = np.outer(less, more / more.sum()) if more.sum() > 0.0 else np.zeros((len(shares), len(shares)))
     plan = np.diag(keep) + moved
-    safe = np.where(given > 0.0, given, 1.0)
-    return np.where(given[:, None] > 0.0, plan / safe[:, None], np.eye(len(given)))
+    safe = np.where(shares > 0.0, shares, 1.0)
+    return np.where(shares[:, None] > 0.0, plan / safe[:, None], np.eye(len(shares)))
 
 
 def weighted_median(y: Array, s: Array) -> float:
