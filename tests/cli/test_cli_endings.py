@@ -39,7 +39,7 @@ PHASES = {
     "binning": "cardboost.estimators.base.bin_table",
     "candidates": "cardboost.boosting.growing.Master",
     "selection": "cardboost.boosting.training.polish",
-    "proof": "cardboost.boosting.training.dictionary_relaxation",
+    "proof": "cardboost.boosting.stump_task.dictionary_relaxation",
     "scores": "cardboost.cli.run.score",
     "export": "cardboost.export.c_vectors.vectors",
     "writing": "cardboost.cli.run.write_together",
