@@ -157,11 +157,33 @@ class StagewiseClassifier(ClassifierCards):
 
     @available_if(has_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, in the order of ``classes_``; not there if the loss has none."""
+        """Probabilities of the classes. Only available if the loss has probabilities.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Columns are in the order of ``classes_``.
+        """
         return self._chances(self.decision_function(X))
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
-        """The scores after every round."""
+        """The scores after every round.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+
+        Yields
+        ------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            As returned by ``decision_function``.
+        """
         rows = self._rows(X)
         last = self.n_iter_ - 1
         for k, score in enumerate(self._staged_scores(rows)):
@@ -169,6 +191,18 @@ class StagewiseClassifier(ClassifierCards):
 
     @available_if(has_probabilities)
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
+        """The probabilities after every round. Only available if the loss has probabilities.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+
+        Yields
+        ------
+        array of shape (n_samples, n_classes)
+            As returned by ``predict_proba``.
+        """
         for score in self.staged_decision_function(X):
             yield self._chances(score)
 

@@ -166,7 +166,18 @@ class StagewiseRegressor(RegressorCards):
         return PreparedFit(n_features, names, (), iter([("", task)])), task
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
-        """Predictions after every round."""
+        """Predictions after every round.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+
+        Yields
+        ------
+        array of shape (n_samples,)
+            Predicted targets.
+        """
         rows, threads = self._rows(X), usable_threads(self.n_jobs)
         (path,) = self._paths
         for k, score in enumerate(path.scores(rows, threads), 1):
