@@ -222,7 +222,23 @@ class Certificate:
         return checker.check(self.to_dict(), X, label, sample_weight)
 
     def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> bool:
-        """Whether every claim holds for the data; the parameters are those of :meth:`faults`."""
+        """Whether every claim holds for the data, as recomputed by the independent checker.
+
+        Parameters
+        ----------
+        X : array or frame
+            The rows of the fit, in any order, or the matrix.
+        y : array-like, optional
+            The labels or targets of the fit. With several classes, booleans that mark the rows of this one
+            are accepted too; class weights then have to be multiplied into ``sample_weight``.
+        sample_weight : array-like, optional
+            The weights of the fit.
+
+        Returns
+        -------
+        bool
+            True if :meth:`faults` finds nothing.
+        """
         return not self.faults(X, y, sample_weight)
 
     def lines(self) -> list[str]:
