@@ -109,6 +109,7 @@ def test_the_make_targets_of_the_readme_exist():
         "cardboost.estimators.neural_classifier",
         "cardboost.estimators.neural_regressor",
         "cardboost.estimators.regressor",
+        "cardboost.estimators.soft_margin",
         "cardboost.estimators.stagewise",
         "cardboost.estimators.stagewise_regressor",
         "cardboost.export",
