@@ -66,7 +66,7 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
         Largest weight of a term. None: twice the largest weight of the model that local search finds.
     bits : int or "auto", default=6
         Bits per weight in tabu search and for samplers, from 1 to 16. "auto": as many as the convex weights
-        need.
+        need in tabu search, and 6 for samplers.
     max_bins : int, default=255
         At most so many bins per feature (2 to 255), not counting the one for missing values.
     tol : float, default=1e-4
@@ -231,6 +231,28 @@ class CardBoostClassifier(ClassifierCards, SelectingCards):
         max_bytes : int or None
             A budget: the best card whose C without floating point takes at most so many bytes of code and
             tables on a Cortex-M0, by the estimate of ``cardboost.export.code_size.c_size``.
+
+        Returns
+        -------
+        Scorecard
+            The card with its certificate.
+
+        Raises
+        ------
+        ValueError
+            If the model has more than two classes or was not selected from candidate terms, or if its scores
+            are not log-odds.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from cardboost import CardBoostClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> card = CardBoostClassifier(max_terms=3).fit(X, y).scorecard(points=5)
+        >>> card.certificate.verify(X, y)
+        True
+        >>> bool(card.points(X).max() <= 15)
+        True
         """
         check_is_fitted(self)
         if len(self.classes_) != 2:

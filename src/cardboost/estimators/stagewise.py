@@ -48,7 +48,7 @@ class StagewiseClassifier(ClassifierCards):
         Factor by which every weight is multiplied.
     validation_fraction : float or None, default=None
         A share of the rows that is held out, and ends the rounds when its loss no longer falls. The model is
-        that of its best round. For stumps only.
+        that of its best round.
     tol : float, default=1e-6
         Rounds end where no learner has a larger edge, the slope of the mean loss along it: what is left to
         gain is in rows of next to no weight, or is certainty of what is certain already. 0: never.

@@ -128,7 +128,7 @@ def select_columns(
         - "qubo", a dimod sampler or a function that makes one lets an annealer select (docs/annealers.md).
     bits : int or "auto", default=6
         Bits per weight in tabu search and for samplers, from 1 to 16. "auto": as many as the convex weights
-        need.
+        need in tabu search, and 6 for samplers.
     time_limit : float or None, default=None
         Seconds after which the best selection so far is returned. Reading, checking and digesting ``A`` are
         not cut short, but their time counts.
