@@ -215,7 +215,23 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
     # ------------------------------------------------------------------------------------ what is fitted
 
     def contributions(self, X: Any) -> Array:
-        """What each feature adds to the score: shape (rows, features); the intercept comes on top."""
+        """What each feature adds to the score; the intercept comes on top.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            With more than two classes, of shape (n_samples, n_features, n_classes).
+
+        Raises
+        ------
+        ValueError
+            If the model holds other learners than stumps.
+        """
         check_is_fitted(self)
         if isinstance(self.ensemble_, LearnerEnsemble):
             raise ValueError("A model of learners has no contributions per feature; only stumps have.")
@@ -233,16 +249,44 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         yield self.ensemble_
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model, and its certificate if any, as JSON; :func:`cardboost.load_model` reads them."""
+        """Write the model, and its certificate if any, to a JSON file; :func:`cardboost.load_model` reads it.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to write. An existing file is replaced.
+
+        Raises
+        ------
+        ValueError
+            If the model holds other learners than stumps.
+        """
         check_is_fitted(self)
         if isinstance(self.ensemble_, LearnerEnsemble):
             self.ensemble_.save(path)
         save_fitted(path, self.ensemble_, getattr(self, "certificate_", None), self)
 
     def export(self, format: str, path: str | os.PathLike[str] | None = None, **options: Any) -> str | bytes:
-        """The model as "c", "c-int16", "python", "sql", "onnx" or "json", and in a file if ``path`` is given.
+        """Convert the model to another format.
 
-        Options are those of the format: see docs/export.md.
+        Parameters
+        ----------
+        format : {"c", "c-int16", "python", "sql", "onnx", "json"}
+            The format; "c-int16" is C without floating point.
+        path : str, path-like or None, default=None
+            The file to write. None: nothing is written.
+        **options
+            Options of the format: see docs/export.md.
+
+        Returns
+        -------
+        str or bytes
+            The exported model; bytes for "onnx".
+
+        Raises
+        ------
+        ValueError
+            If the format or an option is unknown, or the model cannot be expressed in the format.
         """
         from cardboost.export import export_model
 
@@ -250,7 +294,18 @@ class BoostedCards(CallbackSupportMixin, BaseEstimator):
         return export_model(self.ensemble_, format, path, **options)
 
     def card(self) -> str:
-        """The model as a card to read and print."""
+        """The model as a card to read and print.
+
+        Returns
+        -------
+        str
+            One table per feature, followed by the statement of the certificate if there is one.
+
+        Raises
+        ------
+        ValueError
+            If the model holds other learners than stumps.
+        """
         from cardboost.model.card import render_card
 
         check_is_fitted(self)

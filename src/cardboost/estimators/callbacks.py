@@ -48,14 +48,44 @@ class FitCallback:
     budget: Budget | None = None
 
     def after_round(self, record: Record) -> bool | None:
-        """A round is over. Return True to generate no further columns; the best model so far is kept."""
+        """Called after every round of a fit.
+
+        Parameters
+        ----------
+        record : Record
+            The state of the fit after the round: columns, terms, objective, lower bound, edge and seconds.
+
+        Returns
+        -------
+        bool or None
+            True ends the generation of columns: the fit goes on with those that are there, and the best model
+            so far is kept. None or False: the fit continues.
+        """
         return None
 
     def proving(self, nodes: int, open_nodes: int, lower_bound: float, objective: float) -> None:
-        """How far the exact search is."""
+        """Called now and then during exact search. What it returns is ignored; ``stopped`` ends the search.
+
+        Parameters
+        ----------
+        nodes : int
+            Nodes searched so far.
+        open_nodes : int
+            Nodes that are still open.
+        lower_bound : float
+            The lower bound over the candidate terms that is proven so far.
+        objective : float
+            The objective of the best model so far.
+        """
 
     def stopped(self) -> bool:
-        """Whether to end as soon as possible; asked often, also while a proof is searched for."""
+        """Called often, also during exact search, to ask whether to end the fit as soon as possible.
+
+        Returns
+        -------
+        bool
+            True ends the fit with the best model and the best bound so far.
+        """
         return False
 
 

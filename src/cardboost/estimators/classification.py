@@ -197,15 +197,34 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
         return None if self.class_weight is None else partial(_weighted_rows, self.class_weight, classes)
 
     def decision_function(self, X: Any) -> Array:
-        """The score: intercept plus one number per feature. Positive means ``classes_[1]``.
+        """The score of every row. A positive score means ``classes_[1]``.
 
-        With more than two classes one column per class.
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            With more than two classes, one column per class.
         """
         rows = self._rows(X)
         return self.ensemble_.decision_function(rows, usable_threads(self.n_jobs))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likelier class; a score of exactly 0 is ``classes_[0]``."""
+        """The class with the highest score; a score of exactly 0 means ``classes_[0]``.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Class labels.
+        """
         return self._label(self.decision_function(X))
 
     def _label(self, score: Array) -> NDArray[Any]:
@@ -219,26 +238,86 @@ class ClassifierCards(ClassifierMixin, BoostedCards):
 
     @available_if(has_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, in the order of ``classes_``; not there if the loss has none."""
+        """Probabilities of the classes. Only available if the loss has probabilities.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Columns are in the order of ``classes_``.
+        """
         rows = self._rows(X)
         return self.ensemble_.predict_proba(rows, usable_threads(self.n_jobs))
 
     @available_if(has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the probabilities. Only available if the loss has probabilities.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Columns are in the order of ``classes_``.
+        """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
-        """The scores after every round of generation, and last those of the final model."""
+        """The scores after every round of column generation, and last those of the final model.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+
+        Yields
+        ------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            As returned by ``decision_function``.
+        """
         for ensemble, table in self._staged(X):
             yield ensemble.decision_function(table, usable_threads(self.n_jobs))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """The predicted classes after every round, and last those of the final model.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+
+        Yields
+        ------
+        array of shape (n_samples,)
+            Class labels.
+        """
         for score in self.staged_decision_function(X):
             yield self._label(score)
 
     @available_if(has_probabilities)
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
+        """The probabilities after every round, and last those of the final model.
+
+        Only available if the loss has probabilities.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+
+        Yields
+        ------
+        array of shape (n_samples, n_classes)
+            As returned by ``predict_proba``.
+        """
         for ensemble, table in self._staged(X):
             yield ensemble.predict_proba(table, usable_threads(self.n_jobs))
 

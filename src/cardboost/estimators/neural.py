@@ -276,13 +276,44 @@ class NeuralBoost(BaseEstimator):
             yield self._scores(table)
 
     def export(self, format: str, path: str | os.PathLike[str] | None = None, **options: Any) -> str | bytes:
-        """The model as "onnx" (bytes) or "json"; written to ``path`` if one is given (docs/neural.md)."""
+        """Convert the model to another format (docs/neural.md).
+
+        Parameters
+        ----------
+        format : {"onnx", "json"}
+            The format.
+        path : str, path-like or None, default=None
+            The file to write. None: nothing is written.
+        **options
+            Options of the format: see docs/export.md.
+
+        Returns
+        -------
+        str or bytes
+            The exported model; bytes for "onnx".
+
+        Raises
+        ------
+        ValueError
+            If the format is not available for networks, an option is unknown, or ``estimator`` was given.
+        """
         from cardboost.export import export_model
 
         return export_model(self._for_file(), format, path, **options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model as JSON; :func:`cardboost.load_model` reads it."""
+        """Write the model to a JSON file; :func:`cardboost.load_model` reads it.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to write. An existing file is replaced.
+
+        Raises
+        ------
+        ValueError
+            If ``estimator`` was given: only built-in networks can be written.
+        """
         save_fitted(path, self._for_file(), self.certificate_, self)
 
     def _for_file(self) -> NetEnsemble:

@@ -27,51 +27,78 @@ def _has_probabilities(estimator: Any) -> bool:
 
 
 class NeuralBoostClassifier(ClassifierMixin, NeuralBoost):
-    """Boosted networks with one hidden layer, for two classes or more.
+    """Boosted networks with one hidden layer for classification.
 
-    Every round fits a net to the Newton steps of the rows and finds its weight; by default all weights
-    are then solved for together (docs/neural.md).
+    Every round fits a network to the Newton steps of the rows and finds its weight; by default the weights of
+    all networks are then optimised together (docs/neural.md).
 
     Parameters
     ----------
-    n_estimators : int
-        Rounds, at most.
-    hidden : int
-        Units of every net.
-    activation : {"tanh", "relu", "logistic"}
-    loss : {"auto", "logistic", "cross_entropy", "squared"} or a VectorLoss of your own
-        "auto" is "logistic" for two classes and "cross_entropy" for more. "squared" is least
-        squares on columns of 0 and 1, one per class.
-    learning_rate : float
-        By which the weight of a new net, or the change of all weights, is multiplied.
-    refit : {"all", "last"}
-        Solve for all weights after every round, or for that of the new net only.
-    l2 : float
-        Decay of the weights inside a net; with early stopping the least of those that are tried.
-    net_iter : int
-        Steps for a net, at most.
-    max_terms : int or None
-        Keep at most so many nets, chosen by the selector; ``certificate_`` says how good the choice is.
-    early_stopping : {"auto", "cv", True, False}
-        How many rounds and how much decay: by five folds ("cv"), by a share of the rows that is held out
-        (True), or as given (False). "auto" is "cv" below 5,000 rows, else True.
-    validation_fraction : float
-        The share that is held out.
-    n_iter_no_change : int
-        Rounds without a lower held-out loss after which to stop.
-    estimator : regressor or None
-        A scikit-learn regressor in place of the net, or a net of torch as an estimator of skorch.
-    class_weight : dict, "balanced" or None
-    random_state, n_jobs, verbose
-        Seed; threads (None: all cores; they change no result); 1 to print every round.
+    n_estimators : int, default=50
+        At most so many rounds, and so many networks.
+    hidden : int, default=8
+        Number of hidden units of every network.
+    activation : {"tanh", "relu", "logistic"}, default="tanh"
+        Activation function of the hidden units.
+    loss : {"auto", "logistic", "cross_entropy", "squared"} or VectorLoss, default="auto"
+        "auto" is "logistic" for two classes and "cross_entropy" for more. "squared" is least squares on one
+        column of 0 and 1 per class. A VectorLoss of your own is used as it is, and has no probabilities.
+    learning_rate : float, default=1.0
+        Factor, above 0 and at most 1, by which the weight of a new network, or with ``refit="all"`` the
+        change of all weights, is multiplied.
+    refit : {"all", "last"}, default="all"
+        Whether to optimise the weights of all networks after every round, or only that of the new one.
+    l2 : float, default=1e-4
+        Regularisation (weight decay) inside every network. With early stopping it is the least of the values
+        that are tried; ``l2_`` is the one chosen.
+    net_iter : int, default=200
+        At most so many optimisation steps per network.
+    max_terms : int or None, default=None
+        Keep at most so many networks, selected after the last round; ``certificate_`` says how good the
+        selection is. None: all are kept.
+    early_stopping : {"auto", "cv", True, False}, default="auto"
+        How the number of rounds and the regularisation are chosen: by five folds ("cv"), by a share of the
+        rows that is held out (True), or as given (False). "auto" is "cv" below 5,000 rows and True otherwise.
+    validation_fraction : float, default=0.1
+        Share of the rows that is held out where ``early_stopping`` is True.
+    n_iter_no_change : int, default=5
+        Number of rounds without a lower held-out loss after which to stop.
+    estimator : regressor or None, default=None
+        A scikit-learn regressor in place of the network, or a torch network as a skorch estimator. Such
+        models cannot be saved or exported.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the row weights, by class label; classes that are not named have 1. "balanced": inversely
+        proportional to the total row weight of each class.
+    random_state : int, RandomState or None, default=None
+        Seed of the networks, folds and held-out rows. None: another one for every fit.
+    n_jobs : int or None, default=None
+        Number of threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. Results do not
+        depend on it.
+    verbose : int, default=0
+        1 prints a line per round.
 
     Attributes
     ----------
-    ensemble_ : the fitted sum; NetEnsemble for built-in nets.
-    classes_, n_features_in_, feature_names_in_ : as in scikit-learn.
-    n_iter_ : rounds of the model. l2_ : the decay.
-    trace_, loss_curve_, validation_curve_ : round by round.
-    certificate_ : that of the choice of nets with ``max_terms``, else None.
+    ensemble_ : NetEnsemble or LearnerSum
+        The fitted model; LearnerSum if ``estimator`` was given.
+    classes_ : array of shape (n_classes,)
+        Class labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the features, if X has names.
+    n_iter_ : int
+        Number of rounds of the model.
+    l2_ : float
+        The regularisation of the networks.
+    trace_ : Trace
+        One record per round.
+    loss_curve_ : list of float
+        Training losses, round by round.
+    validation_curve_ : tuple of float
+        Held-out losses, the first without any network; empty without early stopping.
+    certificate_ : Certificate or None
+        The certificate of the selection of networks; None without ``max_terms``.
 
     Examples
     --------
@@ -114,7 +141,21 @@ class NeuralBoostClassifier(ClassifierMixin, NeuralBoost):
         self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on a table of finite numbers and a label per row."""
+        """Train on a table of finite numbers and a class label per row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the rows. A weight of 2 is the row twice.
+
+        Returns
+        -------
+        self
+        """
         self._check_arguments()
         table = self._read(X, reset=True)
         classes, codes = class_codes(y, len(table))
@@ -162,11 +203,33 @@ class NeuralBoostClassifier(ClassifierMixin, NeuralBoost):
         return tuple(plain(label) for label in self.classes_)
 
     def decision_function(self, X: Any) -> Array:
-        """One score per row for two classes, positive for ``classes_[1]``; else one column per class."""
+        """The score of every row. For two classes, a positive score means ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            With more than two classes, one column per class.
+        """
         return as_decision(self._scores(X), self._labels())
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likelier class; a score of exactly 0 is ``classes_[0]``."""
+        """The class with the highest score; of two classes, a score of exactly 0 means ``classes_[0]``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Class labels.
+        """
         return self._label(self.decision_function(X))
 
     def _label(self, score: Array) -> NDArray[Any]:
@@ -175,25 +238,86 @@ class NeuralBoostClassifier(ClassifierMixin, NeuralBoost):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes. Those of the squared loss are scores cut at 0 and 1 and
-        divided by their sum; a loss of one's own has none, and the method is not there."""
+        """Probabilities of the classes. Not available for a loss of your own.
+
+        Those of the squared loss are scores clipped to the range from 0 to 1 and divided by their sum.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Columns are in the order of ``classes_``.
+        """
         return probabilities(self._scores(X), self._loss_name)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the probabilities. Not available for a loss of your own.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Columns are in the order of ``classes_``.
+        """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
-        """The scores after every round, and last those of the pruned model if there is one."""
+        """The scores after every round, and last those of the final model if ``max_terms`` is given.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+
+        Yields
+        ------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            As returned by ``decision_function``.
+        """
         for scores in self._staged_scores(X):
             yield as_decision(scores, self._labels())
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """The classes after every round, and last those of the final model if ``max_terms`` is given.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+
+        Yields
+        ------
+        array of shape (n_samples,)
+            Class labels.
+        """
         for score in self.staged_decision_function(X):
             yield self._label(score)
 
     @available_if(_has_probabilities)
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
+        """The probabilities after every round, and last those of the final model if ``max_terms`` is given.
+
+        Not available for a loss of your own.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+
+        Yields
+        ------
+        array of shape (n_samples, n_classes)
+            As returned by ``predict_proba``.
+        """
         for scores in self._staged_scores(X):
             yield probabilities(scores, self._loss_name)

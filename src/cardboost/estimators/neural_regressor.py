@@ -26,13 +26,73 @@ _HUBER = 1.345 * 1.4826  # times the median deviation: 95 % efficient where erro
 
 
 class NeuralBoostRegressor(RegressorMixin, NeuralBoost):
-    """Boosted networks with one hidden layer, for one number per row or several.
+    """Boosted networks with one hidden layer for regression, with one target per row or several.
 
-    Parameters are those of :class:`NeuralBoostClassifier`, except for
+    Every round fits a network to the Newton steps of the rows and finds its weight; by default the weights of
+    all networks are then optimised together (docs/neural.md).
 
-    loss : {"auto", "squared", "absolute", "huber"} or a VectorLoss of your own
-        "auto" is "squared". Named losses are of targets divided by their deviation, output by
-        output; one's own is in the units of the target.
+    Parameters
+    ----------
+    n_estimators : int, default=50
+        At most so many rounds, and so many networks.
+    hidden : int, default=8
+        Number of hidden units of every network.
+    activation : {"tanh", "relu", "logistic"}, default="tanh"
+        Activation function of the hidden units.
+    loss : {"auto", "squared", "absolute", "huber"} or VectorLoss, default="auto"
+        "auto" is "squared". These losses are of targets divided by their standard deviation, output by
+        output; a VectorLoss of your own is in the units of the target.
+    learning_rate : float, default=1.0
+        Factor, above 0 and at most 1, by which the weight of a new network, or with ``refit="all"`` the
+        change of all weights, is multiplied.
+    refit : {"all", "last"}, default="all"
+        Whether to optimise the weights of all networks after every round, or only that of the new one.
+    l2 : float, default=1e-4
+        Regularisation (weight decay) inside every network. With early stopping it is the least of the values
+        that are tried; ``l2_`` is the one chosen.
+    net_iter : int, default=200
+        At most so many optimisation steps per network.
+    max_terms : int or None, default=None
+        Keep at most so many networks, selected after the last round; ``certificate_`` says how good the
+        selection is. None: all are kept.
+    early_stopping : {"auto", "cv", True, False}, default="auto"
+        How the number of rounds and the regularisation are chosen: by five folds ("cv"), by a share of the
+        rows that is held out (True), or as given (False). "auto" is "cv" below 5,000 rows and True otherwise.
+    validation_fraction : float, default=0.1
+        Share of the rows that is held out where ``early_stopping`` is True.
+    n_iter_no_change : int, default=5
+        Number of rounds without a lower held-out loss after which to stop.
+    estimator : regressor or None, default=None
+        A scikit-learn regressor in place of the network, or a torch network as a skorch estimator. Such
+        models cannot be saved or exported.
+    random_state : int, RandomState or None, default=None
+        Seed of the networks, folds and held-out rows. None: another one for every fit.
+    n_jobs : int or None, default=None
+        Number of threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. Results do not
+        depend on it.
+    verbose : int, default=0
+        1 prints a line per round.
+
+    Attributes
+    ----------
+    ensemble_ : NetEnsemble or LearnerSum
+        The fitted model; LearnerSum if ``estimator`` was given.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the features, if X has names.
+    n_iter_ : int
+        Number of rounds of the model.
+    l2_ : float
+        The regularisation of the networks.
+    trace_ : Trace
+        One record per round.
+    loss_curve_ : list of float
+        Training losses, round by round.
+    validation_curve_ : tuple of float
+        Held-out losses, the first without any network; empty without early stopping.
+    certificate_ : Certificate or None
+        The certificate of the selection of networks; None without ``max_terms``.
 
     Examples
     --------
@@ -51,7 +111,21 @@ class NeuralBoostRegressor(RegressorMixin, NeuralBoost):
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on a table of finite numbers and one number or several per row."""
+        """Train on a table of finite numbers and one target or several per row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the rows. A weight of 2 is the row twice.
+
+        Returns
+        -------
+        self
+        """
         self._check_arguments()
         table = self._read(X, reset=True)
         target = _targets(y, len(table))
@@ -93,12 +167,34 @@ class NeuralBoostRegressor(RegressorMixin, NeuralBoost):
         return None
 
     def predict(self, X: Any) -> Array:
-        """The number that the model expects for every row, or (rows, outputs)."""
+        """Predictions in the units of the target.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_outputs)
+            Predicted targets, in the shape of ``y``.
+        """
         scores = self._scores(X)
         return scores[:, 0] if self._flat else scores
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
-        """Predictions after every round, and last those of the pruned model if there is one."""
+        """Predictions after every round, and last those of the final model if ``max_terms`` is given.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+
+        Yields
+        ------
+        array of shape (n_samples,) or (n_samples, n_outputs)
+            Predicted targets, in the shape of ``y``.
+        """
         for scores in self._staged_scores(X):
             yield scores[:, 0] if self._flat else scores
 

@@ -114,6 +114,17 @@ class RegressorCards(RegressorMixin, BoostedCards):
         return mean, scale
 
     def predict(self, X: Any) -> Array:
-        """Intercept plus one number per feature or learner, in the units of the target."""
+        """Predictions in the units of the target.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Predicted targets.
+        """
         rows = self._rows(X)
         return self.ensemble_.decision_function(rows, usable_threads(self.n_jobs))

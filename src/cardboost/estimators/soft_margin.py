@@ -34,44 +34,52 @@ class SoftMarginClassifier(ClassifierCards):
         The weights, that of the intercept included, add up to its inverse. "cv": the one with the least log
         loss of held-out rows (see ``cv`` and ``temperatures``); ``temperature_`` and ``cv_results_`` then say
         what was found.
-    method : {"newton", "mprp"}
+    method : {"newton", "mprp"}, default="newton"
         Newton steps on the columns in use, or the conjugate gradients of the paper over all of them. Both end
         at the same model; the first is much faster.
-    dictionary : "stumps", an estimator, a list of fitted learners, or several of these
-        As in :class:`CardBoostClassifier`.
-    tol : float
+    dictionary : "stumps", an estimator, a list of fitted learners, or several of these, default="stumps"
+        The weak learners. Of a scikit-learn classifier, whose ``fit`` must accept ``sample_weight``, a clone
+        is fitted in every round. Learners other than stumps need two classes.
+    tol : float, default=1e-6
         The gap, in units of the objective, at which to stop.
-    slack : float or "auto"
+    slack : float or "auto", default="auto"
         The share of the improvement over the empty model that may be given up for fewer terms, below 1; the
         certificate says what it cost. "auto": 0, the optimum, for a given temperature. With "cv", where the
         temperature is known no better than that, 0.002: it leaves about 60 % of the terms.
-    max_bins : int
+    max_bins : int, default=255
         At most so many bins per feature (2 to 255), not counting the one for missing values.
-    max_iter : int or None
+    max_iter : int or None, default=None
         At most so many rounds: looks at the whole dictionary, or steps of "mprp". None: 1000 and 50,000, and
         100 where learners are fitted in every round.
-    time_limit : float or None
+    time_limit : float or None, default=None
         Seconds after which the best model so far is returned; with "cv" half of them are for choosing.
         Reading, checking and binning the data are not cut short.
-    fit_intercept : bool
+    fit_intercept : bool, default=True
         Whether the rule "always this class" is one of the weak learners.
-    class_weight : dict, "balanced" or None
-    categorical_features, monotonic_cst
-        As in :class:`CardBoostClassifier`.
-    cv : int or a splitter of scikit-learn
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the row weights, by class label; classes that are not named have 1. "balanced": inversely
+        proportional to the total row weight of each class.
+    categorical_features : "from_dtype", sequence or None, default="from_dtype"
+        Which features hold categories: names, positions or a boolean mask. "from_dtype": columns of text and
+        of categories. None: no feature.
+    monotonic_cst : sequence, dict or None, default=None
+        For every feature 1 if the score may only rise with it, -1 if it may only fall, and 0 otherwise; a
+        sequence, or a dict by name or position. Not available for categories and more than two classes; for
+        stumps only.
+    cv : int or scikit-learn splitter, default=5
         For ``temperature="cv"``: folds, with the classes in equal shares.
-    temperatures : sequence of float or None
+    temperatures : sequence of float or None, default=None
         What "cv" chooses from, from the highest down until four in a row have a higher log loss than the best
         one. None: 17 values from 2 to 1/128, a factor of the square root of 2 apart.
-    warm_start : bool
+    warm_start : bool, default=False
         Start from the model of the last fit.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Decides the folds, and what learners draw. None: the same every time.
-    n_jobs : int or None
-        Threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. Results do not depend
-        on it.
-    verbose : int
-        1: a line per round.
+    n_jobs : int or None, default=None
+        Number of threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. Results do not
+        depend on it.
+    verbose : int, default=0
+        1 prints a line per round.
 
     Attributes
     ----------

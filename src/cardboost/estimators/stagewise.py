@@ -36,34 +36,43 @@ class StagewiseClassifier(ClassifierCards):
 
     Parameters
     ----------
-    loss : {"exponential", "logistic", "hinge", "squared_hinge"} or a Loss of your own
+    loss : {"exponential", "logistic", "hinge", "squared_hinge"} or Loss, default="exponential"
+        Loss of the margin, by name or of your own.
         The hinge has corners, and at a corner no single learner may lower it: its rounds often end early.
-    dictionary : "stumps", an estimator, a list of fitted learners, or several of these
-        As in :class:`CardBoostClassifier`.
-    max_iter : int
+    dictionary : "stumps", an estimator, a list of fitted learners, or several of these, default="stumps"
+        The weak learners. Of a scikit-learn classifier, whose ``fit`` must accept ``sample_weight``, a clone
+        is fitted in every round. Learners other than stumps need two classes.
+    max_iter : int, default=100
         At most so many rounds.
-    learning_rate : float
-        By which every weight is multiplied.
-    validation_fraction : float or None
+    learning_rate : float, default=1.0
+        Factor by which every weight is multiplied.
+    validation_fraction : float or None, default=None
         A share of the rows that is held out, and ends the rounds when its loss no longer falls. The model is
-        that of its best round. For stumps only.
-    tol : float
+        that of its best round.
+    tol : float, default=1e-6
         Rounds end where no learner has a larger edge, the slope of the mean loss along it: what is left to
         gain is in rows of next to no weight, or is certainty of what is certain already. 0: never.
-    fit_intercept : bool
+    fit_intercept : bool, default=False
         Begin with the best constant score instead of 0, with which AdaBoost begins.
-    max_bins : int
+    max_bins : int, default=255
         At most so many bins per feature (2 to 255), not counting the one for missing values.
-    class_weight : dict, "balanced" or None
-    categorical_features, monotonic_cst
-        As in :class:`CardBoostClassifier`.
-    random_state : int, RandomState or None
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the row weights, by class label; classes that are not named have 1. "balanced": inversely
+        proportional to the total row weight of each class.
+    categorical_features : "from_dtype", sequence or None, default="from_dtype"
+        Which features hold categories: names, positions or a boolean mask. "from_dtype": columns of text and
+        of categories. None: no feature.
+    monotonic_cst : sequence, dict or None, default=None
+        For every feature 1 if the score may only rise with it, -1 if it may only fall, and 0 otherwise; a
+        sequence, or a dict by name or position. Not available for categories and more than two classes; for
+        stumps only.
+    random_state : int, RandomState or None, default=None
         Decides which rows are held out, and what learners draw.
-    n_jobs : int or None
-        Threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. Results do not depend
-        on it.
-    verbose : int
-        1: a line per round.
+    n_jobs : int or None, default=None
+        Number of threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. Results do not
+        depend on it.
+    verbose : int, default=0
+        1 prints a line per round.
 
     Attributes
     ----------
@@ -157,11 +166,33 @@ class StagewiseClassifier(ClassifierCards):
 
     @available_if(has_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, in the order of ``classes_``; not there if the loss has none."""
+        """Probabilities of the classes. Only available if the loss has probabilities.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Columns are in the order of ``classes_``.
+        """
         return self._chances(self.decision_function(X))
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
-        """The scores after every round."""
+        """The scores after every round.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+
+        Yields
+        ------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            As returned by ``decision_function``.
+        """
         rows = self._rows(X)
         last = self.n_iter_ - 1
         for k, score in enumerate(self._staged_scores(rows)):
@@ -169,6 +200,18 @@ class StagewiseClassifier(ClassifierCards):
 
     @available_if(has_probabilities)
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
+        """The probabilities after every round. Only available if the loss has probabilities.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+
+        Yields
+        ------
+        array of shape (n_samples, n_classes)
+            As returned by ``predict_proba``.
+        """
         for score in self.staged_decision_function(X):
             yield self._chances(score)
 

@@ -41,19 +41,33 @@ class StagewiseRegressor(RegressorCards):
 
     Parameters
     ----------
-    loss : {"squared", "absolute"} or a Loss of your own, of the residual
-    dictionary : "stumps", a scikit-learn regressor, or a list of regressors
+    loss : {"squared", "absolute"} or Loss, default="squared"
+        Loss of the residual, by name or of your own.
+    dictionary : "stumps", a scikit-learn regressor, or a list of regressors, default="stumps"
         What rounds choose from. A regressor is fitted anew in every round, to the residuals or their signs;
         of a list, those that are fitted already are taken as they are.
-    max_iter : int
+    max_iter : int, default=100
         At most so many rounds.
-    learning_rate : float
-        By which the levels of every round are multiplied.
-    validation_fraction : float or None
+    learning_rate : float, default=1.0
+        Factor by which the levels of every round are multiplied.
+    validation_fraction : float or None, default=None
         A share of the rows that is held out, and ends the rounds when its loss no longer falls. The model is
         that of its best round.
-    max_bins, categorical_features, monotonic_cst, random_state, n_jobs, verbose
-        As in :class:`StagewiseClassifier`.
+    random_state : int, RandomState or None, default=None
+        Decides which rows are held out, and what learners draw.
+    max_bins : int, default=255
+        At most so many bins per feature (2 to 255), not counting the one for missing values.
+    categorical_features : "from_dtype", sequence or None, default="from_dtype"
+        Which features hold categories: names, positions or a boolean mask. "from_dtype": columns of text and
+        of categories. None: no feature.
+    monotonic_cst : sequence, dict or None, default=None
+        For every feature 1 if the prediction may only rise with it, -1 if it may only fall, and 0 otherwise;
+        a sequence, or a dict by name or position. Not available for categories; for stumps only.
+    n_jobs : int or None, default=None
+        Number of threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. Results do not
+        depend on it.
+    verbose : int, default=0
+        1 prints a line per round.
 
     Attributes
     ----------
@@ -166,7 +180,18 @@ class StagewiseRegressor(RegressorCards):
         return PreparedFit(n_features, names, (), iter([("", task)])), task
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
-        """Predictions after every round."""
+        """Predictions after every round.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+
+        Yields
+        ------
+        array of shape (n_samples,)
+            Predicted targets.
+        """
         rows, threads = self._rows(X), usable_threads(self.n_jobs)
         (path,) = self._paths
         for k, score in enumerate(path.scores(rows, threads), 1):

@@ -38,11 +38,35 @@ class TableModel(Record):
         return "binary" if len(self.classes) == 2 else "multiclass"
 
     def feature_name(self, feature: int) -> str:
-        """The name of a feature, or x0, x1, ... where the table had no names."""
+        """The name of a feature, or x0, x1, ... where the table had no names.
+
+        Parameters
+        ----------
+        feature : int
+            Position of the feature.
+
+        Returns
+        -------
+        str
+            Its name.
+        """
         return f"x{feature}" if self.feature_names is None else self.feature_names[feature]
 
     def predict(self, X: Any, threads: int = 1) -> NDArray[Any]:
-        """The label of every row, of equal scores the first; of a regressor its numbers."""
+        """The class of every row, or the prediction of a regressor.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+        threads : int, default=1
+            Number of threads. Results do not depend on it.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Class labels, of equal scores the first; predicted targets for a regressor.
+        """
         score = self.decision_function(X, threads)
         return score if self.classes is None else labels_of(score, self.classes)
 

@@ -90,14 +90,40 @@ class Ensemble(TableModel):
     """A finished model: a binary classifier, or a regressor.
 
     A classifier has two ``classes``: a positive score means ``classes[1]``, any other (exactly 0 too)
-    ``classes[0]``. With loss "squared" or "absolute" it is a regressor: ``classes`` is None, and the score is
-    what it predicts. With loss "own" it is either of the two, and has no probabilities.
+    ``classes[0]``. A regressor has no classes, and its score is what it predicts.
 
-    ``categories`` has the labels of the features that have categorical terms; those of features without a
-    term are left out.
+    Parameters
+    ----------
+    loss : str
+        The loss that the model was trained with: "logistic", "exponential", "squared_hinge" or "hinge" for a
+        classifier, "squared" or "absolute" for a regressor, or "own" for either of them, without
+        probabilities.
+    intercept : float
+        The constant part of the score.
+    terms : tuple of Term
+        Weighted stumps.
+    feature_names : tuple of str or None
+        Names of all features of the table, if it has names.
+    n_features : int
+        Number of features of the table.
+    classes : pair or None
+        The two class labels; None for a regressor.
+    categories : mapping from int to Categories, default={}
+        The labels of the features with categorical terms, by position. Those of other features are left out.
+    unit : float or None, default=None
+        A number of which all weights are whole multiples, exactly ``unit * points``; such a model can be
+        added up in points. None: there is no such number.
 
-    ``unit``, if there is one, is a number of which all weights are whole multiples, exactly
-    ``unit * points``. Such a model can be added up in points.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cardboost.model import Ensemble, Term
+    >>> term = Term(feature=0, cut=2.5, polarity=1, missing_left=False, weight=1.0)
+    >>> model = Ensemble("logistic", 0.5, (term,), ("age",), 1, ("no", "yes"))
+    >>> model.decision_function(np.array([[1.0], [3.0]]))
+    array([ 1.5, -0.5])
+    >>> model.predict(np.array([[1.0], [3.0]])).tolist()
+    ['yes', 'no']
     """
 
     loss: str = field(
@@ -177,7 +203,23 @@ class Ensemble(TableModel):
 
     @classmethod
     def from_dict(cls, document: Any) -> Ensemble:
-        """The ensemble in a JSON object; a ValueError starts with the path of the first fault."""
+        """The ensemble in a JSON object.
+
+        Parameters
+        ----------
+        document : dict
+            The object, as :meth:`to_dict` makes it.
+
+        Returns
+        -------
+        Ensemble
+            The model.
+
+        Raises
+        ------
+        ValueError
+            If the object is no ensemble; the message starts with the path of the first fault.
+        """
         fields = schema.form_of(cls)
         entries = schema.read_object(document, {name: fields[name].read for name in _KEYS}, ("unit",))
         categorical = {term.feature for term in entries["terms"] if term.labels}
@@ -191,7 +233,13 @@ class Ensemble(TableModel):
         return cls(**(entries | {"categories": categories}))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; :meth:`from_dict` is the way back."""
+        """Plain data for JSON; :meth:`from_dict` is the way back.
+
+        Returns
+        -------
+        dict
+            The fields of the model.
+        """
         document = super().to_dict()
         keys = _KEYS if self.unit is None else (*_KEYS, "unit")
         return {key: document[key] for key in keys}
@@ -213,23 +261,60 @@ class Ensemble(TableModel):
         return tuple(sorted({term.feature for term in self.terms}))
 
     def term_points(self) -> tuple[int, ...] | None:
-        """The weights of the terms in units; None if there is no unit."""
+        """The weights of the terms in units.
+
+        Returns
+        -------
+        tuple of int or None
+            One number of points per term; None if the model has no unit.
+        """
         return None if self.unit is None else tuple(round(term.weight / self.unit) for term in self.terms)
 
     def step_functions(self) -> tuple[StepFunction, ...]:
-        """One per used feature, in the order of the features."""
+        """The step functions of the features, each the sum of the terms on its feature.
+
+        Returns
+        -------
+        tuple of StepFunction
+            One per used feature, in the order of the features.
+        """
         return self._steps
 
     # ------------------------------------------------------------------------------------ prediction
 
     def decision_function(self, X: Any, threads: int = 1) -> Array:
-        """The score of every row."""
+        """The score of every row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+        threads : int, default=1
+            Number of threads. Results do not depend on it.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Scores.
+        """
         return self.evaluate(self.read(X), threads)[0]
 
     def contributions(self, X: Any, threads: int = 1) -> Array:
-        """What every feature adds to every row: shape (rows, n_features).
+        """What every feature adds to the score of every row.
 
         Added to the intercept in the order of the features they give ``decision_function`` to the bit.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+        threads : int, default=1
+            Number of threads. Results do not depend on it.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            Contributions; 0 for features without a term.
         """
         columns = self.read(X)
         used = self.evaluate(columns, threads, with_contributions=True)[1]
@@ -238,7 +323,25 @@ class Ensemble(TableModel):
         return out
 
     def predict_proba(self, X: Any, threads: int = 1) -> Array:
-        """Probabilities of the two classes: shape (rows, 2)."""
+        """Probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+        threads : int, default=1
+            Number of threads. Results do not depend on it.
+
+        Returns
+        -------
+        array of shape (n_samples, 2)
+            Columns are in the order of ``classes``.
+
+        Raises
+        ------
+        ValueError
+            If the model is a regressor, or its loss has no probabilities.
+        """
         if self.classes is None:
             raise ValueError("A regressor has no probabilities: predict gives its predictions.")
         return score_probabilities(self.loss, self.decision_function(X, threads))
@@ -246,7 +349,29 @@ class Ensemble(TableModel):
     def evaluate(
         self, columns: UsedColumns, threads: int, with_contributions: bool = False
     ) -> tuple[Array, Array]:
-        """Scores, and if asked for the contributions of the used features, (features used, rows)."""
+        """Scores of columns that have been read, and on request what the used features contribute.
+
+        Parameters
+        ----------
+        columns : UsedColumns
+            The columns of a table, as :meth:`read` returns them.
+        threads : int
+            Number of threads. Results do not depend on it.
+        with_contributions : bool, default=False
+            Whether to compute the contributions too.
+
+        Returns
+        -------
+        score : array of shape (n_samples,)
+            Scores.
+        contributions : array of shape (n_features_used, n_samples)
+            What the used features add; empty unless asked for.
+
+        Raises
+        ------
+        ValueError
+            If a used column contains infinity.
+        """
         flat = self._flat
         score, contributions, infinite = _kernels.predict_steps(
             [columns.values[j] for j in flat.features],
@@ -268,7 +393,23 @@ class Ensemble(TableModel):
         return score, contributions
 
     def read(self, X: Any) -> UsedColumns:
-        """The columns that the terms look at; labels as their codes."""
+        """Read the columns of a table that the terms use.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+
+        Returns
+        -------
+        UsedColumns
+            Numbers, and the codes of labels, by feature.
+
+        Raises
+        ------
+        ValueError
+            If the features of X are not those of the model.
+        """
         return read_columns(X, self.feature_names, self.n_features, self.features_used, self.categories)
 
     # ------------------------------------------------------------------------------------ built once

@@ -84,10 +84,36 @@ class Reason:
 
 @dataclass(frozen=True, eq=False)
 class Scorecard:
-    """A binary classifier in whole points.
+    """A binary classifier in whole points. Made by :meth:`cardboost.CardBoostClassifier.scorecard`.
 
-    ``certificate`` is that of the card in points, if there is one. ``negative``: no line has more than 0
-    points, in place of none less.
+    Parameters
+    ----------
+    ensemble : Ensemble
+        A binary classifier whose weights are whole multiples of its ``unit``.
+    certificate : Certificate or None, default=None
+        The certificate of the card in points.
+    scale : OddsScale or None, default=None
+        What totals mean by convention: base score, base odds, and points to double the odds.
+    negative : bool, default=False
+        Whether no line has more than 0 points, instead of none less than 0.
+
+    Raises
+    ------
+    ValueError
+        If the ensemble has not two classes, or no unit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cardboost.model import Ensemble, Term
+    >>> from cardboost.model.scorecard import Scorecard
+    >>> terms = (Term(0, 2.5, 1, False, 0.5), Term(1, 10.0, -1, False, 1.0))
+    >>> card = Scorecard(Ensemble("logistic", 0.0, terms, ("age", "dose"), 2, ("no", "yes"), unit=0.5))
+    >>> X = np.array([[1.0, 20.0], [1.0, 5.0], [3.0, 5.0]])
+    >>> card.points(X).tolist()
+    [[1, 2], [1, 0], [0, 0]]
+    >>> card.total(X).tolist(), card.threshold, card.predict(X).tolist()
+    ([3, 1, 0], 2, ['yes', 'no', 'no'])
     """
 
     ensemble: Ensemble
@@ -150,15 +176,43 @@ class Scorecard:
         return math.floor(Fraction(-self._zero) / Fraction(self.point)) + 1 + self.start
 
     def score(self, total: Any) -> NDArray[np.float64]:
-        """The score of the model for totals."""
+        """The score of the model for totals.
+
+        Parameters
+        ----------
+        total : int or array-like of int
+            Totals of points.
+
+        Returns
+        -------
+        array
+            Scores, in the shape of ``total``.
+        """
         return self._zero + self.point * (np.asarray(total, dtype=np.float64) - self.start)
 
     def probability(self, total: Any) -> NDArray[np.float64]:
-        """The probability of the second class for totals."""
+        """The probability of the second class for totals.
+
+        Parameters
+        ----------
+        total : int or array-like of int
+            Totals of points.
+
+        Returns
+        -------
+        array
+            Probabilities, in the shape of ``total``.
+        """
         return get_loss(self.ensemble.loss).probability(self.score(total))
 
     def table(self) -> list[tuple[int, float]]:
-        """Totals with the probability of the second class: all of them, or some in even steps."""
+        """Totals with the probability of the second class.
+
+        Returns
+        -------
+        list of (int, float)
+            All totals, or some in even steps where there are many; always the lowest and the highest.
+        """
         span = self.highest - self.lowest
         step = 1
         while span / step > _ALL_TOTALS:
@@ -170,7 +224,20 @@ class Scorecard:
     # ------------------------------------------------------------------------------------ cases
 
     def points(self, X: Any, threads: int = 1) -> NDArray[np.int64]:
-        """What every feature gives every case: (rows, features)."""
+        """The points that every feature gives every row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+        threads : int, default=1
+            Number of threads. Results do not depend on it.
+
+        Returns
+        -------
+        array of int of shape (n_samples, n_features)
+            Points; 0 for features without a term.
+        """
         parts = self._counts.contributions(X, threads)
         out = np.zeros(parts.shape, dtype=np.int64)
         for step in self._steps:
@@ -179,23 +246,76 @@ class Scorecard:
         return out
 
     def total(self, X: Any, threads: int = 1) -> NDArray[np.int64]:
-        """The total of every case."""
+        """The total of every row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+        threads : int, default=1
+            Number of threads. Results do not depend on it.
+
+        Returns
+        -------
+        array of int of shape (n_samples,)
+            The sum of the points, and the points that every row starts with.
+        """
         return self.points(X, threads).sum(axis=1) + self.start
 
     def predict(self, X: Any, threads: int = 1) -> NDArray[Any]:
-        """The class of every case."""
+        """The class of every row: the second where the total is at least ``threshold``.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+        threads : int, default=1
+            Number of threads. Results do not depend on it.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Class labels.
+        """
         second = (self.total(X, threads) >= self.threshold).astype(np.intp)
         return label_array(self.classes)[second]
 
     def predict_proba(self, X: Any, threads: int = 1) -> NDArray[np.float64]:
-        """Probabilities of the two classes: (rows, 2)."""
+        """Probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+        threads : int, default=1
+            Number of threads. Results do not depend on it.
+
+        Returns
+        -------
+        array of shape (n_samples, 2)
+            Columns are in the order of ``classes``.
+        """
         return score_probabilities(self.ensemble.loss, self.score(self.total(X, threads)))
 
     def reasons(self, X: Any, most: int = 4, threads: int = 1) -> list[list[Reason]]:
-        """For every case the features that speak most for its class, at most so many.
+        """The features that contribute most to the predicted class of every row.
 
         For the second class a feature is judged by its points above the least that it can give, for the first
-        class by its points below the most. A feature that could not speak more against it is left out.
+        class by its points below the most. Features for which this is 0 are left out.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+        most : int, default=4
+            At most so many reasons per row.
+        threads : int, default=1
+            Number of threads. Results do not depend on it.
+
+        Returns
+        -------
+        list of list of Reason
+            For every row its reasons, the strongest first.
         """
         if not isinstance(most, int) or most < 1:
             raise ValueError(f"most must be a whole number from 1; got {most!r}.")
@@ -233,19 +353,67 @@ class Scorecard:
     # ------------------------------------------------------------------------------------ on paper
 
     def to_text(self, title: str | None = None, width: int = 78) -> str:
-        """The card for a screen or a printer."""
+        """The card as plain text, for a screen or a printer.
+
+        Parameters
+        ----------
+        title : str or None, default=None
+            Title of the card. None: "Scorecard".
+        width : int, default=78
+            Number of characters per line.
+
+        Returns
+        -------
+        str
+            The card.
+        """
         return scorecard_text.as_text(self, title, width)
 
     def to_markdown(self, title: str | None = None) -> str:
-        """Tables for a page of documentation."""
+        """The card as Markdown tables.
+
+        Parameters
+        ----------
+        title : str or None, default=None
+            Title of the card. None: "Scorecard".
+
+        Returns
+        -------
+        str
+            The card.
+        """
         return scorecard_text.as_markdown(self, title)
 
     def to_html(self, title: str | None = None, *, page: bool = True) -> str:
-        """A page, or with ``page=False`` the part of one, without scripts and without other files."""
+        """The card as HTML, without scripts and without other files.
+
+        Parameters
+        ----------
+        title : str or None, default=None
+            Title of the card. None: "Scorecard".
+        page : bool, default=True
+            Whether to return a whole page, or only a part to put into one.
+
+        Returns
+        -------
+        str
+            The card.
+        """
         return scorecard_text.as_html(self, title, page)
 
     def to_latex(self, title: str | None = None) -> str:
-        """Tables for a document, which need no package."""
+        """The card as LaTeX tables, which need no package.
+
+        Parameters
+        ----------
+        title : str or None, default=None
+            Title of the card. None: "Scorecard".
+
+        Returns
+        -------
+        str
+            The card.
+        """
         return scorecard_text.as_latex(self, title)
 
     def __str__(self) -> str:
@@ -257,20 +425,47 @@ class Scorecard:
     # ------------------------------------------------------------------------------------ files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a model file; ``load_model(path).scorecard()`` is the way back."""
+        """Write a model file; ``load_model(path).scorecard()`` reads the card back.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to write. An existing file is replaced.
+        """
         from cardboost.model.files import save
 
         proof = None if self.certificate is None else self.certificate.to_dict()
         save(path, self.ensemble, proof, {"scorecard": self.notes()})
 
     def notes(self) -> dict[str, Any]:
-        """What a model file says of the card beyond the ensemble."""
+        """What a model file says of the card beyond the ensemble.
+
+        Returns
+        -------
+        dict
+            The scale, and whether points are negative.
+        """
         scale = None if self.scale is None else self.scale.to_dict()
         return {"scale": scale, "negative": self.negative}
 
     @classmethod
     def from_notes(cls, ensemble: Ensemble, notes: Any, certificate: Any = None) -> Scorecard:
-        """The card of a model file; notes that do not fit are as good as none."""
+        """The card of a model file.
+
+        Parameters
+        ----------
+        ensemble : Ensemble
+            The model, with a unit.
+        notes : object
+            What :meth:`notes` returned. Anything that does not fit is ignored.
+        certificate : Certificate or None, default=None
+            The certificate of the card.
+
+        Returns
+        -------
+        Scorecard
+            The card.
+        """
         content = notes if isinstance(notes, Mapping) else {}
         scale = None
         if isinstance(content.get("scale"), Mapping):

@@ -96,7 +96,22 @@ class Record:
 
 @dataclass(frozen=True)
 class Trace(Sequence[Record]):
-    """One record per round, and why there was no further one."""
+    """One record per round, and why there was no further one. A sequence of records.
+
+    Attributes
+    ----------
+    records : tuple of Record
+        The state of the run after every round.
+    status : Status
+        Why the run ended.
+
+    Examples
+    --------
+    >>> record = Record(n_columns=1, n_terms=1, objective=0.5, lower_bound=0.4, edge=0.1, seconds=0.01)
+    >>> trace = Trace((record,), Status.TIME_LIMIT)
+    >>> len(trace), trace[-1].n_terms, trace.message
+    (1, 1, 'time_limit was reached')
+    """
 
     records: tuple[Record, ...]
     status: Status

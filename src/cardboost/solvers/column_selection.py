@@ -30,9 +30,32 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class SelectionResult:
-    """The columns chosen, their weights, and how much better any other choice could be.
+    """The columns selected, their weights, and how much better any other selection could be.
 
-    ``nodes`` of the exact search, 0 without one; ``sampling`` and ``tabu`` say what those searches did.
+    Attributes
+    ----------
+    x : array of shape (n_columns,)
+        Weights of all columns; 0 where a column is not selected.
+    support : array of int
+        Positions of the selected columns.
+    objective : float
+        Loss and regularisation of the selection.
+    lower_bound : float
+        No selection has an objective below this bound.
+    gap : float
+        ``objective - lower_bound``.
+    guarantee : float
+        At least this share of the best possible improvement over the empty model is reached.
+    status : str
+        "optimal" where the gap is closed; otherwise why the search ended, or "feasible".
+    certificate : Certificate
+        The claims and their proof; ``certificate.verify(A)`` checks them.
+    nodes : int
+        Nodes of the exact search; 0 without one.
+    sampling : SamplingRecord or None
+        What a sampler has contributed.
+    tabu : TabuRecord or None
+        What tabu search has done.
     """
 
     x: Array
@@ -67,28 +90,72 @@ def select_columns(
     free: ArrayLike = (),
     free_weight: float = 20.0,
 ) -> SelectionResult:
-    """Choose few columns of ``A`` and their weights: each costs ``l0``, at most ``max_terms`` are used.
+    """Select few columns of a matrix and their weights, with a certificate.
 
-    ``method="exact"`` is branch and bound: it ends with the best choice and status "optimal", or, after
-    ``max_nodes`` nodes (default: no limit) or ``time_limit`` seconds, with the best one found and a bound on
-    how much better any other can be. Reading, checking and digesting ``A`` are not cut short: what they take
-    is no longer there for the search. ``"polish"`` is local search with convex refits and the bound of the
-    convex relaxation; ``"tabu"`` goes on from there with a tabu search over weights of ``bits`` bits ("auto":
-    as many as the convex weights need), for the exponential loss and entries -1 and 1; ``n_jobs`` of its
-    starts run at the same time. ``"auto"`` is polish, tabu where it can be, and exact search within a budget
-    of work that takes seconds.
-    ``"qubo"`` lets a sampler choose, with ``bits`` bits per weight: the tabu search of dwave-samplers, or a
-    dimod sampler that is given as ``method``, or a function that makes one; ``sampling`` says what it gave
-    (docs/annealers.md).
+    Minimises the mean loss of the margins ``A x`` with regularisation ``l0`` per selected column, ``l1`` per
+    unit of weight and ``l2`` per half squared weight, over weights from 0 to ``max_weight``. ``lower_bound``
+    and ``status`` are those of the certificate; where a search is too large for its 5 MB, they are what it
+    holds.
 
-    ``free`` columns neither count nor cost, and weigh at most ``free_weight`` each: an intercept is two of
-    them,
-    y and -y.
+    Parameters
+    ----------
+    A : array-like of shape (n_rows, n_columns)
+        One row per example and one column per learner, with the label multiplied in. Any finite numbers.
+    l0 : float or array-like of shape (n_columns,), default=0.0
+        Regularisation per selected column.
+    max_terms : int or None, default=None
+        At most so many columns are selected. Either this or ``l0`` has to be given, or both.
+    l1 : float or array-like of shape (n_columns,), default=1e-4
+        Regularisation per unit of weight.
+    l2 : float or array-like of shape (n_columns,), default=0.0
+        Regularisation per half squared weight.
+    max_weight : float, array-like of shape (n_columns,) or None, default=None
+        Largest weight of a column. None: twice the largest weight that local search finds; for columns whose
+        entries reach beyond 1024, or not 1/1024, the weight is measured in units of the column's power of
+        two.
+    loss : {"exponential", "logistic", "squared_hinge", "hinge"}, default="exponential"
+        Loss of the margin. Exact search takes the first two.
+    sample_weight : array-like of shape (n_rows,) or None, default=None
+        Weights of the rows. None: all are equal.
+    method : {"exact", "auto", "polish", "tabu", "qubo"} or a sampler, default="exact"
+        How columns are selected:
 
-    ``max_weight=None`` takes twice the largest weight that local search finds; of columns whose entries reach
-    beyond 1024, or not 1/1024, the weight in units of the column's power of two. ``lower_bound`` and
-    ``status`` are the certificate's; where a search is too large for its 5 MB, they are what it holds.
+        - "exact" is branch and bound. It ends with the best selection and status "optimal", or at
+          ``max_nodes`` or ``time_limit`` with the best selection so far and a lower bound.
+        - "polish" is local search with convex refits and the bound of the convex relaxation.
+        - "tabu" continues from there with tabu search, for the exponential loss and entries -1 and 1.
+        - "auto" is "polish", "tabu" where possible, and exact search with a budget of some seconds.
+        - "qubo", a dimod sampler or a function that makes one lets an annealer select (docs/annealers.md).
+    bits : int or "auto", default=6
+        Bits per weight in tabu search and for samplers, from 1 to 16. "auto": as many as the convex weights
+        need in tabu search, and 6 for samplers.
+    time_limit : float or None, default=None
+        Seconds after which the best selection so far is returned. Reading, checking and digesting ``A`` are
+        not cut short, but their time counts.
+    max_nodes : int or None, default=None
+        At most so many nodes of the exact search. None: no limit.
+    random_state : int, default=0
+        Seed of the searches.
+    n_jobs : int or None, default=1
+        Number of threads. None: all cores that joblib and threadpoolctl allow; -1: all cores.
+    free : array-like of int, default=()
+        Columns that neither count nor cost. An intercept is two of them, y and -y.
+    free_weight : float, default=20.0
+        Largest weight of a free column.
 
+    Returns
+    -------
+    SelectionResult
+        The selection with its objective, lower bound and certificate.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, neither ``max_terms`` nor ``l0`` is given, or ``method`` does not take
+        the problem.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from cardboost.solvers import select_columns
     >>> A = np.where(np.random.default_rng(0).random((200, 12)) < 0.6, 1, -1)

@@ -32,7 +32,31 @@ _ENTRIES_PER_CALL = 2 * 10**9
 
 @dataclass(frozen=True, eq=False)
 class SolverResult:
-    """The weights of all columns and the proof of their quality."""
+    """The weights of all columns and the proof of their quality.
+
+    Attributes
+    ----------
+    x : array of shape (n_columns,)
+        Weights of all columns.
+    fun : float
+        The objective at ``x``.
+    gap : float
+        The duality gap, ``fun - lower_bound``.
+    lower_bound : float
+        No weights have an objective below this bound.
+    nit : int
+        Number of steps.
+    history : tuple of Record
+        One record per look at all columns.
+    dual : array
+        The dual variables: the row weights at ``x``. Rows of weight 0 are left out.
+    status : Status
+        Why the solver ended.
+    message : str
+        The status in a sentence.
+    success : bool
+        Whether the relative duality gap is at most ``tol``.
+    """
 
     x: Array
     fun: float
@@ -61,10 +85,44 @@ def minimize_l1(
 ) -> SolverResult:
     """Minimise ``mean loss(A w) + l1 . w + l2/2 . w^2`` over ``0 <= w <= max_weight``.
 
-    Stops when the relative duality gap is at most ``tol``. Columns enter a working set by their edge; the
-    weights of the working set are made optimal by Newton steps. ``l1``, ``l2`` and ``max_weight`` may be
-    arrays with one entry per column.
+    Columns enter a working set by their edge, and the weights of the working set are optimised by Newton
+    steps.
 
+    Parameters
+    ----------
+    A : array-like of shape (n_rows, n_columns)
+        One row per example and one column per learner, with the label multiplied in. Any finite numbers.
+    l1 : float or array-like of shape (n_columns,)
+        Regularisation per unit of weight.
+    l2 : float or array-like of shape (n_columns,), default=0.0
+        Regularisation per half squared weight.
+    loss : {"exponential", "logistic", "squared_hinge", "hinge"}, default="exponential"
+        Loss of the margin.
+    max_weight : float, array-like of shape (n_columns,) or None, default=None
+        Largest weight of a column. None: no limit.
+    tol : float, default=1e-8
+        Relative duality gap at which to stop.
+    sample_weight : array-like of shape (n_rows,) or None, default=None
+        Weights of the rows. None: all are equal.
+    max_iter : int, default=10000
+        At most so many steps.
+    callback : callable or None, default=None
+        Called with the record of every look at all columns. The solver stops when it returns True.
+    n_jobs : int or None, default=1
+        Number of threads. None: all cores that joblib and threadpoolctl allow; -1: all cores.
+
+    Returns
+    -------
+    SolverResult
+        The weights, with objective, lower bound and dual variables.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or has the wrong shape.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from cardboost.solvers import minimize_l1
     >>> A = np.array([[1, -1], [1, 1], [-1, 1], [1, 1]])

@@ -38,7 +38,29 @@ METHODS = {"newton": 1_000, "mprp": 50_000}  # with their default for max_iter
 
 @dataclass(frozen=True, eq=False)
 class SimplexResult:
-    """Weights ``x`` on the simplex, and ``gap``: no point of it has a value below ``fun - gap``."""
+    """Weights on the simplex and the proof of their quality.
+
+    Attributes
+    ----------
+    x : array of shape (n_columns,)
+        Weights of at least 0 that add up to ``radius``.
+    fun : float
+        The objective at ``x``.
+    gap : float
+        The Frank-Wolfe gap: no point of the simplex has a value below ``fun - gap``.
+    lower_bound : float
+        ``fun - gap``.
+    nit : int
+        Number of steps.
+    history : tuple of Record
+        One record per look at all columns ("newton") or per step ("mprp").
+    status : Status
+        Why the solver ended.
+    message : str
+        The status in a sentence.
+    success : bool
+        Whether the gap is at most ``tol``, or the criterion at most ``epsilon``.
+    """
 
     x: Array
     fun: float
@@ -68,18 +90,51 @@ def minimize_on_simplex(
 ) -> SimplexResult:
     """Minimise ``log(sum_i exp(-(A w)_i))`` over ``w >= 0`` with ``sum w = radius``.
 
-    Stops when the Frank-Wolfe gap, which no point of the simplex can be better by, is at most ``tol``.
-    ``method="newton"`` brings columns into use by their slope and takes Newton steps on those in use.
-    ``"mprp"`` is the conjugate gradient method of the paper (docs/soft_margin.md), with its parameters
-    ``rho`` and ``delta`` of the line search, and ``epsilon``: if given, it also stops where
-    (-g)^f . d <= epsilon.
+    Parameters
+    ----------
+    A : array-like of shape (n_rows, n_columns), StumpColumns or convex function
+        A matrix has one row per example and one column per learner, with the label multiplied in.
+        :class:`cardboost.solvers.StumpColumns` are all stumps of a table. Any object with
+        ``value_and_gradient(w)`` and ``hessian(w)`` is a convex function, which is minimised instead.
+    radius : float
+        The sum of the weights.
+    method : {"newton", "mprp"}, default="newton"
+        "newton" adds columns by their slope and takes Newton steps on those in use. "mprp" is the conjugate
+        gradient method of the paper (docs/soft_margin.md).
+    tol : float, default=1e-8
+        Frank-Wolfe gap at which to stop; no point of the simplex can be better by more than the gap.
+    sample_weight : array-like of shape (n_rows,) or None, default=None
+        Weights of the rows of a matrix. StumpColumns and functions have their own.
+    x0 : array-like of shape (n_columns,) or None, default=None
+        Where to start. A point outside the simplex is projected, with a warning. None: the best column alone.
+        Functions need it.
+    max_iter : int or None, default=None
+        At most so many steps. None: 1,000 for "newton" and 50,000 for "mprp".
+    rho : float, default=0.5
+        For "mprp": the factor, between 0 and 1, by which the line search shortens a step.
+    delta : float, default=1e-4
+        For "mprp": a step is accepted where the objective falls by at least ``delta`` times its squared
+        length.
+    epsilon : float or None, default=None
+        For "mprp": if given, it also stops where ``(-g)^f . d <= epsilon``.
+    callback : callable or None, default=None
+        Called with every record. The solver stops when it returns True.
+    n_jobs : int or None, default=1
+        Number of threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. StumpColumns
+        have their own.
 
-    ``A`` has one row per example and one column per learner, y multiplied in; or it is
-    :class:`cardboost.solvers.StumpColumns`, all stumps of a table, which bring their own ``n_jobs`` and
-    weights; or any object with ``value_and_gradient(w)`` and ``hessian(w)``, a convex function, for which
-    ``x0`` is needed. ``x0`` is a start; what lies outside the simplex is projected, with a warning.
-    ``history`` has a record of every look at all columns (Newton) or every step (MPRP).
+    Returns
+    -------
+    SimplexResult
+        The weights, with objective and gap.
 
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or has the wrong shape.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from cardboost.solvers import minimize_on_simplex
     >>> A = np.array([[-1, 1, 1], [-1, 1, 1], [-1, 1, -1], [1, -1, -1]])

@@ -20,10 +20,25 @@ from cardboost.dictionary.stumps import StumpDictionary
 
 @dataclass(frozen=True)
 class Stump:
-    """+``polarity`` on the left, -``polarity`` elsewhere.
+    """One stump: ``polarity`` on the left side and ``-polarity`` on the other.
 
-    Left is where the value is at most ``cut``, or one of ``labels`` (``cut`` is None), or present (both are
-    None); and where it is missing if ``missing_left``, which says nothing where no value is missing.
+    On the left are the values that are at most ``cut``, or one of ``labels``. Where both are None, the left
+    side is all values that are not missing.
+
+    Attributes
+    ----------
+    feature : int
+        Position of the feature.
+    name : str
+        Its name.
+    cut : float or None
+        Largest value on the left side, for a feature of numbers.
+    labels : tuple or None
+        Labels on the left side, for a categorical feature.
+    polarity : {-1, 1}
+        Output on the left side.
+    missing_left : bool
+        Whether missing values are on the left side too. Without meaning where no value is missing.
     """
 
     feature: int
@@ -50,8 +65,21 @@ class Stump:
 class StumpColumns:
     """Every distinct stump of a table of two classes: column j is y_i h_j(x_i), y = 1 for the second class.
 
-    Stumps that say the same of all rows count once, constant ones not at all. Takes the place of the matrix
-    in :func:`cardboost.solvers.minimize_on_simplex`, which then never forms it; made by :meth:`make`.
+    Stumps with equal outputs in all rows count once, constant ones not at all. Takes the place of the matrix
+    in :func:`cardboost.solvers.minimize_on_simplex`, which then never forms it. Made by :meth:`make`.
+
+    Attributes
+    ----------
+    store : StumpStore
+        The stumps, by column.
+    weights : RowWeights
+        Weights of the rows.
+    classes : pair
+        The two class labels.
+    names : tuple of str
+        Names of the features.
+    total_weight : float
+        Sum of the row weights.
     """
 
     store: StumpStore
@@ -71,10 +99,36 @@ class StumpColumns:
         categorical_features: Any = "from_dtype",
         n_jobs: int | None = None,
     ) -> StumpColumns:
-        """Read a table and its labels, two of them; rows without weight are left out.
+        """Read a table and its labels.
 
-        ``max_bins``, ``categorical_features`` and ``n_jobs`` are those of the estimators.
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+        y : array-like of shape (n_samples,)
+            Labels of two classes.
+        max_bins : int, default=255
+            At most so many bins per feature (2 to 255), not counting the one for missing values.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the rows. Rows of weight 0 are left out.
+        categorical_features : "from_dtype", sequence or None, default="from_dtype"
+            Which features hold categories: names, positions or a boolean mask. "from_dtype": columns of text
+            and of categories. None: no feature.
+        n_jobs : int or None, default=None
+            Number of threads. None: all cores that joblib and threadpoolctl allow; -1: all cores.
 
+        Returns
+        -------
+        StumpColumns
+            The columns.
+
+        Raises
+        ------
+        ValueError
+            If there are not two classes, or every feature is constant.
+
+        Examples
+        --------
         >>> import numpy as np
         >>> from cardboost.solvers import StumpColumns, minimize_on_simplex
         >>> columns = StumpColumns.make(np.array([[1.0], [2.0], [3.0]]), ["no", "yes", "yes"])
@@ -122,7 +176,23 @@ class StumpColumns:
         return len(self.store)
 
     def stump(self, j: int) -> Stump:
-        """What column ``j`` asks."""
+        """The stump of a column.
+
+        Parameters
+        ----------
+        j : int
+            Number of the column; negative numbers count from the end.
+
+        Returns
+        -------
+        Stump
+            Its feature, cut or labels, and polarity.
+
+        Raises
+        ------
+        IndexError
+            If there is no such column.
+        """
         if not -len(self) <= j < len(self):
             raise IndexError(f"there are {len(self)} columns; got {j}.")
         matrix = self.store.dictionary.matrix
@@ -141,7 +211,18 @@ class StumpColumns:
         )
 
     def describe(self, j: int) -> str:
-        """Column ``j`` in words."""
+        """A column in words.
+
+        Parameters
+        ----------
+        j : int
+            Number of the column; negative numbers count from the end.
+
+        Returns
+        -------
+        str
+            For example ``'+1 where x0 <= 1, else -1'``.
+        """
         return str(self.stump(j))
 
 

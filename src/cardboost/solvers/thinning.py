@@ -57,11 +57,41 @@ class ThinnedLearners:
         return guarantee(self.null_objective, self.certificate.objective, self.certificate.lower_bound)
 
     def faults(self, X: Any, y: Any, sample_weight: Any = None) -> list[str]:
-        """Every claim of the certificate that these rows contradict, in sentences."""
+        """Every claim of the certificate that these rows contradict.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            The rows that the learners were selected on.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Their weights.
+
+        Returns
+        -------
+        list of str
+            One sentence per claim; empty when all hold.
+        """
         return self.candidates.faults(self.certificate, self.ensemble, X, y, sample_weight)
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> bool:
-        """Whether every claim holds, and the model is the one that the certificate means."""
+        """Whether every claim holds, and the model is the one that the certificate means.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            The rows that the learners were selected on.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Their weights.
+
+        Returns
+        -------
+        bool
+            True if :meth:`faults` finds nothing.
+        """
         return not self.faults(X, y, sample_weight)
 
 
@@ -83,12 +113,50 @@ def thin_learners(
 ) -> ThinnedLearners:
     """Keep at most ``max_terms`` of many fitted learners, with new weights and a certificate.
 
-    ``learners`` are fitted classifiers of two classes, or anything with a ``predict`` that returns a number
-    per row, such as a tree of a booster. Weights cost ``l1`` per unit and ``l2`` per half square, so numbers
-    should be of the order of 1. ``X`` and ``y`` should be rows that the learners have not been fitted to: on
-    those they have, each of them looks better than it is. ``candidates`` of them are found by boosting before
-    ``max_terms`` are chosen (default: twice as many); the bound covers any choice among all.
+    Parameters
+    ----------
+    learners : sequence
+        Fitted classifiers of two classes, or objects whose ``predict`` returns a number per row, such as the
+        trees of a booster. Such numbers should be of the order of 1.
+    X : table of shape (n_samples, n_features)
+        Rows that the learners have not been fitted to: on their own training rows they look better than they
+        are.
+    y : array-like of shape (n_samples,)
+        Labels of two classes.
+    max_terms : int or None
+        At most so many learners are kept. None: no limit.
+    l0 : float, default=0.0
+        Regularisation per learner, in units of the mean loss.
+    l1 : float, default=1e-4
+        Regularisation per unit of weight.
+    l2 : float, default=0.01
+        Regularisation per half squared weight.
+    loss : {"logistic", "exponential", "squared_hinge", "hinge"}, default="logistic"
+        Loss of the margin.
+    candidates : int or None, default=None
+        Number of candidate terms that boosting finds before ``max_terms`` of them are selected. None: twice
+        ``max_terms``, or all learners. The lower bound covers any selection among all learners.
+    max_weight : float or None, default=None
+        Largest weight of a learner. None: twice the largest weight of the model that local search finds.
+    fit_intercept : bool, default=True
+        Whether the model has an intercept. It neither counts as a term nor is regularised.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        Weights of the rows. None: all are equal.
+    n_jobs : int or None, default=1
+        Number of threads. None: all cores that joblib and threadpoolctl allow; -1: all cores.
 
+    Returns
+    -------
+    ThinnedLearners
+        The learners that are kept, with their weights and the certificate.
+
+    Raises
+    ------
+    ValueError
+        If there are not two classes, or an argument is out of range.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> from cardboost.solvers.thinning import thin_learners
