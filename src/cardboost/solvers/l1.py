@@ -47,7 +47,7 @@ class SolverResult:
     nit : int
         Number of steps.
     history : tuple of Record
-        One record per look at all columns.
+        One record per look at all columns; with ``l2`` above 0 for every column, one per step.
     dual : array
         The dual variables: the row weights at ``x``. Rows of weight 0 are left out.
     status : Status
@@ -85,8 +85,8 @@ def minimize_l1(
 ) -> SolverResult:
     """Minimise ``mean loss(A w) + l1 . w + l2/2 . w^2`` over ``0 <= w <= max_weight``.
 
-    Columns enter a working set by their edge, and the weights of the working set are optimised by Newton
-    steps.
+    Columns enter a working set by their edge, and its weights are optimised by Newton steps. With ``l2``
+    above 0 for every column, quasi-Newton steps optimise all weights at once.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def minimize_l1(
     max_iter : int, default=10000
         At most so many steps.
     callback : callable or None, default=None
-        Called with the record of every look at all columns. The solver stops when it returns True.
+        Called with every record of ``history``. The solver stops when it returns True.
     n_jobs : int or None, default=1
         Number of threads. None: all cores that joblib and threadpoolctl allow; -1: all cores.
 
