@@ -405,7 +405,18 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         return probabilities(self.decision_function(X), self._loss())
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of :meth:`predict_proba`; the parameters are the same."""
+        """Logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows to predict for.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``; minus infinity where a probability is 0.
+        """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
