@@ -71,6 +71,7 @@ def test_a_case_of_every_kind_breaks_no_law(seed):
         17949534314412,  # local search: a hinge that bends nowhere
         17949534313640,  # refits of the hinge: steps that a loose bound asked for took a minute
         17949514185530,  # warm start: an intercept cut off at max_weight
+        17949609391565,  # conjugate gradients: the objective of margins that were far larger before
         17949505664319,  # bounds: the rounding of the intercept's edge times its box
         17949565600605,  # several classes: row weights that class weights kept from being counts
         17949534315533,  # bounds: the rounding of the edge of a column of large entries

@@ -75,8 +75,7 @@ def resolve_dictionary(dictionary: Any, regression: bool = False) -> tuple[Part,
 
     With ``regression`` estimators must be regressors, and ``"stumps"`` stand alone.
 
-    ``resolve_dictionary(d) == ("stumps",)`` means that no other learner is involved: call
-    :func:`cardboost.boosting.training.train`. Else call :func:`train_learners` with the same ``d``.
+    ``("stumps",)`` means that no other learner is involved.
     """
     if isinstance(dictionary, list | tuple | np.ndarray):
         items = _flat(dictionary)

@@ -20,6 +20,7 @@ from cardboost.boosting.stump_task import DataFacts, StumpTask
 from cardboost.data.arguments import flag
 from cardboost.data.binning import bin_table
 from cardboost.data.exact import unmasked
+from cardboost.data.labels import class_codes, class_factors, sample_weights, split_rows
 from cardboost.data.table import Table
 from cardboost.data.threads import usable_threads
 from cardboost.data.weights import RowWeights
@@ -27,7 +28,6 @@ from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.resolve import resolve_dictionary
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.estimators.base import BoostedCards, PreparedFit, plain
-from cardboost.estimators.validation import class_codes, class_factors, sample_weights, split_rows
 from cardboost.model.ensemble import model_loss
 from cardboost.model.fitted_learner import count_rows
 from cardboost.model.multiclass import MulticlassEnsemble

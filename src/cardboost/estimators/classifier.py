@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from cardboost.data.labels import class_codes, class_factors, sample_weights
 from cardboost.estimators.base import PreparedFit, store_parameters
 from cardboost.estimators.classification import ClassifierCards
 from cardboost.estimators.scorecards import choose_scorecard
 from cardboost.estimators.selecting import SelectingCards
-from cardboost.estimators.validation import class_codes, class_factors, sample_weights
 from cardboost.model.scorecard import Scorecard
 from cardboost.problem.budget import Budget
 from cardboost.problem.losses import get_loss

@@ -26,10 +26,10 @@ from cardboost.boosting.neural_learners import NetLearner, RegressorLearner, reg
 from cardboost.boosting.neural_pruning import prune_networks
 from cardboost.data.arguments import number, whole
 from cardboost.data.exact import require_exact_columns, unmasked
+from cardboost.data.labels import split_rows
 from cardboost.data.threads import blas_threads, usable_threads
 from cardboost.dictionary.nets import NetInputs, NetSettings
 from cardboost.estimators.base import store_parameters
-from cardboost.estimators.validation import split_rows
 from cardboost.model.files import save_fitted
 from cardboost.model.fitted_learner import ACTIVATIONS
 from cardboost.model.nets import LearnerSum, Net, NetEnsemble

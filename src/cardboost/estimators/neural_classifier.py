@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
+from cardboost.data.labels import class_codes, class_factors, sample_weights
 from cardboost.estimators.classification import plain, present
 from cardboost.estimators.neural import NeuralBoost, NeuralTask, scaled_weights
-from cardboost.estimators.validation import class_codes, class_factors, sample_weights
 from cardboost.model.nets import as_decision, probabilities
 from cardboost.problem.losses.vector import CrossEntropy, LogisticOutputs, SquaredOutputs, VectorLoss
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from cardboost.data.exact import refuse_mask, require_exact_columns
+from cardboost.data.labels import sample_weights
 from cardboost.estimators.neural import NeuralBoost, NeuralTask, mean_and_deviation, scaled_weights
-from cardboost.estimators.validation import sample_weights
 from cardboost.problem.losses.vector import (
     AbsoluteOutputs,
     HuberOutputs,

@@ -12,11 +12,11 @@ from sklearn.base import RegressorMixin
 
 from cardboost.boosting.path import BoostingPath
 from cardboost.boosting.stump_task import DataFacts, StumpTask
+from cardboost.data.labels import real_targets, sample_weights, split_rows
 from cardboost.data.table import Table
 from cardboost.data.threads import usable_threads
 from cardboost.data.weights import RowWeights
 from cardboost.estimators.base import BoostedCards, PreparedFit
-from cardboost.estimators.validation import real_targets, sample_weights, split_rows
 from cardboost.model.ensemble import OWN_LOSS, model_loss
 from cardboost.problem.losses import Loss
 from cardboost.problem.risk import EmpiricalRisk, risk_of

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.task import TrainingSettings
+from cardboost.data.labels import real_targets, sample_weights
 from cardboost.data.threads import usable_threads
 from cardboost.estimators.base import PreparedFit, store_parameters
 from cardboost.estimators.regression import RegressorCards
 from cardboost.estimators.selecting import SelectingCards
-from cardboost.estimators.validation import real_targets, sample_weights
 from cardboost.problem.budget import Budget
 from cardboost.problem.losses import SQUARED
 from cardboost.problem.risk import EmpiricalRisk

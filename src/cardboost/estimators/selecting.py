@@ -20,12 +20,12 @@ from cardboost.boosting.training import TrainingResult, train
 from cardboost.certificate.checker.format import MOST_TERMS
 from cardboost.data.arguments import flag, number, whole
 from cardboost.data.exact import unmasked
+from cardboost.data.labels import search_seed, split_rows
 from cardboost.data.table import Table
 from cardboost.data.threads import usable_threads
 from cardboost.estimators.base import BoostedCards, PreparedFit
 from cardboost.estimators.callbacks import FitCallback, Reporter, with_callbacks
 from cardboost.estimators.features import feature_prices
-from cardboost.estimators.validation import search_seed, split_rows
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.problem.budget import Budget, Stage
 from cardboost.problem.losses import Loss

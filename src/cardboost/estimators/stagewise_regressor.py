@@ -16,6 +16,7 @@ from cardboost.boosting.stagewise import StepSearch, train_stagewise
 from cardboost.boosting.stagewise_learners import RegressorSteps, RegressorTask
 from cardboost.boosting.stagewise_stumps import RegressionSteps
 from cardboost.data.exact import unmasked
+from cardboost.data.labels import real_targets, sample_weights, split_rows
 from cardboost.data.threads import usable_threads
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.resolve import Part, ToFit, resolve_dictionary
@@ -24,7 +25,6 @@ from cardboost.estimators.callbacks import Reporter, with_callbacks
 from cardboost.estimators.classification import shape_of
 from cardboost.estimators.regression import RegressorCards
 from cardboost.estimators.stagewise import stage_settings
-from cardboost.estimators.validation import real_targets, sample_weights, split_rows
 from cardboost.model.ensemble import Ensemble, model_loss
 from cardboost.model.fitted_learner import count_rows, name_of, take_rows
 from cardboost.problem.losses import Loss, stagewise_loss

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from cardboost.boosting.on_simplex import soft_margin_path
 from cardboost.boosting.stump_task import StumpTask
 from cardboost.data.arguments import number, whole
+from cardboost.data.labels import search_seed
 from cardboost.estimators.classification import ClassRows
-from cardboost.estimators.validation import search_seed
 
 Array = NDArray[np.float64]
 

@@ -20,8 +20,8 @@ from cardboost.certificate.checker.linear import ROUNDING
 from cardboost.certificate.linear import LinearCertificate
 from cardboost.data.arguments import flag, number, whole
 from cardboost.data.exact import require_exact_columns, unmasked
+from cardboost.data.labels import sample_weights
 from cardboost.data.threads import blas_threads, usable_threads
-from cardboost.estimators.validation import sample_weights
 from cardboost.linear.design import Design, FittedRows, comparable, fitted_rows
 from cardboost.linear.gradient import gradient
 from cardboost.linear.newton import newton

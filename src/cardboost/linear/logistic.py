@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cardboost.certificate.linear import LinearCertificate
 from cardboost.data.arguments import whole
-from cardboost.estimators.validation import class_codes, class_factors, sample_weights, search_seed
+from cardboost.data.labels import class_codes, class_factors, sample_weights, search_seed
 from cardboost.linear.base import (
     LinearEstimator,
     LinearPath,

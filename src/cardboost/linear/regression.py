@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from cardboost.estimators.validation import real_targets
+from cardboost.data.labels import real_targets
 from cardboost.linear.absolute import AbsoluteProblem, least_absolute
 from cardboost.linear.base import LinearEstimator, LinearPath, raw_weights, solving
 from cardboost.linear.design import FittedRows

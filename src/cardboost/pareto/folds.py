@@ -18,8 +18,8 @@ from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
 from cardboost.data.arguments import whole
+from cardboost.data.labels import search_seed
 from cardboost.estimators.sizes import fit_sizes
-from cardboost.estimators.validation import search_seed
 from cardboost.pareto.picking import RATES
 from cardboost.problem.budget import Budget
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from cardboost.dictionary.columns import ColumnStore, MatrixPool, column_lines
 from cardboost.master.lbfgs import ProjectedLbfgs
 from cardboost.master.newton import Master
 from cardboost.problem.bound import dual_bound
+from cardboost.problem.budget import clock
 from cardboost.problem.losses import get_loss
 from cardboost.problem.prices import Prices
 from cardboost.problem.risk import EmpiricalRisk, RiskPoint
@@ -160,13 +160,13 @@ class _Progress:
 
     def __init__(self, tol: float, max_iter: int, callback: Callable[[Record], object] | None) -> None:
         self.tol, self.max_iter, self.callback = tol, max_iter, callback
-        self.started = time.perf_counter()
+        self.started = clock()
         self.records: list[Record] = []
         self.bound, self.steps = 0.0, 0
 
     @property
     def seconds(self) -> float:
-        return time.perf_counter() - self.started
+        return clock() - self.started
 
     @property
     def proven(self) -> bool:

@@ -1,4 +1,4 @@
-"""What estimators check before anything is computed: each message names the argument and what is accepted."""
+"""Labels, targets and row weights, checked: each message names the argument and what is accepted."""
 
 from __future__ import annotations
 
