@@ -408,9 +408,8 @@ def limits(fitted: Fitted) -> Iterator[str]:
 
         if fitted.card.n_terms > (case.call.get("max_terms") or most):
             yield f"scorecard(max_terms={case.call.get('max_terms')}) has {fitted.card.n_terms} terms."
-        most_bytes = case.call.get("max_bytes")
-        if most_bytes is not None and c_size(fitted.card.ensemble) > most_bytes:
-            yield f"scorecard(max_bytes={most_bytes}) takes {c_size(fitted.card.ensemble)} bytes."
+        if c_size(fitted.card.ensemble) > case.call.get("max_bytes", np.inf):
+            yield f"scorecard(max_bytes={case.call['max_bytes']}) takes {c_size(fitted.card.ensemble)} bytes."
 
 
 def objectives(fitted: Fitted) -> Iterator[str]:
