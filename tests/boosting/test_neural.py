@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
-from cardboost.boosting.gammas import AllGammas, line_search
-from cardboost.boosting.neural import NeuralSettings, Rows, boost_networks
+from cardboost.boosting.neural import AllGammas, NeuralSettings, Rows, boost_networks
 from cardboost.boosting.neural_learners import NetLearner
+from cardboost.boosting.steps import best_gamma
 from cardboost.dictionary.nets import NetInputs, NetSettings
 from cardboost.problem.losses.vector import (
     AbsoluteOutputs,
@@ -108,7 +108,7 @@ def test_the_line_search_finds_the_best_step(loss, seed):
     _, y, s = made(loss, rows=60, seed=seed)
     rng = np.random.default_rng(seed)
     F, h = 0.3 * rng.normal(size=y.shape), rng.normal(size=y.shape)
-    gamma = line_search(loss, y, s, F, h)
+    gamma = best_gamma(loss, y, s, F, h)
     value = loss.value(y, F + gamma * h, s)
     grid = min(loss.value(y, F + g * h, s) for g in np.linspace(-3, 3, 601))
     exact = minimize_scalar(lambda g: loss.value(y, F + g * h, s), bracket=(-1.0, 1.0), tol=1e-12).fun
@@ -118,7 +118,7 @@ def test_the_line_search_finds_the_best_step(loss, seed):
 @by_name(LOSSES)
 def test_a_column_of_zeros_gets_no_weight(loss):
     _, y, s = made(loss)
-    assert line_search(loss, y, s, np.zeros_like(y), np.zeros_like(y)) == 0.0
+    assert best_gamma(loss, y, s, np.zeros_like(y), np.zeros_like(y)) == 0.0
 
 
 class Moody:

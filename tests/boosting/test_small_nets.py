@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
 from cardboost import NeuralBoostClassifier
-from cardboost.boosting.gammas import AllGammas
+from cardboost.boosting.neural import AllGammas
 from cardboost.problem.losses.vector import CrossEntropy, SquaredOutputs
 
 

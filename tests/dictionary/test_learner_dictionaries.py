@@ -32,7 +32,6 @@ from cardboost.dictionary.learners import (
     StumpColumns,
     UnionDictionary,
     fit_weights,
-    stumps_of,
 )
 from cardboost.dictionary.resolve import check_estimator
 from cardboost.dictionary.stumps import StumpDictionary
@@ -445,8 +444,6 @@ def test_a_union_takes_the_best_of_its_parts():
     assert UnionDictionary([stumps, fitted], rows).exact
     assert union.remaining(union.pool()) is None
     assert len(UnionDictionary([fitted, fitted], rows).remaining(union.pool())) == 3
-    assert stumps_of(union) is plain
-    assert stumps_of(tree) is None
     point, pool = start(sign), union.pool()
     every = union.best_columns(point, 100, pool)
     assert every.bound == math.inf

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.boosting.early_stopping import HeldOutRows
 from cardboost.boosting.numbered_columns import PoolNumbers
 from cardboost.boosting.path import ModelFrame
-from cardboost.boosting.task import Proof, TrainingTask
+from cardboost.boosting.task import HeldOutRows, Proof, TrainingTask
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import data_digest
 from cardboost.certificate.checker.claims import LARGEST_MARGIN
@@ -24,9 +23,9 @@ from cardboost.certificate.writer import CertifiedProblem, intercept_of
 from cardboost.data.binning import BinnedMatrix
 from cardboost.data.exact import refuse_mask, unmasked
 from cardboost.data.weights import RowWeights
-from cardboost.dictionary.learners import Candidate, LearnerDictionary, LearnerPool, LearningRows, stumps_of
+from cardboost.dictionary.learners import Candidate, LearnerDictionary, LearnerPool, LearningRows
 from cardboost.dictionary.resolve import bind_dictionary, resolve_dictionary
-from cardboost.dictionary.stumps import StumpDictionary, StumpPool, Stumps
+from cardboost.dictionary.stumps import NO_STUMPS, Stumps
 from cardboost.model.ensemble import Ensemble, model_loss
 from cardboost.model.fitted_learner import FittedLearner, count_rows
 from cardboost.model.learners import LearnerEnsemble, WeightedLearner
@@ -100,8 +99,7 @@ class LearnerTask(TrainingTask):
 
     dictionary: LearnerDictionary
     risk: EmpiricalRisk
-    labels: NDArray[np.int8]
-    models: LearnerModels
+    frame: ModelFrame
     sample_weight: Array | None
     class_weight: tuple[float, float]
     held_out: HeldOutRows | None = None
@@ -159,31 +157,54 @@ class LearnerTask(TrainingTask):
         factor = None if class_weight == (1.0, 1.0) else np.where(sign > 0, class_weight[1], class_weight[0])
         weights = RowWeights.make(len(sign), sample_weight, factor)
         bound = bind_dictionary(parts, rows, matrix, weights, seed)
-        models = LearnerModels(stumps_of(bound), loss, n_features, feature_names, classes)
+        table = (matrix.cuts, matrix.categories) if matrix is not None else ((), ())
+        frame = ModelFrame(model_loss(loss), n_features, feature_names, classes, *table)
         risk = risk_of(loss, weights, None, threads)
-        return cls(bound, risk, sign, models, sample_weight, class_weight, held_out)
+        return cls(bound, risk, frame, sample_weight, class_weight, held_out)
 
     @property
     def sign(self) -> NDArray[np.int8]:
-        return self.labels
+        return self.dictionary.rows.sign
 
-    @property
-    def positive(self) -> Any:
-        return self.models.classes[1]
+    def fitted(self, candidate: Candidate) -> FittedLearner:
+        """A candidate as a learner that can be asked about other rows."""
+        if isinstance(candidate.learner, Stumps):
+            model = self._stumps(candidate.learner, np.ones(1), 0.0)
+            return FittedLearner(model, None, "decision_function")
+        return candidate.learner
 
-    def ensemble(self, pool: LearnerPool, weights: Array, unit: float | None = None) -> LearnerEnsemble:
-        return self.models.ensemble(pool, weights)
+    def ensemble(
+        self, pool: LearnerPool, weights: Array, unit: float | None = None, start: float = 0.0
+    ) -> LearnerEnsemble:
+        """Stumps become terms of an ensemble, learners stay what they are.
+
+        ``start``: more intercept, without a column.
+        """
+        pairs = zip(pool.candidates, weights[pool.n_free :].tolist(), strict=False)
+        used = [(candidate.learner, weight) for candidate, weight in pairs if weight > 0.0]
+        learners = tuple(WeightedLearner(*pair) for pair in used if not isinstance(pair[0], Stumps))
+        stumps, stump_weights = NO_STUMPS, []
+        for learner, weight in used:
+            if isinstance(learner, Stumps):
+                stumps = stumps + learner
+                stump_weights.append(weight)
+        intercept = intercept_of(weights, pool.n_free) + start
+        return LearnerEnsemble(self._stumps(stumps, np.array(stump_weights), intercept), learners)
+
+    def _stumps(self, stumps: Stumps, weights: Array, intercept: float) -> Ensemble:
+        """The ensemble of the stumps among the learners."""
+        return replace(self.frame.ensemble(stumps, weights, 0), intercept=intercept)
 
     def null_model(self, constant: Array, value: Callable[[Array], float]) -> tuple[float, float]:
         """Without an intercept: that of a matrix is among its columns."""
-        return 0.0, value(np.zeros(len(self.labels)))
+        return 0.0, value(np.zeros(len(self.sign)))
 
     def numbered_columns(self) -> PoolNumbers:
         return PoolNumbers(self.dictionary, self.risk)
 
     def certificate_view(self, pool: LearnerPool) -> CertifiedLearners:
-        learners = tuple(self.models.fitted(candidate) for candidate in pool.candidates)
-        return CertifiedLearners(learners, pool.n_free > 0, self.models.classes, self.class_weight)
+        learners = tuple(self.fitted(candidate) for candidate in pool.candidates)
+        return CertifiedLearners(learners, pool.n_free > 0, self.dictionary.rows.classes, self.class_weight)
 
     def certified_problem(self, proof: Proof, loss: str) -> CertifiedProblem:
         pool, rule, radius = proof.pool, proof.rule, proof.radius
@@ -209,49 +230,3 @@ class LearnerTask(TrainingTask):
             max_terms=proof.max_terms,
             radius=radius,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class LearnerModels:
-    """Makes models of candidates: stumps become terms of an ensemble, learners stay what they are."""
-
-    stumps: StumpDictionary | None
-    loss: Loss
-    n_features: int
-    feature_names: tuple[str, ...] | None
-    classes: tuple[Any, Any]
-
-    def fitted(self, candidate: Candidate) -> FittedLearner:
-        """A candidate as a learner that can be asked about other rows."""
-        if isinstance(candidate.learner, Stumps):
-            return FittedLearner(self._stumps([candidate.learner], [1.0], 0.0), None, "decision_function")
-        return candidate.learner
-
-    def ensemble(self, pool: LearnerPool, weights: Array, start: float = 0.0) -> LearnerEnsemble:
-        """The model of weights over the first columns; ``start``: more intercept, without a column."""
-        n_free, stumps, stump_weights = pool.n_free, [], []
-        learners = []
-        for candidate, weight in zip(pool.candidates, weights[n_free:].tolist(), strict=False):
-            if weight > 0.0 and isinstance(candidate.learner, Stumps):
-                stumps.append(candidate.learner)
-                stump_weights.append(weight)
-            elif weight > 0.0:
-                learners.append(WeightedLearner(candidate.learner, weight))
-        model = self._stumps(stumps, stump_weights, intercept_of(weights, n_free) + start)
-        return LearnerEnsemble(model, tuple(learners))
-
-    def _stumps(self, stumps: list[Stumps], weights: list[float], intercept: float) -> Ensemble:
-        """The ensemble of the stumps among the learners."""
-        loss = model_loss(self.loss)
-        if not stumps:
-            return Ensemble(loss, intercept, (), self.feature_names, self.n_features, self.classes)
-        assert self.stumps is not None
-        pool = StumpPool(self.stumps)
-        for stump in stumps:
-            pool.append(stump)
-        matrix = self.stumps.matrix
-        frame = ModelFrame(
-            loss, self.n_features, self.feature_names, self.classes, matrix.cuts, matrix.categories
-        )
-        all_weights = np.concatenate([np.zeros(pool.n_free), weights])
-        return replace(frame.ensemble(pool.stumps, all_weights, pool.n_free), intercept=intercept)

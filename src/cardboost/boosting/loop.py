@@ -24,6 +24,11 @@ from typing import Any
 
 from cardboost.problem.trace import Record, Status, Trace
 
+#: columns without a lower held-out loss after which a run ends: at least so many ...
+PATIENCE = 10
+#: ... and at least this share of the columns at the lowest loss: long runs improve in longer intervals
+PATIENCE_SHARE = 0.25
+
 
 class Weighting(ABC):
     """The weights of a pool, and the rule by which they change when columns are added."""
@@ -104,6 +109,36 @@ class StopRule:
         if n_columns <= 0:
             return self.at_limit
         return Status.TIME_LIMIT if self.late() else None
+
+
+class EarlyStopping:
+    """Remembers the round with the lowest held-out loss, and says when to give up on a lower one.
+
+    Parameters
+    ----------
+    patience : int
+        Columns without a lower loss after which the run ends.
+    patience_share : float
+        The same relative to the number of columns at the lowest loss; the larger of both counts.
+    """
+
+    def __init__(self, patience: int = PATIENCE, patience_share: float = PATIENCE_SHARE) -> None:
+        self.patience, self.patience_share = patience, patience_share
+        self.losses: list[float] = []
+        self.best_round = 0
+        self.n_columns_at_best = 0
+
+    def see(self, loss: float, n_columns: int) -> bool:
+        """Note the held-out loss of a model; true when the lowest one lies far enough back."""
+        self.losses.append(loss)
+        if len(self.losses) == 1 or loss < self.losses[self.best_round]:
+            self.best_round, self.n_columns_at_best = len(self.losses) - 1, n_columns
+        waited = n_columns - self.n_columns_at_best
+        return waited >= max(self.patience, self.patience_share * self.n_columns_at_best)
+
+    def status(self, loss: float | None, n_columns: int) -> Status | None:
+        """:meth:`see` as a reason to stop."""
+        return Status.VALIDATION if loss is not None and self.see(loss, n_columns) else None
 
 
 #: sees every record; ends the run by returning a status, or true for `Status.STOPPED`

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.boosting.gammas import AllGammas
+from cardboost.boosting.neural import AllGammas
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import data_digest
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, write_certificate
@@ -67,18 +67,11 @@ class _Columns:
         F = self.constant + np.tensordot(self.gammas, outputs, axes=1)
         if self.loss.quadratic:
             return A, y.ravel(), np.repeat(s, m)
-        bend = self.loss.bend_times(y, F, np.ones((1, rows, m)) if m == 1 else _units(rows, m))
-        bend = bend[0] if m == 1 else np.stack([bend[o, :, o] for o in range(m)], axis=1)
+        units = np.repeat(np.eye(m)[:, None, :], rows, axis=1)  # the o-th has ones at output o
+        bend = np.einsum("oio->io", self.loss.bend_times(y, F, units))
         bend = np.maximum(bend, 1e-6 * max(float(bend.max()), 1e-300))
         target = F - self.loss.gradient(y, F) / bend
         return A, target.ravel(), (s[:, None] * bend).ravel()
-
-
-def _units(rows: int, m: int) -> Array:
-    """(m, rows, m): the o-th has ones at output o."""
-    out = np.zeros((m, rows, m))
-    out[np.arange(m), :, np.arange(m)] = 1.0
-    return out
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.boosting.early_stopping import EarlyStopping
-from cardboost.boosting.loop import StopRule, Weighting, boost
+from cardboost.boosting.loop import EarlyStopping, StopRule, Weighting, boost
 from cardboost.boosting.path import Course, StagewisePath
 from cardboost.boosting.task import RoundCallback
 from cardboost.problem.budget import clock

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost import _kernels
-from cardboost.boosting.early_stopping import HeldOutRows
 from cardboost.boosting.learner_task import LearnerTask
 from cardboost.boosting.path import Course, LearnerPath, StumpPath
 from cardboost.boosting.stagewise import CONSTANT, Move, StageSettings, StepSearch
 from cardboost.boosting.steps import adaboost_step, best_step
 from cardboost.boosting.stump_task import StumpTask
+from cardboost.boosting.task import HeldOutRows
 from cardboost.dictionary.base import Scoring
 from cardboost.dictionary.learners import LearnerPool, fit_clone
 from cardboost.dictionary.resolve import FittedLearners, Part, ToFit
@@ -251,17 +251,17 @@ class ClassifierSteps(StepSearch):
         return replace(move, column=len(self.pool.candidates) - 1)
 
     def held_out_change(self, move: Move) -> Array:
-        learner = self.task.models.fitted(self.pool.candidates[move.column])
+        learner = self.task.fitted(self.pool.candidates[move.column])
         return move.weight * (learner.numbers(self.held_out.X) * self.held_out.risk.sign)
 
     def path(self, course: Course) -> LearnerPath:
         """A learner that was taken more than once has the sum of its weights."""
-        candidates, models, pool = self.pool.candidates, self.task.models, self._empty_pool()
+        candidates, task, pool = self.pool.candidates, self.task, self._empty_pool()
         keys = [candidate.identity for candidate in candidates]
         learners, total = _totals(course, keys, candidates)
         pool.append(learners)
-        model = models.ensemble(pool, np.array(total), course.start)
-        return LearnerPath(model, tuple(models.fitted(candidates[j]) for j in course.columns), course)
+        model = task.ensemble(pool, np.array(total), start=course.start)
+        return LearnerPath(model, tuple(task.fitted(candidates[j]) for j in course.columns), course)
 
 
 def _totals(course: Course, keys: list[Any], learners: Sequence[Any]) -> tuple[list[Any], list[float]]:

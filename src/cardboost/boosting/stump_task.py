@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.candidates import Candidates
-from cardboost.boosting.early_stopping import HeldOutBins
 from cardboost.boosting.numbered_columns import StumpNumbers
 from cardboost.boosting.path import BoostingPath, ModelFrame, cut_value
-from cardboost.boosting.task import Choice, Proof, TrainingTask
+from cardboost.boosting.task import Choice, HeldOutBins, Proof, TrainingTask
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import CertifiedProblem, intercept_of
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool
@@ -54,14 +53,6 @@ class StumpTask(TrainingTask):
     frame: ModelFrame
     earlier: BoostingPath | None = None
     held_out: HeldOutBins | None = None
-
-    @property
-    def sign(self) -> NDArray[np.int8] | None:
-        return self.risk.sign
-
-    @property
-    def positive(self) -> Any:
-        return None if self.frame.classes is None else self.frame.classes[1]
 
     def ensemble(self, pool: StumpPool, weights: Array, unit: float | None = None) -> Ensemble:
         return self.frame.ensemble(pool.stumps, weights, pool.n_free, unit)

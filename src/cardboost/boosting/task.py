@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost import _kernels
 from cardboost.boosting.candidates import Candidates
 from cardboost.boosting.numbered_columns import NumberedColumns
-from cardboost.boosting.path import BoostingPath
+from cardboost.boosting.path import BoostingPath, ModelFrame
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, write_certificate
 from cardboost.dictionary.base import ColumnPool, Criterion, Scoring
@@ -134,6 +135,31 @@ class Proof:
     radius: float | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class HeldOutBins:
+    """Bins of the held-out rows, under the cuts of the training rows, and the risk over them."""
+
+    bins: NDArray[np.uint8]
+    risk: EmpiricalRisk
+
+    def margins(self, pool: Any, weights: Array) -> Array:
+        """Of a model on these rows: scores times labels."""
+        features, tables, base = pool.tables(weights)
+        return _kernels.margins(self.bins, features, tables, base, self.risk.sign, self.risk.threads)
+
+    def loss(self, pool: Any, weights: Array) -> float:
+        """The mean loss of a model on these rows."""
+        return self.risk.evaluate(self.margins(pool, weights)).value
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutRows:
+    """Held-out rows as the user passed them, for learners that read them, and the risk over them."""
+
+    X: object
+    risk: EmpiricalRisk
+
+
 class TrainingTask(ABC):
     """What is trained on, for two classes or a number, and how its models are proved.
 
@@ -146,10 +172,8 @@ class TrainingTask(ABC):
         The weak learners over the training rows.
     risk : EmpiricalRisk
         The mean loss over these rows.
-    sign : array of int8 or None
-        Label of every row, -1 or 1; None for a number.
-    positive : label
-        That of the rows with sign 1.
+    frame : ModelFrame
+        What the models are called.
     earlier : BoostingPath or None
         Where a warm start goes on from.
     held_out : HeldOutBins, HeldOutRows or None
@@ -158,16 +182,19 @@ class TrainingTask(ABC):
 
     dictionary: Any
     risk: EmpiricalRisk
+    frame: ModelFrame
     earlier: BoostingPath | None = None
     held_out: Any = None
 
     @property
-    @abstractmethod
-    def sign(self) -> NDArray[np.int8] | None: ...
+    def sign(self) -> NDArray[np.int8] | None:
+        """Label of every row, -1 or 1; None for a number."""
+        return self.risk.sign
 
     @property
-    @abstractmethod
-    def positive(self) -> Any: ...
+    def positive(self) -> Any:
+        """Label of the rows with sign 1."""
+        return None if self.frame.classes is None else self.frame.classes[1]
 
     @abstractmethod
     def ensemble(self, pool: Any, weights: Array, unit: float | None = None) -> Any:

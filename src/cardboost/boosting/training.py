@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.candidates import Candidates
-from cardboost.boosting.early_stopping import EarlyStopping
-from cardboost.boosting.loop import StopRule, boost
+from cardboost.boosting.loop import EarlyStopping, StopRule, boost
 from cardboost.boosting.path import BoostingPath
 from cardboost.boosting.reselecting import Reselecting, ReselectRule
 from cardboost.boosting.task import Choice, TrainingSettings, TrainingTask, padded

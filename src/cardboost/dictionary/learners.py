@@ -322,9 +322,3 @@ def _distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     for candidate in candidates:
         first.setdefault(candidate.digest, candidate)
     return tuple(first.values())
-
-
-def stumps_of(dictionary: LearnerDictionary) -> StumpDictionary | None:
-    """The stumps among its parts."""
-    parts = dictionary.parts if isinstance(dictionary, UnionDictionary) else (dictionary,)
-    return next((part.stumps for part in parts if isinstance(part, StumpColumns)), None)

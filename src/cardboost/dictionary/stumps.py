@@ -10,6 +10,8 @@ up to one lookup table per feature, and the edges of all of them are prefix sums
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, fields, replace
@@ -100,6 +102,9 @@ class Stumps:
             left[self.one_of] = np.einsum("jb,jb...->j...", held, hist[slot[self.one_of], :MISSING])
         left[self.missing_left] += hist[slot[self.missing_left], MISSING]
         return left
+
+
+NO_STUMPS = Stumps.make([], [], [], [])
 
 
 @dataclass(frozen=True)
@@ -394,10 +399,8 @@ class StumpDictionary(Dictionary):
                 whole = np.zeros((len(self.home), 256), dtype=np.uint8)
                 self.forbid(chosen, whole)
                 mask = mask | whole[lines]
-        atoms = found[0] if found else Stumps.make([], [], [], [])
-        for more in found[1:]:
-            atoms = atoms + more
-        return Proposals(atoms, np.concatenate(edges) if edges else np.empty(0), float(bound)), scores
+        atoms = functools.reduce(operator.add, found, NO_STUMPS)
+        return Proposals(atoms, np.concatenate([np.empty(0), *edges]), float(bound)), scores
 
     def _per_feature(self, scores: Array, features: NDArray[np.int32]) -> Array:
         """The best of the lines of these features, given for all their lines."""
@@ -427,7 +430,7 @@ class StumpPool(ColumnPool):
 
     def __init__(self, dictionary: StumpDictionary) -> None:
         self.dictionary = dictionary
-        self.stumps = Stumps.make([], [], [], [])
+        self.stumps = NO_STUMPS
         self.mask = dictionary.closed.copy()
         self.signs = np.empty((0, 256), dtype=np.int8)
         self._cross_of: tuple[Array, Array] | None = None

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from cardboost.boosting.early_stopping import HeldOutBins
 from cardboost.boosting.path import ModelFrame
+from cardboost.boosting.task import HeldOutBins
 from cardboost.data.arguments import flag
 from cardboost.data.binning import BinnedMatrix, apply_cuts, bin_table
 from cardboost.data.exact import unmasked

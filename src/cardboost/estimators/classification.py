@@ -13,10 +13,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from cardboost.boosting.early_stopping import HeldOutRows
 from cardboost.boosting.learner_task import LearnerTask
 from cardboost.boosting.path import BoostingPath
 from cardboost.boosting.stump_task import DataFacts, StumpTask
+from cardboost.boosting.task import HeldOutRows
 from cardboost.data.arguments import flag
 from cardboost.data.binning import bin_table
 from cardboost.data.exact import unmasked

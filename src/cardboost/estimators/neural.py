@@ -17,11 +17,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from cardboost.boosting.neural import (
     NeuralPath,
     NeuralSettings,
+    RoundsAndDecay,
     Rows,
     WeakLearner,
     boost_networks,
+    choose_by_folds,
+    choose_by_rows,
 )
-from cardboost.boosting.neural_choice import Choice, choose_by_folds, choose_by_rows
 from cardboost.boosting.neural_learners import NetLearner, RegressorLearner, regressor_outputs
 from cardboost.boosting.neural_pruning import prune_networks
 from cardboost.data.arguments import number, whole
@@ -173,11 +175,11 @@ class NeuralBoost(BaseEstimator):
         other = None if held is None else (held - self._mean) / self._scale
         return NetLearner(NetInputs.of((X - self._mean) / self._scale), settings, other)
 
-    def _choose(self, task: NeuralTask, seed: int, threads: int) -> Choice:
+    def _choose(self, task: NeuralTask, seed: int, threads: int) -> RoundsAndDecay:
         """How many rounds and how much decay: as given, or by rows that are held out."""
         wanted = self._stopping()
         if wanted is False:
-            return Choice(int(self.n_estimators), float(self.l2))
+            return RoundsAndDecay(int(self.n_estimators), float(self.l2))
         rows = len(task.y)
 
         def fit(kept: NDArray[np.intp], aside: NDArray[np.intp], l2: float) -> NeuralPath:
@@ -196,7 +198,9 @@ class NeuralBoost(BaseEstimator):
             print(f"[cardboost] {found.rounds} nets, l2 = {found.l2:g} by held-out rows")
         return found
 
-    def _keep(self, task: NeuralTask, path: NeuralPath, choice: Choice, seed: int, threads: int) -> None:
+    def _keep(
+        self, task: NeuralTask, path: NeuralPath, choice: RoundsAndDecay, seed: int, threads: int
+    ) -> None:
         constant, gammas = path.weights(path.best_round)
         learners = path.learners
         self.trace_ = path.trace

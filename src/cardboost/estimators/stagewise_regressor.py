@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
-from cardboost.boosting.early_stopping import HeldOutRows
 from cardboost.boosting.stagewise import StepSearch, train_stagewise
 from cardboost.boosting.stagewise_steps import RegressionSteps, RegressorSteps, RegressorTask
+from cardboost.boosting.task import HeldOutRows
 from cardboost.data.exact import unmasked
 from cardboost.data.labels import real_targets, sample_weights, split_rows
 from cardboost.data.threads import usable_threads
