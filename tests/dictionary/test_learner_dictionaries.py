@@ -433,7 +433,7 @@ def test_a_stump_that_another_learner_has_given_is_not_proposed_again():
 
 def test_a_union_takes_the_best_of_its_parts():
     _, X, sign = table(7)
-    stumps, plain, rows = stump_columns(X, sign)
+    stumps, _, rows = stump_columns(X, sign)
     tree = EstimatorDictionary(DecisionTreeClassifier(max_depth=3), rows)
     fitted = FittedDictionary(
         [Column(0), Column(1), DecisionTreeClassifier(max_depth=1).fit(X, sign)],
