@@ -242,7 +242,7 @@ def test_pool_agrees_with_its_dense_matrix(case, n):
     u, curvature = dual_weights(point)
     for _ in range(2):  # before and after the dictionary remembers the point
         np.testing.assert_allclose(pool.edges(point), u @ a, atol=1e-12 * np.abs(u).sum())
-        dictionary.histogram(point)
+        dictionary.histograms(point)
     gram = (a.T * curvature) @ a
     np.testing.assert_allclose(pool.gram(point, exact=True), gram, atol=1e-12 * curvature.sum())
     left = rng.permutation(pool.n_columns)[: rng.integers(0, pool.n_columns + 1)]

@@ -9,7 +9,7 @@ from sklearn.metrics import get_scorer, log_loss, roc_curve
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 
 from cardboost import CardBoostClassifier, CardBoostRegressor, ParetoFront, load_model, pareto_front
-from cardboost.boosting import sizes, training
+from cardboost.boosting import training
 from cardboost.estimators.sizes import fit_sizes
 from cardboost.pareto.compute import SIZES as DEFAULT_SIZES
 from cardboost.pareto.compute import default_estimator
@@ -108,7 +108,7 @@ def test_columns_are_generated_once_per_fold(monkeypatch):
         calls.append(1)
         return own(*words, **named)
 
-    monkeypatch.setattr(sizes, "grow", counting)
+    monkeypatch.setattr(training, "grow", counting)
     pareto_front(X, y, sizes=SIZES, cv=3, estimator=quick())
     assert len(calls) == 4
 

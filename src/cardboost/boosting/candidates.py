@@ -171,9 +171,9 @@ def restored_candidates(
         raise ValueError(f"the certificate does not hold for these rows: {faults[0]}.")
     if late():
         return None
-    more = _surely_more(plain)
+    incomplete = _surely_incomplete(plain)
     # of a dictionary that has more stumps than these only the features of the pool are read again
-    evidence = gather(plain | {"dictionary": None} if more else plain, *rows)
+    evidence = gather(plain | {"dictionary": None} if incomplete else plain, *rows)
     problem, n_free = _problem(plain, evidence, threads)
     weights = np.zeros(problem.pool.n_columns)
     intercept = plain["solution"]["intercept"]
@@ -184,11 +184,11 @@ def restored_candidates(
     make = lambda weights, unit: _ensemble(plain, ensemble, weights, n_free, unit, table)  # noqa: E731
     positive = None if ensemble.classes is None else ensemble.classes[1]
     listed = len(plain["columns"]["feature"]) == len(problem.prices) - n_free
-    complete = listed and not more and evidence.stumps is not None and not evidence.stumps.any_unseen
+    complete = listed and not incomplete and evidence.stumps is not None and not evidence.stumps.any_unseen
     return Candidates(make, ensemble.loss, positive, n_free, problem, weights, plain, complete)
 
 
-def _surely_more(content: dict[str, Any]) -> bool:
+def _surely_incomplete(content: dict[str, Any]) -> bool:
     """Whether a feature alone has more cuts, each another stump, than there are columns."""
     cuts = [] if content["dictionary"] is None else content["dictionary"]["cuts"]
     return max(map(len, cuts), default=0) > len(content["columns"]["feature"])

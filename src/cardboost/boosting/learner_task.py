@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.boosting.numbered_columns import PoolNumbers
 from cardboost.boosting.path import ModelFrame
 from cardboost.boosting.task import HeldOutRows, Proof, TrainingTask
 from cardboost.certificate.certificate import Certificate
@@ -198,9 +197,6 @@ class LearnerTask(TrainingTask):
     def null_model(self, constant: Array, value: Callable[[Array], float]) -> tuple[float, float]:
         """Without an intercept: that of a matrix is among its columns."""
         return 0.0, value(np.zeros(len(self.sign)))
-
-    def numbered_columns(self) -> PoolNumbers:
-        return PoolNumbers(self.dictionary, self.risk)
 
     def certificate_view(self, pool: LearnerPool) -> CertifiedLearners:
         learners = tuple(self.fitted(candidate) for candidate in pool.candidates)

@@ -73,10 +73,10 @@ class RegressorLearner:
 
             learner = MultiOutputRegressor(learner)
         rows = weight.mean(axis=1)
-        more = {}
+        options = {}
         if not np.allclose(rows, rows[0], rtol=1e-12, atol=0.0):
             if self._weighted:
-                more = {"sample_weight": rows * (len(rows) / rows.sum())}
+                options = {"sample_weight": rows * (len(rows) / rows.sum())}
             else:
                 self._warn()
         if self._single:
@@ -84,7 +84,7 @@ class RegressorLearner:
             if "torch" in sys.modules:  # from where nets of skorch get their first weights
                 sys.modules["torch"].manual_seed(seed)
         try:
-            return ScaledRegressor(learner.fit(_cast(self._X, self._single), labels, **more), size)
+            return ScaledRegressor(learner.fit(_cast(self._X, self._single), labels, **options), size)
         except FloatingPointError as error:
             raise DivergedError(str(error)) from error
 

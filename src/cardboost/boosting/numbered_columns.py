@@ -2,45 +2,53 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.path import BoostingPath
-from cardboost.dictionary.base import ColumnPool, Dictionary
+from cardboost.dictionary.base import Dictionary
 from cardboost.dictionary.stump_store import StumpStore
-from cardboost.dictionary.stumps import StumpDictionary, StumpPool
-from cardboost.master.simplex import Columns, DictionaryOracle, MatrixOracle, Oracle, soft_point
+from cardboost.dictionary.stumps import StumpDictionary
+from cardboost.master.simplex import Columns, DictionaryOracle, MatrixOracle, soft_point
 from cardboost.problem.risk import EmpiricalRisk
 
 Array = NDArray[np.float64]
 
 
-class NumberedColumns(ABC):
-    """The columns of a task by number, as solvers on the simplex know them, and the pool of those in use."""
+class NumberedColumns:
+    """The columns of a dictionary by number, and the pool of those in use.
 
-    oracle: Oracle
-    pool: ColumnPool
+    Columns are generated on the way, and their number is their place in the pool.
+    """
 
-    @abstractmethod
+    def __init__(self, dictionary: Dictionary, risk: EmpiricalRisk) -> None:
+        self.oracle: Any = DictionaryOracle(dictionary, risk)
+        self.pool: Any = self.oracle.pool
+
     def start(self, radius: float, earlier: BoostingPath | None = None) -> tuple[Columns, Array]:
         """Columns and weights to begin with: those of an earlier model, or the best column alone."""
+        none = np.empty(0, dtype=np.int32)
+        _, point = self.oracle.at(none, np.empty(0))
+        best = self.oracle.look(point, none, 1).new
+        if len(best) == 0:
+            raise ValueError("dictionary: no learner tells rows apart, and there is no intercept.")
+        return best, np.array([radius])
 
-    @abstractmethod
     def weights(self, columns: Columns, weights: Array) -> Array:
         """Weights over the pool, into which new columns come."""
+        full = np.zeros(self.pool.n_columns)
+        full[columns] = weights
+        return full
 
-    @abstractmethod
     def terms(self, columns: Columns) -> Columns:
         """Those of these columns that are not the intercept's."""
+        return columns[columns >= self.pool.n_free]
 
 
 class StumpNumbers(NumberedColumns):
     """All distinct stumps of a table by number; the intercept's columns come behind them."""
-
-    oracle: MatrixOracle
-    pool: StumpPool
 
     def __init__(self, dictionary: StumpDictionary, risk: EmpiricalRisk) -> None:
         self.store = StumpStore(dictionary, risk.weights)
@@ -78,29 +86,3 @@ class StumpNumbers(NumberedColumns):
 
     def terms(self, columns: Columns) -> Columns:
         return columns[columns < self.store.n_stumps]
-
-
-class PoolNumbers(NumberedColumns):
-    """Columns that are generated on the way, by their place in the pool."""
-
-    oracle: DictionaryOracle
-
-    def __init__(self, dictionary: Dictionary, risk: EmpiricalRisk) -> None:
-        self.oracle = DictionaryOracle(dictionary, risk)
-        self.pool = self.oracle.pool
-
-    def start(self, radius: float, earlier: BoostingPath | None = None) -> tuple[Columns, Array]:
-        none = np.empty(0, dtype=np.int32)
-        _, point = self.oracle.at(none, np.empty(0))
-        best = self.oracle.look(point, none, 1).new
-        if len(best) == 0:
-            raise ValueError("dictionary: no learner tells rows apart, and there is no intercept.")
-        return best, np.array([radius])
-
-    def weights(self, columns: Columns, weights: Array) -> Array:
-        full = np.zeros(self.pool.n_columns)
-        full[columns] = weights
-        return full
-
-    def terms(self, columns: Columns) -> Columns:
-        return columns[columns >= self.pool.n_free]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.loop import StopRule, Weighting, boost
-from cardboost.boosting.numbered_columns import NumberedColumns, StumpNumbers
+from cardboost.boosting.numbered_columns import NumberedColumns
 from cardboost.boosting.task import RoundCallback, TrainingTask
 from cardboost.boosting.training import TrainingResult
 from cardboost.dictionary.base import ColumnPool
@@ -60,8 +60,8 @@ class SoftMarginSettings:
 class _Rounds:
     """Sees every round: keeps its weights and the columns that were in use, and tells the caller."""
 
-    def __init__(self, task: TrainingTask, columns: NumberedColumns, settings: SoftMarginSettings) -> None:
-        self.task, self.columns, self.settings = task, columns, settings
+    def __init__(self, task: TrainingTask, settings: SoftMarginSettings) -> None:
+        self.task, self.columns, self.settings = task, task.numbered_columns(), settings
         self.stages: list[tuple[Columns, Array]] = []
         self._in_use: set[int] = set()
         self.stopped = False
@@ -77,13 +77,8 @@ class _Rounds:
 
     def tell(self, record: Record) -> bool:
         """Whether the caller asks to stop."""
-        columns, weights = self.stages[-1]
-
-        def model() -> object:
-            over_pool = self.columns.weights(columns, weights)
-            return self.task.ensemble(self.columns.pool, over_pool)
-
-        callback = self.settings.callback
+        stage, callback = self.stages[-1], self.settings.callback
+        model = lambda: self.task.ensemble(self.columns.pool, self.columns.weights(*stage))  # noqa: E731
         self.stopped = callback is not None and bool(callback(record, model))
         return self.stopped
 
@@ -129,11 +124,10 @@ class OnSimplex(Weighting):
 
 def train_soft_margin(task: TrainingTask, settings: SoftMarginSettings) -> TrainingResult:
     """The ensemble with the largest soft margin, and its certificate."""
-    columns = task.numbered_columns()
-    start = columns.start(settings.radius, task.earlier)
-    rounds = _Rounds(task, columns, settings)
+    rounds = _Rounds(task, settings)
+    columns = rounds.columns
     solve = _newton if settings.method == "newton" else _conjugate_gradients
-    solution, trace = solve(columns, start, rounds, settings)
+    solution, trace = solve(columns.start(settings.radius, task.earlier), rounds)
     stages = tuple(columns.weights(*stage) for stage in rounds.kept_stages())
     pool = columns.pool
     best = pool.netted(columns.weights(solution.columns, solution.weights))
@@ -142,7 +136,6 @@ def train_soft_margin(task: TrainingTask, settings: SoftMarginSettings) -> Train
     value = lambda margins: soft_point(task.risk, margins)[0]  # noqa: E731
     constant = task.constant_weights(task.dictionary.pool(), rule)
     if settings.slack > 0.0:
-        assert isinstance(columns, StumpNumbers)
         null_objective = value(task.dictionary.pool().margins(constant))
         weights = pool.netted(columns.weights(*_fewer(columns, solution, null_objective, settings)))
     pool.place_missing(weights)
@@ -156,11 +149,10 @@ def train_soft_margin(task: TrainingTask, settings: SoftMarginSettings) -> Train
     )
 
 
-def _newton(
-    columns: NumberedColumns, start: tuple[Columns, Array], rounds: _Rounds, settings: SoftMarginSettings
-) -> tuple[SimplexSolution, Trace]:
+def _newton(start: tuple[Columns, Array], rounds: _Rounds) -> tuple[SimplexSolution, Trace]:
     """Newton steps on the columns in use, in the loop."""
-    oracle, radius, late = columns.oracle, settings.radius, settings.budget.late
+    oracle, settings = rounds.columns.oracle, rounds.settings
+    radius, late = settings.radius, settings.budget.late
     start, steps = start_by_radius(oracle, radius, start, max_iter=MAX_STEPS, late=late)
     most = max(0, MAX_STEPS - steps)
     newton = SimplexNewton(oracle, radius, start, tol=settings.tol, max_steps=most, late=late)
@@ -169,12 +161,10 @@ def _newton(
     return newton.solution(trace.status), trace
 
 
-def _conjugate_gradients(
-    columns: NumberedColumns, start: tuple[Columns, Array], rounds: _Rounds, settings: SoftMarginSettings
-) -> tuple[SimplexSolution, Trace]:
+def _conjugate_gradients(start: tuple[Columns, Array], rounds: _Rounds) -> tuple[SimplexSolution, Trace]:
     """The paper's method on all stumps at once, which is a solver on a matrix."""
-    assert isinstance(columns, StumpNumbers)
-    full = np.zeros(len(columns.store))
+    columns, settings = rounds.columns, rounds.settings
+    full = np.zeros(len(columns.oracle.store))
     full[start[0]] = start[1]
     records: list[Record] = []
 
@@ -193,17 +183,14 @@ def _conjugate_gradients(
 
 
 def _fewer(
-    columns: StumpNumbers,
-    solution: SimplexSolution,
-    null_objective: float,
-    settings: SoftMarginSettings,
+    columns: NumberedColumns, solution: SimplexSolution, null_objective: float, settings: SoftMarginSettings
 ) -> tuple[Columns, Array]:
     """Fewer columns that keep all but ``slack`` of the improvement over the empty model.
 
     The smallest weights go, a fifth of them at a time and fewer where that is too many, and those left are
     weighed anew, until no single one of the smallest can go.
     """
-    store, risk = columns.store, columns.oracle.risk
+    store, risk = columns.oracle.store, columns.oracle.risk
     used, weights, objective = solution.columns, solution.weights, solution.objective
     limit = objective + settings.slack * max(0.0, null_objective - objective)
     share = 0.2

@@ -204,9 +204,9 @@ class TrainingTask(ABC):
         """The models of all rounds, where they are kept; ``stages``: their weights."""
         return None
 
-    @abstractmethod
     def numbered_columns(self) -> NumberedColumns:
         """The columns by number, for solvers on the simplex."""
+        return NumberedColumns(self.dictionary, self.risk)
 
     @abstractmethod
     def null_model(self, constant: Array, value: Callable[[Array], float]) -> tuple[float, float]:

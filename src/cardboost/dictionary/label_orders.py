@@ -29,19 +29,19 @@ def label_orders(
     ``values``: which rows are positive, or the target. Weights are the user's own; sums are in
     fixed point, so that weight 2 gives the bits of the row twice, in any order. Ties go to the first label.
     """
-    found: list[NDArray[np.uint8] | None] = [None] * matrix.n_features
-    own = [j for j, known in enumerate(matrix.categories) if known and known.n_codes >= FEWEST_LABELS]
-    if not own:
-        return tuple(found)
+    orders: list[NDArray[np.uint8] | None] = [None] * matrix.n_features
+    features = [j for j, labels in enumerate(matrix.categories) if labels and labels.n_codes >= FEWEST_LABELS]
+    if not features:
+        return tuple(orders)
     values = values.astype(np.float64)
     parts = [weights.fixed(np.ones(matrix.n_rows)), weights.fixed(values)]
     lanes = np.stack([units for units, _, _ in parts], axis=1)
-    hist = matrix.histograms(np.array(own, dtype=np.int32), lanes, threads)
+    hist = matrix.histograms(np.array(features, dtype=np.int32), lanes, threads)
     weight, total = (np.ldexp(hist[..., k] / scale, exponent) for k, (_, scale, exponent) in enumerate(parts))
-    more = min(SMOOTHING / weights.unit, 1e300) if weights.unit > 0.0 else 1e300
-    mean = (total + more * weights.mean(values)) / (weight + more)
-    for j, row in zip(own, mean, strict=True):
-        known = matrix.categories[j]
-        assert known is not None
-        found[j] = np.argsort(row[: known.n_codes], kind="stable").astype(np.uint8)
-    return tuple(found)
+    prior = min(SMOOTHING / weights.unit, 1e300) if weights.unit > 0.0 else 1e300
+    mean = (total + prior * weights.mean(values)) / (weight + prior)
+    for j, row in zip(features, mean, strict=True):
+        labels = matrix.categories[j]
+        assert labels is not None
+        orders[j] = np.argsort(row[: labels.n_codes], kind="stable").astype(np.uint8)
+    return tuple(orders)

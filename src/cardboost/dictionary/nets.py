@@ -145,10 +145,10 @@ class _Problem:
             self.inputs.blocks, W, self._code, self._t, self._q, self.shared, self._a, self.settings.threads
         )
         V = np.empty_like(right)
-        for k, own in enumerate(gram):
-            own[self._diagonal] += self._ridge + (_TINY * (own.trace() / len(own)) + 1e-300)
+        for k, system in enumerate(gram):
+            system[self._diagonal] += self._ridge + (_TINY * (system.trace() / len(system)) + 1e-300)
             part = slice(None) if self.shared else slice(k, k + 1)
-            _, V[:, part], failed = dposv(own, right[:, part], lower=1)
+            _, V[:, part], failed = dposv(system, right[:, part], lower=1)
             if failed:
                 return np.inf, V
         value = 0.5 * (self.squares - float(np.vdot(right, V))) + self._decay(W)
@@ -226,25 +226,25 @@ def _descend(problem: _Problem, W: Array, rng: np.random.Generator) -> tuple[Arr
             if not pairs.forget():
                 return W, V, value, looks, "converged"
             continue
-        length, found = 1.0, None
+        length, accepted = 1.0, None
         while looks < settings.max_iter and length > 1e-10:
             looks += 1
             new = W + length * direction
             trial, last = problem.look(new)
             if trial <= value + 1e-4 * length * along:
-                found = new, last
+                accepted = new, last
                 break
             curve = 2.0 * (trial - value - length * along)
             length *= min(0.5, max(0.1, -length * along / curve)) if np.isfinite(curve) and curve > 0 else 0.1
-        if found is None:
+        if accepted is None:
             if not pairs.forget():
                 return W, V, value, looks, "converged"
             continue
         steps += 1
-        after, new_slope = problem.slopes(*found)
-        pairs.add(found[0] - W, new_slope - slope)
+        after, new_slope = problem.slopes(*accepted)
+        pairs.add(accepted[0] - W, new_slope - slope)
         gain = value - after
-        W, V = found
+        W, V = accepted
         value, slope = after, new_slope
         idle = idle + 1 if gain < settings.tol * value else 0
         if idle >= _PATIENCE or value < _TINY:
@@ -268,9 +268,9 @@ class _Pairs:
 
     def forget(self) -> bool:
         """Go back to the plain slope; False if that is where we are."""
-        known = bool(self._pairs) or self.shape is not None
+        remembered = bool(self._pairs) or self.shape is not None
         self._pairs, self.shape = [], None
-        return known
+        return remembered
 
     def times(self, slope: Array) -> Array:
         q = slope.ravel().copy()

@@ -85,12 +85,12 @@ class SignStore:
         self._home = np.empty(np.count_nonzero(plus >= 0) + np.count_nonzero(minus >= 0), dtype=np.intp)
         self._turn = np.zeros(len(self._home), dtype=np.uint64)  # all bits set for the opposite
         self._sign = np.ones(len(self._home))
-        for side, own in ((0, plus), (1, minus)):
-            kept = np.flatnonzero(own >= 0)
-            self._home[own[kept]] = kept
+        for side, columns in ((0, plus), (1, minus)):
+            kept = np.flatnonzero(columns >= 0)
+            self._home[columns[kept]] = kept
             if side:
-                self._turn[own[kept]] = np.uint64(2**64 - 1)
-                self._sign[own[kept]] = -1.0
+                self._turn[columns[kept]] = np.uint64(2**64 - 1)
+                self._sign[columns[kept]] = -1.0
 
     def __len__(self) -> int:
         return len(self._home)

@@ -39,18 +39,18 @@ class _Bits:
 
     def words(self, store: StumpStore, which: Columns) -> Words:
         order = np.argsort(self._which)
-        at = np.searchsorted(self._which, which, sorter=order)
-        known = np.zeros(len(which), dtype=bool)
+        place = np.searchsorted(self._which, which, sorter=order)
+        kept = np.zeros(len(which), dtype=bool)
         if len(order):
-            at = order[np.minimum(at, len(order) - 1)]
-            known = self._which[at] == which
-        stumps = store.stumps(which[~known])
+            place = order[np.minimum(place, len(order) - 1)]
+            kept = self._which[place] == which
+        stumps = store.stumps(which[~kept])
         feature = np.maximum(stumps.feature, 0)  # the rule that asks nothing says the same in all bins
         words = _kernels.stump_bits(self._bins, feature, stumps.signs(), self._threads)
-        if known.any():
+        if kept.any():
             made, words = words, np.empty((len(words), len(which)), dtype=np.uint64)
-            words[:, ~known] = made
-            words[:, known] = self._words[:, at[known]]
+            words[:, ~kept] = made
+            words[:, kept] = self._words[:, place[kept]]
         self._which, self._words = which, words
         return words
 
@@ -73,24 +73,24 @@ class _Sample:
         self._age = 0
 
     def correlations(self, store: StumpStore, which: Columns, point: RiskPoint) -> Array:
-        at = self._known(which) if self._age < _STEPS else np.empty(0, dtype=np.intp)
-        known = len(at)
-        if known:
+        place = self._kept_places(which) if self._age < _STEPS else np.empty(0, dtype=np.intp)
+        n_kept = len(place)
+        if n_kept:
             self._age += 1
         else:
             self._draw(max(_LEAST_ROWS, _ROWS_PER_COLUMN * len(which)), point)
         threads, n = self._dictionary.threads, len(self._sign)
         words = self._bits.words(store, which)
         mean = _kernels.sign_edges(words, self._sign, threads) / n
-        found = _kernels.sign_counts(words, known, n, threads) / n - mean[:, None] * mean
+        matrix = _kernels.sign_counts(words, n_kept, n, threads) / n - mean[:, None] * mean
         seen = 1.0 - mean * mean
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(seen > 1e-9, 1.0 / np.sqrt(seen), 0.0)
-        found *= factor[:, None] * factor
-        found[:known, :known] = self._kept[at[:, None], at]
-        found.reshape(-1)[:: len(which) + 1] = 1.0
-        self._which, self._kept = which, found
-        return np.array(found)
+        matrix *= factor[:, None] * factor
+        matrix[:n_kept, :n_kept] = self._kept[place[:, None], place]
+        matrix.reshape(-1)[:: len(which) + 1] = 1.0
+        self._which, self._kept = which, matrix
+        return np.array(matrix)
 
     def _draw(self, n: int, point: RiskPoint) -> None:
         d, lane = self._dictionary, point.fixed.curvature_lane
@@ -103,15 +103,15 @@ class _Sample:
         self._sign = np.ones(len(rows), dtype=np.int64) if d.sign is None else d.sign[rows].astype(np.int64)
         self._age = 0
 
-    def _known(self, which: Columns) -> NDArray[np.intp]:
+    def _kept_places(self, which: Columns) -> NDArray[np.intp]:
         """Where the first of these, as many as were there the last time, were then."""
         place = {number: k for k, number in enumerate(self._which.tolist())}
-        found = []
+        places = []
         for number in which.tolist():
             if number not in place:
                 break
-            found.append(place[number])
-        return np.array(found, dtype=np.intp)
+            places.append(place[number])
+        return np.array(places, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,17 +182,17 @@ class StumpStore:
         return other
 
     def stumps(self, which: NDArray[np.int32] | NDArray[np.intp]) -> Stumps:
-        own = which[which < self.n_stumps]
-        found = self.dictionary.stumps(
-            self.line[own], self.cut[own], self.polarity[own], self.missing_left[own]
+        numbers = which[which < self.n_stumps]
+        stumps = self.dictionary.stumps(
+            self.line[numbers], self.cut[numbers], self.polarity[numbers], self.missing_left[numbers]
         )
-        if len(own) == len(which):
-            return found
+        if len(numbers) == len(which):
+            return stumps
         constant = np.flatnonzero(which >= self.n_stumps)
         sides = np.where(which[constant] == self.n_stumps, 1, -1)
         full = np.full(len(constant), MISSING)
-        found = found + Stumps.make(np.full(len(constant), CONSTANT), full, sides, full > 0)
-        return found[np.argsort(np.append(np.flatnonzero(which < self.n_stumps), constant))]
+        stumps = stumps + Stumps.make(np.full(len(constant), CONSTANT), full, sides, full > 0)
+        return stumps[np.argsort(np.append(np.flatnonzero(which < self.n_stumps), constant))]
 
     def numbers(self, stumps: Stumps) -> Columns:
         """The numbers of stumps that are among these columns, the intercept's aside."""
@@ -251,15 +251,15 @@ class StumpStore:
         n_lines = len(d.home)
         grid = np.bincount(self._at, self._sign * weights, 2 * n_lines * self._width)
         grid = grid.reshape(n_lines, self._width, 2)
-        own = grid.sum(axis=2)
-        used = np.flatnonzero(own.any(axis=1) | grid.any(axis=(1, 2)))
-        own, sides = own[used], grid[used].sum(axis=1)
+        cuts = grid.sum(axis=2)
+        used = np.flatnonzero(cuts.any(axis=1) | grid.any(axis=(1, 2)))
+        cuts, sides = cuts[used], grid[used].sum(axis=1)
         # left of a cut are the bins up to it
-        left = np.cumsum(own[:, ::-1], axis=1)[:, ::-1].copy()
+        left = np.cumsum(cuts[:, ::-1], axis=1)[:, ::-1].copy()
         single = np.isin(used, self._single)
-        left[single] = own[single]
+        left[single] = cuts[single]
         tables = np.zeros((len(used), 256))
-        tables[:, : self._width] = 2.0 * left - own.sum(axis=1)[:, None]
+        tables[:, : self._width] = 2.0 * left - cuts.sum(axis=1)[:, None]
         tables[:, MISSING] = sides[:, 1] - sides[:, 0]
         for k in np.flatnonzero(used >= len(d.features)).tolist():  # places in an order are codes
             order = d.orders[int(d.home[used[k]])]

@@ -77,10 +77,10 @@ class Stumps:
         one_of = np.zeros(len(feature), dtype=bool)
         bins = np.arange(256)[None, :]
         left = np.where(equal[:, None], bins == cut[:, None], bins <= cut[:, None])
-        for j, own in (sets or {}).items():
+        for j, bins_of_set in (sets or {}).items():
             one_of[j] = True
             left[j] = False
-            left[j, np.asarray(own, dtype=np.intp)] = True
+            left[j, np.asarray(bins_of_set, dtype=np.intp)] = True
         sides = np.asarray(polarity, dtype=np.int8), np.asarray(missing_left, dtype=bool)
         return cls(feature, cut, *sides, equal, one_of, left)
 
@@ -159,15 +159,14 @@ class StumpDictionary(Dictionary):
         self._arrange(orders)
         self.sketch = None if weights is None else RowSketch.make(matrix, weights, threads)
         # histograms of the latest points, known by their margins so that nothing else of a point is kept
-        self._recent: tuple[Array, NDArray[np.int64]] | None = None
-        self._partial: tuple[Array, NDArray[np.int32], NDArray[np.int64]] | None = None
+        self._passes: list[tuple[Array, NDArray[np.int32], NDArray[np.int64]]] = []
         self._last_scores: Array | None = None
 
     def _arrange(self, orders: Orders) -> None:
         """Lay out the lines: what they look like to the search, and which stumps are equal or constant."""
         matrix = self.matrix
         self.orders = orders
-        ordered = [j for j, own in enumerate(orders) if own is not None]
+        ordered = [j for j, order in enumerate(orders) if order is not None]
         self.home = np.concatenate([self.features, np.array(ordered, dtype=np.int32)])
         self.set_line = np.full(matrix.n_features, -1, dtype=np.intp)
         self.set_line[ordered] = matrix.n_features + np.arange(len(ordered))
@@ -217,15 +216,15 @@ class StumpDictionary(Dictionary):
 
     def in_lines(self, hist: NDArray[Any], features: NDArray[np.int32]) -> NDArray[Any]:
         """The histograms of these features, and behind them those of the lines of their sets."""
-        own = np.flatnonzero(self.set_line[features] >= 0)
-        if len(own) == 0:
+        with_sets = np.flatnonzero(self.set_line[features] >= 0)
+        if len(with_sets) == 0:
             return hist
-        bins = np.tile(np.arange(256), (len(own), 1))
-        for row, feature in zip(bins, features[own].tolist(), strict=True):
+        bins = np.tile(np.arange(256), (len(with_sets), 1))
+        for row, feature in zip(bins, features[with_sets].tolist(), strict=True):
             order = self.orders[feature]
             assert order is not None
             row[: len(order)] = order
-        return np.concatenate([hist, hist[own[:, None], bins]])
+        return np.concatenate([hist, hist[with_sets[:, None], bins]])
 
     def _lines(self, features: NDArray[np.int32]) -> NDArray[np.intp]:
         """The lines of :meth:`in_lines`."""
@@ -260,8 +259,8 @@ class StumpDictionary(Dictionary):
         """
         other = copy(self)
         other.sign = sign
-        other._recent = other._partial = other._last_scores = None
-        if len(self.home) > len(self.features) or any(own is not None for own in orders):
+        other._passes, other._last_scores = [], None
+        if len(self.home) > len(self.features) or any(order is not None for order in orders):
             other._arrange(orders)
         return other
 
@@ -286,24 +285,21 @@ class StumpDictionary(Dictionary):
     def fits_file(self) -> bool:  # type: ignore[override]
         return sum(len(cuts) for cuts in self.matrix.cuts) <= MAX_CUTS_IN_FILE
 
-    def histogram(self, point: RiskPoint) -> NDArray[np.int64]:
-        """Edge and curvature sums of every bin of every feature; the latest one is remembered."""
-        if self._recent is None or self._recent[0] is not point.F:
-            hist = _kernels.histograms(self.matrix.bins, self.features, point.fixed.lanes, self.threads)
-            self._recent = (point.F, hist)
-        return self._recent[1]
+    def histograms(self, point: RiskPoint, features: NDArray[np.int32] | None = None) -> NDArray[np.int64]:
+        """Edge and curvature sums of every bin of these features (ascending; default: of all).
 
-    def partial_histogram(self, point: RiskPoint, features: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Histograms of some features (ascending), from an earlier pass where there was one."""
-        if self._recent is not None and self._recent[0] is point.F:
-            return self._recent[1][features]
-        if self._partial is not None and self._partial[0] is point.F and len(self._partial[1]):
-            _, counted, hist = self._partial
-            place = np.minimum(np.searchsorted(counted, features), len(counted) - 1)
-            if (counted[place] == features).all():
-                return hist[place]
+        Those of the latest passes are remembered.
+        """
+        features = self.features if features is None else features
+        for F, counted, hist in self._passes:
+            if F is point.F and counted is features:
+                return hist
+            if F is point.F and len(counted):
+                place = np.minimum(np.searchsorted(counted, features), len(counted) - 1)
+                if (counted[place] == features).all():
+                    return hist[place]
         hist = _kernels.histograms(self.matrix.bins, features, point.fixed.lanes, self.threads)
-        self._partial = (point.F, features, hist)
+        self._passes = [(point.F, features, hist), *self._passes[:1]]
         return hist
 
     def best_columns(  # type: ignore[override]
@@ -315,7 +311,7 @@ class StumpDictionary(Dictionary):
         only when k is larger than the number of features that have any.
         """
         proposals, self._last_scores = self._search(
-            self.histogram(point), self.features, point, k, exclude, scoring
+            self.histograms(point), self.features, point, k, exclude, scoring
         )
         return proposals
 
@@ -332,14 +328,16 @@ class StumpDictionary(Dictionary):
         atoms = self.stumps(order, cut[order], polarity[order], missing_left[order])
         left = atoms.left_sums(hist[atoms.feature, :, 0], np.arange(len(atoms))).tolist()
         total, every, ways = int(lane.sum()), int(np.abs(lane).sum()), atoms.polarity.tolist()
-        wrong = [(every - way * (2 * own - total)) // 2 for own, way in zip(left, ways, strict=True)]
+        wrong = [
+            (every - way * (2 * left_sum - total)) // 2 for left_sum, way in zip(left, ways, strict=True)
+        ]
         wrong.append((every - abs(total)) // 2)
         return EdgeProposals(
             atoms, edge[order], float(largest), tuple(map(int, wrong)), every, float(total * unit)
         )
 
     def unseen_edges(self, point: RiskPoint, exclude: StumpPool) -> Array:  # type: ignore[override]
-        hist = self.in_lines(self.histogram(point), self.features)
+        hist = self.in_lines(self.histograms(point), self.features)
         edges = _kernels.search(
             hist, self.n_bins, self.kind, np.ascontiguousarray(exclude.mask),
             point.fixed.edge_unit, point.fixed.curvature_unit, 0.0, 0.0, False, self.intercept,
@@ -350,7 +348,7 @@ class StumpDictionary(Dictionary):
         self, features: NDArray[np.int32], point: RiskPoint, k: int, exclude: StumpPool, scoring: Scoring
     ) -> Proposals:
         """The best stumps on these features (ascending), spread over them as in :meth:`best_columns`."""
-        hist = self.partial_histogram(point, features)
+        hist = self.histograms(point, features)
         return self._search(hist, features, point, k, exclude, scoring)[0]
 
     def promising_columns(  # type: ignore[override]
@@ -373,7 +371,7 @@ class StumpDictionary(Dictionary):
         lines = self._lines(features)
         hist, mask = self.in_lines(hist, features), np.ascontiguousarray(exclude.mask[lines])
         n_bins, kind = self.n_bins[lines], self.kind[lines]
-        found: list[Stumps] = []
+        parts: list[Stumps] = []
         edges: list[Array] = []
         bound, left, scores = -np.inf, k, np.empty(0)
         while left > 0:
@@ -381,7 +379,7 @@ class StumpDictionary(Dictionary):
                 hist, n_bins, kind, mask, point.fixed.edge_unit, point.fixed.curvature_unit,
                 scoring.l1, scoring.l2, scoring.criterion == "gain", self.intercept,
             )  # fmt: skip
-            if not found:
+            if not parts:
                 bound, scores = largest, self._per_feature(score, features)
             order = np.argsort(-score, kind="stable")
             order = order[np.isfinite(score[order])]
@@ -392,14 +390,14 @@ class StumpDictionary(Dictionary):
                 break
             chosen = self.stumps(lines[order], cut[order], polarity[order], missing_left[order])
             chosen, order = self._distinct(chosen, order)
-            found.append(chosen)
+            parts.append(chosen)
             edges.append(edge[order])
             left -= len(order)
             if left > 0:
                 whole = np.zeros((len(self.home), 256), dtype=np.uint8)
                 self.forbid(chosen, whole)
                 mask = mask | whole[lines]
-        atoms = functools.reduce(operator.add, found, NO_STUMPS)
+        atoms = functools.reduce(operator.add, parts, NO_STUMPS)
         return Proposals(atoms, np.concatenate([np.empty(0), *edges]), float(bound)), scores
 
     def _per_feature(self, scores: Array, features: NDArray[np.int32]) -> Array:
@@ -472,12 +470,12 @@ class StumpPool(ColumnPool):
         which = np.flatnonzero(open_side & (weights > 0))
         if len(which) == 0:
             return
-        own = replace(stumps[which], missing_left=np.zeros(len(which), dtype=bool))
-        features, slot = np.unique(own.feature, return_inverse=True)
+        open_stumps = replace(stumps[which], missing_left=np.zeros(len(which), dtype=bool))
+        features, slot = np.unique(open_stumps.feature, return_inverse=True)
         lane = np.ones(d.matrix.n_rows, dtype=np.int64) if d.counts is None else d.counts
         hist = _kernels.histograms(d.matrix.bins, features, lane.reshape(-1, 1), d.threads)[..., 0]
         side = stumps.missing_left.copy()
-        side[which] = 2 * own.left_sums(hist, slot) > hist[0].sum()
+        side[which] = 2 * open_stumps.left_sums(hist, slot) > hist[0].sum()
         self.stumps = replace(stumps, missing_left=side)
         self.signs = self.stumps.signs()
 
@@ -524,7 +522,7 @@ class StumpPool(ColumnPool):
 
     def edges(self, point: RiskPoint) -> Array:
         features, slot = self._features()
-        hist = self.dictionary.partial_histogram(point, features)[:, :, :1]
+        hist = self.dictionary.histograms(point, features)[:, :, :1]
         total = hist[0].sum(axis=0) if len(features) else np.array([point.fixed.lanes[:, 0].sum()])
         return self._signed_sums(hist, slot, total)[:, 0] * point.fixed.edge_unit
 
@@ -547,13 +545,13 @@ class StumpPool(ColumnPool):
 
     def _sketched_columns(self, sketch: RowSketch) -> NDArray[np.int8]:
         """The columns on the rows of the sketch, one after the other; kept as the pool grows."""
-        known = len(self._sketched)
-        if known < self.n_columns:
+        n_done = len(self._sketched)
+        if n_done < self.n_columns:
             new = [
                 np.full(len(sketch.rows), self.stumps.polarity[j], dtype=np.int8)
                 if self.stumps.feature[j] == CONSTANT
                 else self.signs[j][sketch.bins[self.stumps.feature[j]]]
-                for j in range(known, self.n_columns)
+                for j in range(n_done, self.n_columns)
             ]
             self._sketched = np.concatenate([self._sketched.reshape(-1, len(sketch.rows)), np.stack(new)])
         return self._sketched
@@ -604,20 +602,20 @@ class StumpPool(ColumnPool):
 
     def _cross(self, point: RiskPoint) -> Array:
         """``sum of curvature * h_j`` over all rows, remembered while the point stays the same."""
-        known = np.empty(0)
+        cross = np.empty(0)
         if self._cross_of is not None and self._cross_of[0] is point.F:
-            known = self._cross_of[1]
-        if len(known) < self.n_columns:
+            cross = self._cross_of[1]
+        if len(cross) < self.n_columns:
             total = float(point.fixed.lanes[:, 1].sum())
-            if len(known) < self.n_free:
-                known = np.array([1.0, -1.0]) * total
-            new = self.stumps[len(known) :]
+            if len(cross) < self.n_free:
+                cross = np.array([1.0, -1.0]) * total
+            new = self.stumps[len(cross) :]
             features, slot = np.unique(new.feature, return_inverse=True)
-            hist = self.dictionary.partial_histogram(point, features)[:, :, 1]
+            hist = self.dictionary.histograms(point, features)[:, :, 1]
             left = new.left_sums(hist, slot)
-            known = np.concatenate([known, new.polarity * (2.0 * left - total)])
-            self._cross_of = (point.F, known)
-        return known
+            cross = np.concatenate([cross, new.polarity * (2.0 * left - total)])
+            self._cross_of = (point.F, cross)
+        return cross
 
     def _features(self) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
         """Distinct features of the pool and, for every stump column, which of them it uses."""
@@ -631,8 +629,8 @@ class StumpPool(ColumnPool):
         if self.n_free:
             out[0], out[1] = total, -total
         if len(slot):
-            own = self.stumps[self.n_free :]
-            out[self.n_free :] = own.polarity[:, None] * (2 * own.left_sums(hist, slot) - total)
+            stumps = self.stumps[self.n_free :]
+            out[self.n_free :] = stumps.polarity[:, None] * (2 * stumps.left_sums(hist, slot) - total)
         return out
 
     def dense(self) -> NDArray[np.int8]:

@@ -11,8 +11,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from cardboost.boosting.sizes import SizedTraining, train_sizes
-from cardboost.boosting.training import TrainingResult
+from cardboost.boosting.training import SizedTraining, TrainingResult, train_sizes
 from cardboost.estimators.base import PreparedFit, plain
 from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.problem.budget import Budget
