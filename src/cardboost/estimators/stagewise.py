@@ -18,7 +18,7 @@ from cardboost.data.threads import usable_threads
 from cardboost.estimators.base import store_parameters
 from cardboost.estimators.callbacks import Reporter, with_callbacks
 from cardboost.estimators.classification import ClassifierCards, has_probabilities
-from cardboost.model.multiclass import MulticlassEnsemble
+from cardboost.model.base import normalised
 from cardboost.problem.budget import clock
 from cardboost.problem.losses import Loss, stagewise_loss
 
@@ -229,7 +229,7 @@ class StagewiseClassifier(ClassifierCards):
         """Probabilities at these scores, those of more than two classes divided by their sum."""
         if score.ndim == 1:
             return np.column_stack([self._loss.probability(-score), self._loss.probability(score)])
-        return MulticlassEnsemble.normalised(self._loss.probability(score))
+        return normalised(self._loss.probability(score))
 
 
 def stage_settings(model: Any, reporter: Reporter, tol: float = 0.0) -> StageSettings:
