@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.loop import StopRule, Weighting, boost
-from cardboost.boosting.numbered_columns import NumberedColumns
-from cardboost.boosting.task import RoundCallback, TrainingTask
+from cardboost.boosting.task import NumberedColumns, RoundCallback, TrainingTask
 from cardboost.boosting.training import TrainingResult
 from cardboost.dictionary.base import ColumnPool
 from cardboost.master.mprp import MatrixAlong, mprp_on_simplex

@@ -10,16 +10,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.candidates import Candidates
-from cardboost.boosting.numbered_columns import StumpNumbers
 from cardboost.boosting.path import BoostingPath, ModelFrame, cut_value
-from cardboost.boosting.task import Choice, HeldOutBins, Proof, TrainingTask
+from cardboost.boosting.task import Choice, HeldOutBins, NumberedColumns, Proof, TrainingTask
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import CertifiedProblem, intercept_of
+from cardboost.dictionary.stump_store import StumpStore
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool
+from cardboost.master.simplex import Columns, MatrixOracle, soft_point
 from cardboost.model.ensemble import Ensemble
 from cardboost.problem.risk import EmpiricalRisk
 
 Array = NDArray[np.float64]
+
+
+class StumpNumbers(NumberedColumns):
+    """All distinct stumps of a table by number; the intercept's columns come behind them."""
+
+    def __init__(self, dictionary: StumpDictionary, risk: EmpiricalRisk) -> None:
+        self.store = StumpStore(dictionary, risk.weights)
+        self.oracle = MatrixOracle(self.store, risk)
+        self.pool = dictionary.pool()
+        self._index = {self.store.n_stumps + k: k for k in range(self.pool.n_free)}
+
+    def start(self, radius: float, earlier: BoostingPath | None = None) -> tuple[Columns, Array]:
+        store = self.store
+        if earlier is not None:
+            pool = store.dictionary.pool()
+            weights = earlier.restart(pool)
+            constants = store.n_stumps + np.arange(pool.n_free)
+            numbers = np.append(constants, store.numbers(pool.stumps[pool.n_free :])).astype(np.int32)
+            columns = np.unique(numbers)
+            summed = np.bincount(np.searchsorted(columns, numbers), weights, len(columns))
+            if summed.any():
+                used = summed > 0
+                return columns[used], summed[used] * (radius / summed.sum())
+        if len(store) == 0:
+            raise ValueError("X has no column that tells rows apart, and there is no intercept.")
+        _, point = soft_point(self.oracle.risk, np.zeros(store.n_rows))
+        best = int(np.argmin(self.oracle.every_slope(point)))
+        return np.array([best], dtype=np.int32), np.array([radius])
+
+    def weights(self, columns: Columns, weights: Array) -> Array:
+        new = np.array([number for number in columns.tolist() if number not in self._index], dtype=np.int32)
+        if len(new):
+            first = self.pool.n_columns
+            self._index.update(zip(new.tolist(), range(first, first + len(new)), strict=True))
+            self.pool.append(self.store.stumps(new))
+        full = np.zeros(self.pool.n_columns)
+        full[[self._index[number] for number in columns.tolist()]] = weights
+        return full
+
+    def terms(self, columns: Columns) -> Columns:
+        return columns[columns < self.store.n_stumps]
 
 
 @dataclass(frozen=True)

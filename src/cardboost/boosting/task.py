@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.boosting.candidates import Candidates
-from cardboost.boosting.numbered_columns import NumberedColumns
 from cardboost.boosting.path import BoostingPath, ModelFrame
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, write_certificate
-from cardboost.dictionary.base import ColumnPool, Criterion, Scoring
+from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary, Scoring
 from cardboost.master.newton import Master
-from cardboost.master.simplex import soft_point
+from cardboost.master.simplex import Columns, DictionaryOracle, soft_point
 from cardboost.problem.bound import Leaf, dual_bound, soft_bound
 from cardboost.problem.budget import Budget, Stage
 from cardboost.problem.losses import Loss
@@ -158,6 +157,36 @@ class HeldOutRows:
 
     X: object
     risk: EmpiricalRisk
+
+
+class NumberedColumns:
+    """The columns of a dictionary by number, and the pool of those in use.
+
+    Columns are generated on the way, and their number is their place in the pool.
+    """
+
+    def __init__(self, dictionary: Dictionary, risk: EmpiricalRisk) -> None:
+        self.oracle: Any = DictionaryOracle(dictionary, risk)
+        self.pool: Any = self.oracle.pool
+
+    def start(self, radius: float, earlier: BoostingPath | None = None) -> tuple[Columns, Array]:
+        """Columns and weights to begin with: those of an earlier model, or the best column alone."""
+        none = np.empty(0, dtype=np.int32)
+        _, point = self.oracle.at(none, np.empty(0))
+        best = self.oracle.look(point, none, 1).new
+        if len(best) == 0:
+            raise ValueError("dictionary: no learner tells rows apart, and there is no intercept.")
+        return best, np.array([radius])
+
+    def weights(self, columns: Columns, weights: Array) -> Array:
+        """Weights over the pool, into which new columns come."""
+        full = np.zeros(self.pool.n_columns)
+        full[columns] = weights
+        return full
+
+    def terms(self, columns: Columns) -> Columns:
+        """Those of these columns that are not the intercept's."""
+        return columns[columns >= self.pool.n_free]
 
 
 class TrainingTask(ABC):
