@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,35 +10,32 @@ from numpy.typing import NDArray
 
 from cardboost.boosting.task import TrainingSettings
 from cardboost.data.labels import real_targets, sample_weights
-from cardboost.data.threads import usable_threads
-from cardboost.estimators.base import PreparedFit, store_parameters
-from cardboost.estimators.regression import RegressorCards
+from cardboost.estimators.base import PreparedFit, TableParameters
+from cardboost.estimators.predictions import NumberPredictions
+from cardboost.estimators.rows import TrainingRows
 from cardboost.estimators.selecting import SelectingCards
 from cardboost.problem.budget import Budget
-from cardboost.problem.losses import SQUARED
-from cardboost.problem.risk import EmpiricalRisk
-
-Array = NDArray[np.float64]
-
+from cardboost.problem.losses import SQUARED, Loss
 
 #: box times mean absolute target: above it, the rounding of a sum over rows would show in the bound
 _LARGEST_BOX = 1e5
 
 
-def _boxed(settings: TrainingSettings, risk: EmpiricalRisk) -> TrainingSettings:
+def _boxed(settings: TrainingSettings, rows: TrainingRows) -> TrainingSettings:
     """With a box for the intercept; for the weights too where targets of next to no weight could ask for more
     than double precision carries."""
-    assert risk.target is not None
-    size = np.abs(risk.target)
+    mean, scale = rows.units
+    size = np.abs((rows.y - mean) / scale)
     # one term that isolates an outlier needs an intercept of half its size
-    box, most = 10.0 * float(size.max()), _LARGEST_BOX / max(risk.weights.mean(size), 1e-300)
-    given = settings.max_weight
-    if box > most:
-        given = most if given is None else min(given, most)
-    return replace(settings, intercept_box=max(30.0, min(box, most)), max_weight=given)
+    box, largest = 10.0 * float(size.max()), _LARGEST_BOX / max(rows.weights.mean(size), 1e-300)
+    max_weight = settings.max_weight
+    if box > largest:
+        max_weight = largest if max_weight is None else min(max_weight, largest)
+    return replace(settings, intercept_box=max(30.0, min(box, largest)), max_weight=max_weight)
 
 
-class CardBoostRegressor(SelectingCards, RegressorCards):
+@dataclass(kw_only=True, eq=False, repr=False)
+class CardBoostRegressor(TableParameters, NumberPredictions, SelectingCards):
     """A small boosted ensemble of stumps for regression, with a certificate of how good it can be.
 
     The model is a sum of at most ``max_terms`` steps, each on one feature and with two levels, that minimises
@@ -148,66 +144,20 @@ class CardBoostRegressor(SelectingCards, RegressorCards):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        max_terms: int | None = 10,
-        l0: float = 0.0,
-        l1: float = 1e-4,
-        l2: float = 0.01,
-        loss: str = "squared",
-        dictionary: Any = "stumps",
-        criterion: str = "gain",
-        selector: Any = "auto",
-        hot_start: int = 40,
-        reselect: bool = False,
-        max_iter: int = 100,
-        max_nodes: int = 20_000,
-        max_weight: float | None = None,
-        bits: int | str = 6,
-        max_bins: int = 255,
-        tol: float = 1e-4,
-        time_limit: float | None = None,
-        fit_intercept: bool = True,
-        categorical_features: Any = "from_dtype",
-        monotonic_cst: Any = None,
-        max_features: int | None = None,
-        feature_costs: Any = None,
-        validation_fraction: float | None = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        store_parameters(self, locals())
+    loss: str = "squared"
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
+    def _checked_loss(self) -> Loss:
         if self.loss != "squared":
             raise ValueError(f"loss must be 'squared'; got {self.loss!r}.")
         if self.dictionary != "stumps":
             raise ValueError(f"dictionary={self.dictionary!r}: only 'stumps' is available for regression.")
-        settings, earlier = self._settings(SQUARED, budget), self._earlier()
-        before = None if earlier is None else earlier[0]
-        prepared, task = self._number_task(X, y, sample_weight, SQUARED, before)
-        return self._with_settings(prepared, _boxed(settings, task.risk))
+        return SQUARED
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
+        prepared = super()._prepare(X, y, sample_weight, budget)
+        return replace(prepared, settings=_boxed(prepared.settings, prepared.rows))
 
     def _certified_rows(
         self, y: Any, sample_weight: Any, n_rows: int
     ) -> tuple[list[NDArray[Any]], NDArray[Any] | None, NDArray[np.intp] | None]:
         return [real_targets(y, n_rows)], sample_weights(sample_weight, n_rows), None
-
-    def staged_predict(self, X: Any) -> Iterator[Array]:
-        """Predictions after every round of column generation, and last those of the final model.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            An array, or a pandas or polars data frame.
-
-        Yields
-        ------
-        array of shape (n_samples,)
-            Predicted targets.
-        """
-        for ensemble, table in self._staged(X):
-            yield ensemble.decision_function(table, usable_threads(self.n_jobs))

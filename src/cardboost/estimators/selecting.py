@@ -1,42 +1,73 @@
-"""What the estimators share that choose few terms of many: their parameters resolved, and their reports."""
+"""What the estimators share that choose few terms of many: parameters, and going on with a proof."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from cardboost.boosting.candidates import Candidates, restored_candidates
 from cardboost.boosting.path import BoostingPath
 from cardboost.boosting.task import TrainingSettings
 from cardboost.boosting.training import TrainingResult, train
+from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker.format import MOST_TERMS
 from cardboost.data.arguments import flag, number, whole
 from cardboost.data.exact import unmasked
 from cardboost.data.labels import search_seed, split_rows
-from cardboost.data.table import Table
 from cardboost.data.threads import usable_threads
+from cardboost.dictionary.base import Criterion
 from cardboost.estimators.base import BoostedCards, PreparedFit
-from cardboost.estimators.callbacks import FitCallback, Reporter, with_callbacks
-from cardboost.estimators.features import feature_prices
+from cardboost.estimators.callbacks import FitCallback, Reporter
+from cardboost.estimators.rows import TrainingRows, feature_prices, read_rows, training_tasks
+from cardboost.model.ensemble import Ensemble
+from cardboost.model.fitted_learner import take_rows
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.problem.budget import Budget, Stage
 from cardboost.problem.losses import Loss
+from cardboost.selection.exact import Progress
 from cardboost.selection.select import SearchOptions, check_method
 from cardboost.selection.tabu import check_bits
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SelectingCards(BoostedCards):
     """Base of the estimators with ``max_terms``. Not for use by itself."""
 
-    _candidates: tuple[Candidates, ...] | None
+    stump_parameters: ClassVar = {
+        "monotonic_cst": None,
+        "max_features": None,
+        "feature_costs": None,
+        "validation_fraction": None,
+        "warm_start": False,
+    }
+
+    max_terms: int | None = 10
+    l0: float = 0.0
+    l1: float = 1e-4
+    l2: float = 0.01
+    loss: str = "logistic"
+    criterion: Criterion = "gain"
+    selector: Any = "auto"
+    hot_start: int = 40
+    reselect: bool = False
+    max_iter: int = 100
+    max_nodes: int = 20_000
+    max_weight: float | None = None
+    bits: int | Literal["auto"] = 6
+    tol: float = 1e-4
+    time_limit: float | None = None
+    fit_intercept: bool = True
+    max_features: int | None = None
+    feature_costs: Any = None
+    validation_fraction: float | None = None
+    warm_start: bool = False
 
     def __sklearn_clone__(self) -> Any:
         """As scikit-learn clones, except that a sampler (a connection to a machine, say) is not copied."""
@@ -51,18 +82,32 @@ class SelectingCards(BoostedCards):
                 setattr(other, name, list(value) if isinstance(value, list) else clone(value, safe=False))
         return other
 
+    # ------------------------------------------------------------------------------------ training
+
+    @abstractmethod
+    def _checked_loss(self) -> Loss:
+        """The loss that ``loss`` names."""
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
+        settings = self._settings(self._checked_loss(), budget)
+        rows, held_out = read_rows(self, X, y, sample_weight, settings.loss)
+        settings = replace(settings, feature_costs=feature_prices(self.feature_costs, rows.table))
+        earlier, by_feature = self._earlier(rows), settings.limits is not None
+        tasks = training_tasks(self, rows, held_out, settings.loss, earlier, by_feature)
+        return PreparedFit(rows, tasks, settings)
+
     def _settings(self, loss: Loss, budget: Budget) -> TrainingSettings:
-        """The parameters, checked; what speaks of single features follows."""
+        """The parameters, checked; the costs of features follow."""
         check_method("selector", self.selector)
         if self.criterion not in ("gain", "edge"):
             raise ValueError(f"criterion must be 'gain' or 'edge'; got {self.criterion!r}.")
         again = flag("reselect", self.reselect)
-        if again and (self.max_features is not None or self.feature_costs is not None):
+        limited = self.max_features is not None or self.feature_costs is not None
+        if again and limited:
             raise ValueError(
                 "reselect=True does not go with max_features or feature_costs: new columns are looked for "
                 "without regard to them."
             )
-        limited = self.max_features is not None or self.feature_costs is not None
         if limited and self.max_terms is not None and self.max_terms > MOST_TERMS:
             raise ValueError(f"max_terms must be at most {MOST_TERMS} with max_features or feature_costs.")
         hot_start = whole("hot_start", self.hot_start, 0)
@@ -96,69 +141,24 @@ class SelectingCards(BoostedCards):
             ),
         )
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, callback: Any = None) -> Any:
-        """Train on a table of numbers and categories, with missing values.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            An array, or a pandas or polars data frame.
-        y : array-like of shape (n_samples,)
-            Class labels, or numbers for a regressor.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the rows. A weight of 2 is the row twice.
-        callback : FitCallback, callable or None
-            Follows the fit and may end it: see :class:`cardboost.FitCallback`. A function is called with the
-            record of every round, and ends the generation of columns by returning True.
-
-        Returns
-        -------
-        self
-        """
-        reporter = Reporter(self, X, y, callback)
-        prepared = self._prepare(X, y, sample_weight, reporter.budget(self._time_limit()))
-        reporter.begin()
-        self._accept(prepared, self._train(prepared, reporter))
-        reporter.end()
-        return self
-
-    def _time_limit(self) -> float | None:
-        limit = self.time_limit
-        return None if limit is None else number("time_limit", limit, 0.0, strict=True)
-
-    def _train(self, prepared: PreparedFit, reporter: Reporter) -> list[TrainingResult]:
-        """One ensemble, or one for every class over the same stumps."""
-        settings, n_tasks, results = prepared.settings, prepared.n_tasks, []
-        for k, (label, task) in enumerate(prepared.tasks):
-            results.append(
-                train(
-                    task,
-                    replace(
-                        settings,
-                        budget=settings.budget if n_tasks == 1 else settings.budget.part(k, n_tasks),
-                        callback=reporter.after_round(prepared.reconstruction(), label),
-                        search=replace(settings.search, progress=reporter.proving(label)),
-                    ),
-                )
+    def _earlier(self, rows: TrainingRows) -> tuple[BoostingPath, ...] | None:
+        paths: tuple[BoostingPath, ...] | None = super()._earlier(rows)
+        n_columns = max((len(path.stages[-1]) - path.n_free for path in paths or ()), default=0)
+        if self.max_iter < n_columns:
+            raise ValueError(
+                f"max_iter={self.max_iter} must be at least the {n_columns} columns that the model already "
+                "has when warm_start=True."
             )
-        return results
+        return paths
 
-    def _accept(self, prepared: PreparedFit, results: Sequence[TrainingResult]) -> None:
-        """The fitted attributes."""
-        self._remember(prepared, results)
-        self.n_iter_ = max(result.trace[-1].n_columns for result in results)
-        parts = tuple(result.candidates for result in results if result.candidates is not None)
-        self._candidates = parts or None
+    def _train(
+        self, task: Any, settings: TrainingSettings, budget: Budget, after_round: Any, proving: Any
+    ) -> TrainingResult:
+        search = replace(settings.search, progress=proving)
+        return train(task, replace(settings, budget=budget, callback=after_round, search=search))
 
-    def _with_settings(self, prepared: PreparedFit, settings: TrainingSettings) -> PreparedFit:
-        """With the settings of the training, the costs of features among them."""
-        costs = None if prepared.table is None else feature_prices(self.feature_costs, prepared.table)
-        return replace(prepared, settings=replace(settings, feature_costs=costs))
-
-    def _limits_features(self, table: Table) -> bool:
-        costs = feature_prices(self.feature_costs, table)
-        return self.max_features is not None or costs is not None
+    def _rounds(self, result: TrainingResult) -> int:
+        return result.trace[-1].n_columns
 
     # ------------------------------------------------------------------------------------ proving
 
@@ -208,6 +208,8 @@ class SelectingCards(BoostedCards):
         nodes = whole("max_nodes", self.max_nodes if max_nodes is None else max_nodes, 1)
         reporter = Reporter(self, X, y, callback)
         budget = Budget.of(limit, reporter.callback.stopped)
+        several = isinstance(self.certificate_, list)
+        before = self.certificate_ if several else [self.certificate_]
         if X is None:
             parts = getattr(self, "_candidates", None)
             if parts is None:
@@ -216,59 +218,52 @@ class SelectingCards(BoostedCards):
                     "a fit with max_terms, max_features or l0, and only for stumps."
                 )
         else:
-            parts = self._restored(X, y, sample_weight, budget.end_of(Stage.SEARCH))
+            ensembles = self.ensemble_.ensembles if several else (self.ensemble_,)
+            late = budget.end_of(Stage.SEARCH)
+            parts = self._restored(list(zip(ensembles, before, strict=True)), X, y, sample_weight, late)
             if parts is None:
                 return self
         progress = reporter.proving()
         self._candidates = tuple(
             part.proved(budget.part(k, len(parts)), nodes, progress) for k, part in enumerate(parts)
         )
-        ensembles = tuple(part.model(part.weights, None) for part in self._candidates)
-        several = isinstance(self.certificate_, list)
-        certificates = [
-            replace(before, content=part.certified)
-            for before, part in zip(
-                self.certificate_ if several else [self.certificate_], self._candidates, strict=True
-            )
+        models = tuple(part.model(part.weights, None) for part in self._candidates)
+        after = [
+            replace(certificate, content=part.certified)
+            for certificate, part in zip(before, self._candidates, strict=True)
         ]
-        self.ensemble_ = replace(self.ensemble_, ensembles=ensembles) if several else ensembles[0]
-        self.certificate_ = certificates if several else certificates[0]
+        self.ensemble_ = replace(self.ensemble_, ensembles=models) if several else models[0]
+        self.certificate_ = after if several else after[0]
         return self
 
     def _restored(
-        self, X: Any, y: Any, sample_weight: Any, late: Callable[[], bool]
-    ) -> tuple[Candidates, ...] | None:
-        """The candidates of the fit, one choice for every certificate; None where it is late by then."""
+        self,
+        models: list[tuple[Ensemble, Certificate]],
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        late: Callable[[], bool],
+    ) -> list[Candidates] | None:
+        """What the fit of these models has chosen from; None where it is late by then."""
         if isinstance(self.ensemble_, LearnerEnsemble):
             raise ValueError("prove goes on with the choice of stumps; this model is made of other learners.")
         X = unmasked(X)
-        table = self._table(X)
-        labels, weights, codes = self._certified_rows(y, sample_weight, table.n_rows)
-        keep: NDArray[Any] = np.arange(table.n_rows)
-        if weights is not None:
-            keep = np.flatnonzero(weights > 0)
+        n_rows = self._table(X).n_rows
+        labels, weights, codes = self._certified_rows(y, sample_weight, n_rows)
+        keep = np.arange(n_rows) if weights is None else np.flatnonzero(weights > 0)
         if self.validation_fraction is not None:
             split = None if codes is None else codes[keep]
             keep = keep[split_rows(self.validation_fraction, split, len(keep), self.random_state)[0]]
-        rows = X if len(keep) == table.n_rows else _safe_indexing(X, keep)
-        several = isinstance(self.certificate_, list)
+        X, weights = take_rows(X, keep), None if weights is None else weights[keep]
         parts = []
-        for k, certificate in enumerate(self.certificate_ if several else [self.certificate_]):
-            part = restored_candidates(
-                certificate.to_dict(),
-                self.ensemble_.ensembles[k] if several else self.ensemble_,
-                (rows, labels[k][keep], None if weights is None else weights[keep]),
-                usable_threads(self.n_jobs),
-                late,
-            )
+        for (ensemble, certificate), label in zip(models, labels, strict=True):
+            rows = X, label[keep], weights
+            threads = usable_threads(self.n_jobs)
+            part = restored_candidates(certificate.to_dict(), ensemble, rows, threads, late)
             if part is None:
                 return None
             parts.append(part)
-        return tuple(parts)
-
-    @abstractmethod
-    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
-        """Read and check everything."""
+        return parts
 
     @abstractmethod
     def _certified_rows(
@@ -276,15 +271,37 @@ class SelectingCards(BoostedCards):
     ) -> tuple[list[NDArray[Any]], NDArray[Any] | None, NDArray[np.intp] | None]:
         """What certificates call y, one for each; the weights of the rows; and the classes of the rows."""
 
-    def _earlier(self) -> tuple[BoostingPath, ...] | None:
-        """Where a warm start goes on from."""
-        paths = getattr(self, "_paths", None)
-        if not flag("warm_start", self.warm_start) or not paths:
-            return None
-        made = max(len(path.stages[-1]) - path.n_free for path in paths)
-        if self.max_iter < made:
-            raise ValueError(
-                f"max_iter={self.max_iter} must be at least the {made} columns that the model already has "
-                "when warm_start=True."
-            )
-        return paths
+
+def prove_model(
+    ensemble: Ensemble,
+    certificate: Mapping[str, Any],
+    rows: tuple[Any, Any, Any],
+    *,
+    time_limit: float | None = None,
+    max_nodes: int = 20_000,
+    started: float | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+    proving: Progress | None = None,
+) -> tuple[Ensemble, Certificate]:
+    """The model and the certificate that exact search comes to from the leaves of a certificate.
+
+    Parameters
+    ----------
+    ensemble, certificate : a model of stumps and the content of its certificate
+    rows : X, labels (True for the positive rows) or targets, and weights (or None), of the fit
+    time_limit : seconds at most; None: no limit. Checking the certificate is not cut short.
+    max_nodes : nodes of the search at most
+    started : when the time began, by ``cardboost.problem.budget.clock``; None: now
+    stopped : asked whether to end early
+    proving : told of nodes, open nodes, bound and objective
+    """
+    limit = None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
+    budget = Budget.of(limit, stopped)
+    budget = budget if started is None else replace(budget, started=started)
+    nodes = whole("max_nodes", max_nodes, 1)
+    late = budget.end_of(Stage.SEARCH)
+    before = restored_candidates(certificate, ensemble, rows, usable_threads(None), late)
+    if before is None:
+        return ensemble, Certificate(dict(certificate), ensemble.classes and ensemble.classes[1])
+    after = before.proved(budget, nodes, proving)
+    return after.model(after.weights, None), after.certificate

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from cardboost.boosting.on_simplex import SoftMarginSettings, train_soft_margin
-from cardboost.data.arguments import flag, number, whole
-from cardboost.estimators.base import PreparedFit, store_parameters
-from cardboost.estimators.callbacks import Reporter, with_callbacks
-from cardboost.estimators.classification import ClassifierCards, ClassRows
+from cardboost.boosting.training import TrainingResult
+from cardboost.data.arguments import number, whole
+from cardboost.estimators.base import ClassifierCards, PreparedFit, TableParameters
+from cardboost.estimators.rows import TrainingRows, read_rows, training_tasks
 from cardboost.estimators.temperatures import TemperatureSearch, check_temperatures
-from cardboost.problem.budget import Stage
+from cardboost.problem.budget import Budget, Stage
 from cardboost.problem.losses import get_loss
 
 _METHODS = ("newton", "mprp")
@@ -21,7 +21,8 @@ _MAX_LEARNERS = 100  # rounds in which learners are fitted, unless the user says
 _LOSS = get_loss("exponential")  # the soft margin is the logarithm of its mean: margins mean the same
 
 
-class SoftMarginClassifier(ClassifierCards):
+@dataclass(kw_only=True, eq=False, repr=False)
+class SoftMarginClassifier(TableParameters, ClassifierCards):
     """Boosting with the largest soft margin: all weights at once, with a given sum, and a certificate.
 
     Minimises ``log sum_i s_i exp(-margin_i)`` over weights of at least 0 that add up to ``1 / temperature``,
@@ -108,80 +109,38 @@ class SoftMarginClassifier(ClassifierCards):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        temperature: float | str = 0.1,
-        method: str = "newton",
-        dictionary: Any = "stumps",
-        tol: float = 1e-6,
-        slack: float | str = "auto",
-        max_bins: int = 255,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        categorical_features: Any = "from_dtype",
-        monotonic_cst: Any = None,
-        cv: Any = 5,
-        temperatures: Any = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        store_parameters(self, locals())
-
-    _STUMP_PARAMETERS: ClassVar = {
+    stump_parameters: ClassVar = {
         "method": "newton",
         "slack": "auto",
         "monotonic_cst": None,
         "warm_start": False,
     }
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, callback: Any = None) -> SoftMarginClassifier:
-        """Train on a table of numbers and categories, with missing values, and two classes or more.
+    temperature: float | str = 0.1
+    method: str = "newton"
+    tol: float = 1e-6
+    slack: float | str = "auto"
+    max_iter: int | None = None
+    time_limit: float | None = None
+    fit_intercept: bool = True
+    cv: Any = 5
+    temperatures: Any = None
+    warm_start: bool = False
 
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            An array, or a pandas or polars data frame.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the rows. A weight of 2 is the row twice.
-        callback : FitCallback, callable or None
-            Follows the fit and may end it: see :class:`cardboost.FitCallback`.
-
-        Returns
-        -------
-        self
-        """
-        reporter = Reporter(self, X, y, callback)
-        settings = self._settings(reporter)
-        earlier = getattr(self, "_paths", None) if flag("warm_start", self.warm_start) else None
-        prepared, rows = self._class_tasks(X, y, sample_weight, _LOSS, earlier or None)
-        temperature, cv_results = self._temperature(prepared, rows, settings)
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
+        settings = self._settings(budget)
+        rows, _ = read_rows(self, X, y, sample_weight, _LOSS)
+        tasks = training_tasks(self, rows, None, _LOSS, self._earlier(rows))
+        temperature, cv_results = self._chosen_temperature(rows, budget)
         settings = replace(settings, radius=1.0 / temperature)
-        if self.max_iter is None and prepared.table is None:
+        if self.max_iter is None and rows.X is not None:
             settings = replace(settings, max_iter=_MAX_LEARNERS)
-        reporter.begin()
-        results = []
-        for k, (label, task) in enumerate(prepared.tasks):
-            budget = settings.budget
-            budget = budget if prepared.n_tasks == 1 else budget.part(k, prepared.n_tasks)
-            after = reporter.after_round(prepared.reconstruction(), label)
-            results.append(train_soft_margin(task, replace(settings, budget=budget, callback=after)))
-        self._remember(prepared, results)
-        self.n_iter_ = max(len(result.trace) for result in results)
-        self.temperature_ = temperature
-        if cv_results is not None:
-            self.cv_results_ = cv_results
-        reporter.end()
-        return self
+        fitted: dict[str, Any] = {"temperature_": temperature}
+        return PreparedFit(
+            rows, tasks, settings, fitted if cv_results is None else fitted | {"cv_results_": cv_results}
+        )
 
-    def _settings(self, reporter: Reporter) -> SoftMarginSettings:
+    def _settings(self, budget: Budget) -> SoftMarginSettings:
         """All arguments checked; the radius follows later."""
         if self.method not in _METHODS:
             raise ValueError(f"method must be 'newton' or 'mprp'; got {self.method!r}.")
@@ -192,7 +151,6 @@ class SoftMarginClassifier(ClassifierCards):
             raise ValueError(
                 f"temperature={self.temperature!r} is too small for double precision: at least {_COLDEST:g}."
             )
-        limit = None if self.time_limit is None else number("time_limit", self.time_limit, 0.0, strict=True)
         most = 1000 if self.method == "newton" else 50_000
         slack = (_CHOSEN if self.temperature == "cv" else 0.0) if self.slack == "auto" else self.slack
         if number("slack", slack, 0.0) >= 1.0:
@@ -203,24 +161,26 @@ class SoftMarginClassifier(ClassifierCards):
             tol=number("tol", self.tol, 0.0),
             slack=float(slack),
             max_iter=most if self.max_iter is None else whole("max_iter", self.max_iter, 1),
-            budget=reporter.budget(limit),
+            budget=budget,
         )
 
-    def _temperature(
-        self, prepared: PreparedFit, rows: ClassRows, settings: SoftMarginSettings
-    ) -> tuple[float, dict[str, Any] | None]:
+    def _chosen_temperature(self, rows: TrainingRows, budget: Budget) -> tuple[float, dict[str, Any] | None]:
         """The temperature, and how it was chosen if it was."""
         if self.temperature != "cv":
             return float(self.temperature), None
-        classes = prepared.classes
-        if prepared.table is None or classes is None:
+        if rows.X is not None:
             raise ValueError(
                 "temperature='cv' is for stumps only; with other learners search by "
                 "sklearn.model_selection.GridSearchCV."
             )
-        late = settings.budget.end_of(Stage.TEMPERATURES)
-        temperatures = check_temperatures(self.temperatures)
-        search = TemperatureSearch(temperatures, self.cv, self.random_state, late)
-        return search.run(
-            rows, lambda kept, held_out: self._stump_tasks(kept, classes, _LOSS, None, held_out)
-        )
+        late = budget.end_of(Stage.TEMPERATURES)
+        search = TemperatureSearch(check_temperatures(self.temperatures), self.cv, self.random_state, late)
+        return search.run(rows, lambda kept, held_out: training_tasks(self, kept, held_out, _LOSS))
+
+    def _train(
+        self, task: Any, settings: SoftMarginSettings, budget: Budget, after_round: Any, proving: Any
+    ) -> TrainingResult:
+        return train_soft_margin(task, replace(settings, budget=budget, callback=after_round))
+
+    def _rounds(self, result: TrainingResult) -> int:
+        return len(result.trace)

@@ -18,7 +18,7 @@ from cardboost.boosting.on_simplex import soft_margin_path
 from cardboost.boosting.stump_task import StumpTask
 from cardboost.data.arguments import number, whole
 from cardboost.data.labels import search_seed
-from cardboost.estimators.classification import ClassRows
+from cardboost.estimators.rows import TrainingRows
 
 Array = NDArray[np.float64]
 
@@ -33,12 +33,14 @@ def check_temperatures(temperatures: Any) -> tuple[float, ...]:
     if temperatures is None:
         return TEMPERATURES
     try:
-        given = list(temperatures)
+        values = list(temperatures)
     except TypeError as error:
         raise ValueError(f"temperatures must be a sequence of numbers; got {temperatures!r}.") from error
-    if not given:
+    if not values:
         raise ValueError("temperatures must have at least one entry.")
-    return tuple(sorted({number("temperatures", own, 1e-300, strict=True) for own in given}, reverse=True))
+    return tuple(
+        sorted({number("temperatures", value, 1e-300, strict=True) for value in values}, reverse=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -52,31 +54,31 @@ class TemperatureSearch:
 
     def run(
         self,
-        rows: ClassRows,
-        tasks: Callable[[ClassRows, ClassRows], Iterator[tuple[str, StumpTask]]],
+        rows: TrainingRows,
+        tasks: Callable[[TrainingRows, TrainingRows], Iterator[tuple[str, StumpTask]]],
     ) -> tuple[float, dict[str, Any]]:
         """The temperature of the least held-out log loss, and what is known of all.
 
         ``tasks``: for rows to train on and rows to hold out, one task for two classes, else one per class.
         """
-        folds = [
-            _Fold(rows.take(held), [task for _, task in tasks(rows.take(kept), rows.take(held))], self)
-            for kept, held in self._folds(rows.codes)
-        ]
-        found: list[Array] = []  # for every temperature: folds by loss, error and terms
+        folds = []
+        for kept, held in self._folds(rows.y):
+            fold_tasks = [task for _, task in tasks(rows.take(kept), rows.take(held))]
+            folds.append(_fold_scores(rows.take(held), fold_tasks, self))
+        tried: list[Array] = []  # for every temperature: folds by loss, error and terms
         for _ in self.temperatures:
-            own = [fold.step() for fold in folds if not self.late()]
-            if len(own) < len(folds):
+            scores = [next(fold) for fold in folds if not self.late()]
+            if len(scores) < len(folds):
                 break
-            found.append(np.array(own))
-            means = [float(known[:, 0].mean()) for known in found]
-            if len(found) - int(np.argmin(means)) > _PATIENCE:
+            tried.append(np.array(scores))
+            means = [float(by_fold[:, 0].mean()) for by_fold in tried]
+            if len(tried) - int(np.argmin(means)) > _PATIENCE:
                 break
-        if not found:
-            warnings.warn("time_limit: no temperature could be tried; the highest is taken.", stacklevel=5)
+        if not tried:
+            warnings.warn("time_limit: no temperature could be tried; the highest is taken.", stacklevel=6)
             return self.temperatures[0], {}
-        losses, errors, terms = np.stack(found, axis=2).transpose(1, 0, 2)
-        temperatures = np.array(self.temperatures[: len(found)])
+        losses, errors, terms = np.stack(tried, axis=2).transpose(1, 0, 2)
+        temperatures = np.array(self.temperatures[: len(tried)])
         results = {
             "temperature": temperatures,
             "mean_log_loss": losses.mean(axis=0),
@@ -108,27 +110,22 @@ class TemperatureSearch:
         yield from folds_of
 
 
-class _Fold:
-    """One fold on its way along the temperatures."""
-
-    def __init__(self, held: ClassRows, tasks: list[StumpTask], search: TemperatureSearch) -> None:
-        radii = [1.0 / own for own in search.temperatures]
-        self.codes, self.tasks = held.codes, tasks
-        self.paths = [soft_margin_path(task, radii, _TOL, search.late) for task in tasks]
-        weight = held.effective()
-        self.share = np.full(len(held.codes), 1.0) if weight is None else weight
-        self.share = self.share / self.share.sum()
-
-    def step(self) -> tuple[float, float, int]:
-        """Log loss and error of the held-out rows at the next temperature, and terms in use."""
-        scores, terms = [], 0
-        for task, path in zip(self.tasks, self.paths, strict=True):
-            _, weights, pool = next(path)
+def _fold_scores(
+    held: TrainingRows, tasks: list[StumpTask], search: TemperatureSearch
+) -> Iterator[tuple[float, float, int]]:
+    """Log loss and error of the held-out rows, and terms in use, at one temperature after the other."""
+    radii = [1.0 / temperature for temperature in search.temperatures]
+    weight = held.effective_weights()
+    weight = np.ones(len(held.y)) if weight is None else weight
+    share = weight / weight.sum()
+    for models in zip(*(soft_margin_path(task, radii, _TOL, search.late) for task in tasks), strict=True):
+        scores, n_terms = [], 0
+        for task, (_, weights, pool) in zip(tasks, models, strict=True):
             assert task.held_out is not None
             assert task.held_out.risk.sign is not None
             scores.append(task.held_out.margins(pool, weights) * task.held_out.risk.sign)
-            terms += int(np.count_nonzero(weights[pool.n_free :]))
-        return *_held_out_scores(scores, self.codes, self.share), terms
+            n_terms += int(np.count_nonzero(weights[pool.n_free :]))
+        yield *_held_out_scores(scores, held.y, share), n_terms
 
 
 def _held_out_scores(scores: list[Array], codes: NDArray[np.intp], share: Array) -> tuple[float, float]:
@@ -139,8 +136,8 @@ def _held_out_scores(scores: list[Array], codes: NDArray[np.intp], share: Array)
     """
     every = np.stack([-scores[0], scores[0]] if len(scores) == 1 else scores)
     log_share = -np.logaddexp(0.0, -2.0 * every)
-    own = log_share[codes, np.arange(len(codes))]
+    of_label = log_share[codes, np.arange(len(codes))]
     if len(scores) > 1:
-        own = own - np.logaddexp.reduce(log_share, axis=0)
+        of_label = of_label - np.logaddexp.reduce(log_share, axis=0)
     wrong = np.argmax(every, axis=0) != codes
-    return -float(own @ share), float(wrong @ share)
+    return -float(of_label @ share), float(wrong @ share)

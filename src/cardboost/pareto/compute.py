@@ -21,7 +21,7 @@ from cardboost.data.exact import refuse_mask, unmasked
 from cardboost.data.labels import class_codes, real_targets, sample_weights
 from cardboost.estimators.classifier import CardBoostClassifier
 from cardboost.estimators.regressor import CardBoostRegressor
-from cardboost.estimators.sizes import SizedFits, fit_sizes
+from cardboost.estimators.sized_fits import SizedFits, fit_sizes
 from cardboost.model.fitted_learner import count_rows
 from cardboost.pareto.folds import FoldResult, FoldTask, Scorer, run_in_worker, splits, take
 from cardboost.pareto.front import ParetoFront, SizePoint

@@ -20,16 +20,13 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sklearn.base import is_classifier
-
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import structure_faults
-from cardboost.estimators.base import PreparedFit
+from cardboost.estimators.base import categorical_positions, restore_fitted
 from cardboost.estimators.classifier import CardBoostClassifier
 from cardboost.estimators.regressor import CardBoostRegressor
 from cardboost.model import schema
 from cardboost.model.atomic import write_atomically
-from cardboost.model.base import label_array
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.files import check_head, document_bytes, file_content, from_dict, read_document
 from cardboost.model.learners import LearnerEnsemble
@@ -66,7 +63,7 @@ def front_bytes(front: ParetoFront) -> bytes:
         "estimator": {
             "name": type(first).__name__,
             "parameters": parameters,
-            "categorical": list(first._categorical),
+            "categorical": list(categorical_positions(first)),
         },
         "rates": None if front[0].recalls is None else list(RATES),
         "sizes": [_size_entry(point) for point in front],
@@ -222,17 +219,7 @@ def _point(
     if categorical and categorical[-1] >= ensemble.n_features:
         raise Fault("expected the features that estimator.categorical names", "ensemble")
     model = ESTIMATORS[name](**parameters, max_terms=size)
-    model.ensemble_ = ensemble
-    features = PreparedFit(ensemble.n_features, ensemble.feature_names, categorical, iter(()))
-    for attribute, value in features.attributes().items():
-        setattr(model, attribute, value)
-    model._paths = ()
-    certificates = _certificates(ensemble, entries["certificate"])
-    several = isinstance(ensemble, MulticlassEnsemble)
-    model.certificate_ = certificates if several else certificates[0]
-    if is_classifier(model):
-        model.classes_ = label_array(ensemble.classes)
-        model._candidates = None
+    restore_fitted(model, ensemble, _certificates(ensemble, entries["certificate"]), categorical)
     frequencies = entries["term_frequency"], entries["feature_frequency"]
     return SizePoint(size, entries["scores"], entries["recalls"], model, *frequencies)
 

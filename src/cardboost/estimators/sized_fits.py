@@ -13,8 +13,7 @@ from sklearn.base import clone
 
 from cardboost.boosting.sizes import SizedTraining, train_sizes
 from cardboost.boosting.training import TrainingResult
-from cardboost.estimators.base import PreparedFit, plain
-from cardboost.model.multiclass import MulticlassEnsemble
+from cardboost.estimators.base import PreparedFit
 from cardboost.problem.budget import Budget
 from cardboost.problem.trace import Status
 
@@ -36,19 +35,11 @@ class SizedFits:
 
     def models(self) -> list[Any]:
         """Fitted estimators without certificates."""
-        each = [training.ensembles() for training in self.trainings]
-        return [self._shell(k, [ensembles[k] for ensembles in each]) for k in range(len(self.sizes))]
-
-    def _shell(self, k: int, ensembles: list[Any]) -> Any:
-        model, prepared = sized(self.estimator, self.sizes[k]), self.prepared
-        for name, value in prepared.attributes().items():
-            setattr(model, name, value)
-        model.ensemble_ = ensembles[0]
-        if len(ensembles) > 1:
-            assert prepared.classes is not None
-            labels = tuple(plain(label) for label in prepared.classes)
-            model.ensemble_ = MulticlassEnsemble(labels, tuple(ensembles))
-        return model
+        models, by_size = [], zip(*(training.ensembles() for training in self.trainings), strict=True)
+        for size, ensembles in zip(self.sizes, by_size, strict=True):
+            models.append(sized(self.estimator, size))
+            vars(models[-1]).update(self.prepared.attributes(), ensemble_=self.prepared.joined(ensembles))
+        return models
 
     def prove(
         self, k: int, budget: Budget, before: Sequence[TrainingResult] = ()
