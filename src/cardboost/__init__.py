@@ -24,9 +24,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     from cardboost.estimators.callbacks import FitCallback
-    from cardboost.estimators.classifier import CardBoostClassifier
+    from cardboost.estimators.card_boost import CardBoostClassifier, CardBoostRegressor
     from cardboost.estimators.neural_boost import NeuralBoostClassifier, NeuralBoostRegressor
-    from cardboost.estimators.regressor import CardBoostRegressor
     from cardboost.estimators.soft_margin import SoftMarginClassifier
     from cardboost.estimators.stagewise_estimators import StagewiseClassifier, StagewiseRegressor
     from cardboost.linear.logistic import SparseLogisticRegression
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
     from cardboost.pareto.front import ParetoFront
 
 _HOME = {
-    "CardBoostClassifier": "cardboost.estimators.classifier",
-    "CardBoostRegressor": "cardboost.estimators.regressor",
+    "CardBoostClassifier": "cardboost.estimators.card_boost",
+    "CardBoostRegressor": "cardboost.estimators.card_boost",
     "FitCallback": "cardboost.estimators.callbacks",
     "NeuralBoostClassifier": "cardboost.estimators.neural_boost",
     "NeuralBoostRegressor": "cardboost.estimators.neural_boost",

@@ -21,7 +21,7 @@ from cardboost.data.table import Table, check_finite, check_rows, match_names, r
 from cardboost.data.threads import usable_threads
 from cardboost.estimators.callbacks import CallbackSupportMixin, Reporter, with_callbacks
 from cardboost.estimators.predictions import ClassPredictions
-from cardboost.estimators.rows import TrainingRows, class_weighted, plain
+from cardboost.estimators.rows import TrainingRows, class_weighted_rows, plain
 from cardboost.model.base import label_array
 from cardboost.model.files import save_fitted
 from cardboost.model.learners import LearnerEnsemble
@@ -403,7 +403,7 @@ class ClassifierCards(ClassPredictions, BoostedCards):
         if isinstance(certificates, list):
             view = None
             if self.class_weight is not None:
-                view = partial(_class_weighted_view, self.class_weight, self.classes_)
+                view = partial(class_weighted_rows, self.class_weight, self.classes_)
             pairs = zip(self.ensemble_.classes, certificates, strict=True)
             self.certificate_ = [replace(part, positive=label, view=view) for label, part in pairs]
 
@@ -427,11 +427,3 @@ class ClassifierCards(ClassPredictions, BoostedCards):
         if score.ndim == 1:  # not 1 - p: small probabilities of the first class keep their digits
             return np.column_stack([loss.probability(-score), loss.probability(score)])
         return MulticlassEnsemble.normalised(loss.probability(score))
-
-
-def _class_weighted_view(
-    class_weight: Any, classes: NDArray[Any], X: Any, y: Any, sample_weight: Any
-) -> tuple[Any, Any, Array | None]:
-    """Rows as the certificates of several classes see them."""
-    codes = np.searchsorted(classes, np.asarray(y))
-    return X, y, class_weighted(class_weight, classes, codes, sample_weight)

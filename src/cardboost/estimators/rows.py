@@ -137,6 +137,15 @@ class TrainingRows:
             return self.raw
         return self.factors[self.y] * (1.0 if self.raw is None else self.raw)
 
+    def certified(self, output: int | None) -> tuple[NDArray[Any], Array | None]:
+        """Labels or targets, and weights, that the certificate of a model for this output is about.
+
+        With more than two classes, class weights are part of the row weights of every certificate.
+        """
+        if output is None:
+            return self.y, self.raw
+        return self.y == output, self.raw if len(self.outputs) == 1 else self.effective_weights()
+
     def risk(self, loss: Loss, output: int | None, threads: int) -> EmpiricalRisk:
         if output is None:
             mean, scale = self.units
@@ -144,20 +153,19 @@ class TrainingRows:
         return risk_of(loss, self.weights, np.where(self.y == output, 1, -1).astype(np.int8), threads)
 
     def class_weight(self) -> tuple[float, float]:
-        """The factors of two classes. Those of more are part of the row weights of every certificate."""
+        """The factors of two classes; those of more are part of the row weights."""
         if self.factors is None or len(self.factors) > 2:
             return 1.0, 1.0
         return float(self.factors[0]), float(self.factors[1])
 
     def facts(self, output: int | None, threads: int) -> DataFacts:
         """What the certificate of a model for this output says of the data."""
+        labels, raw = self.certified(output)
         shape = len(self.y), self.table.n_features
         if output is None:
-            digest = cache(lambda: self.table.digest(None, self.raw, threads, target=self.y))
+            digest = cache(lambda: self.table.digest(None, raw, threads, target=labels))
             return DataFacts(*shape, digest, target=self.units)
-        raw = self.raw if len(self.outputs) == 1 else self.effective_weights()
-        digest = cache(lambda: self.table.digest(self.y == output, raw, threads))
-        return DataFacts(*shape, digest, self.class_weight())
+        return DataFacts(*shape, cache(lambda: self.table.digest(labels, raw, threads)), self.class_weight())
 
     def pair(self) -> tuple[Any, Any] | None:
         """What the two classes of every model are called; None for regression."""
@@ -176,33 +184,41 @@ def read_rows(
 
     Stumps read a table; other learners read the rows as they are, and take two classes or a number.
     """
-    regression = is_regressor(estimator)
-    parts = resolve_dictionary(estimator.dictionary, regression)
-    if parts != ("stumps",):
+    parts = resolve_dictionary(estimator.dictionary, is_regressor(estimator))
+    only_stumps = parts == ("stumps",)
+    if not only_stumps:
         _refuse_stump_parameters(estimator)
         X = unmasked(X)
     table = _read_for_fit(estimator, X) if "stumps" in parts else Table((), None, count_rows(X))
-    classes, values = (None, real_targets(y, table.n_rows)) if regression else class_codes(y, table.n_rows)
-    raw = sample_weights(sample_weight, table.n_rows)
-    rows = TrainingRows(None if parts == ("stumps",) else X, table, values, raw)
-    if raw is not None and not (raw > 0).all():
-        rows = rows.take(np.flatnonzero(raw > 0))
-    if classes is None:
-        _require_weighted_fits(parts, raw)
-    else:
-        classes, codes = present(classes, rows.y)
-        if len(classes) > 2 and rows.X is not None:
+    rows = labelled_rows(estimator, None if only_stumps else X, table, y, sample_weight)
+    if rows.classes is None:
+        _require_weighted_fits(parts, rows.raw)
+    elif len(rows.classes) > 2:
+        if not only_stumps:
             raise ValueError(
-                f"y has {len(classes)} classes; with other learners than stumps only two are supported. "
+                f"y has {len(rows.classes)} classes; with other learners than stumps only two are supported. "
                 "Wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
             )
-        if len(classes) > 2 and estimator.monotonic_cst is not None:
+        if estimator.monotonic_cst is not None:
             raise ValueError("monotonic_cst is for two classes: with more, a direction has no meaning.")
-        factors = _unequal(class_factors(estimator.class_weight, classes, codes, rows.raw))
-        rows = replace(rows, y=codes, classes=classes, factors=factors)
     rows, held_out = rows.split(getattr(estimator, "validation_fraction", None), estimator.random_state)
     rows = rows.standardised(loss)
     return rows, None if held_out is None else replace(held_out, units=rows.units)
+
+
+def labelled_rows(estimator: Any, X: Any, table: Table, y: Any, sample_weight: Any) -> TrainingRows:
+    """The rows of a table that have a weight, with their classes or targets."""
+    n_rows, regression = table.n_rows, is_regressor(estimator)
+    classes, values = (None, real_targets(y, n_rows)) if regression else class_codes(y, n_rows)
+    raw = sample_weights(sample_weight, n_rows)
+    rows = TrainingRows(X, table, values, raw)
+    if raw is not None and not (raw > 0).all():
+        rows = rows.take(np.flatnonzero(raw > 0))
+    if classes is None:
+        return rows
+    classes, codes = present(classes, rows.y)
+    factors = class_factors(estimator.class_weight, classes, codes, rows.raw)
+    return replace(rows, y=codes, classes=classes, factors=_unequal(factors))
 
 
 def _read_for_fit(estimator: Any, X: Any) -> Table:
@@ -246,16 +262,17 @@ def _unequal(factors: Array) -> Array | None:
     return None if (factors == factors[0]).all() else factors
 
 
-def class_weighted(
-    class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp], sample_weight: Any
-) -> Array | None:
-    """Row weights with the class weights multiplied in, as certificates of more than two classes see them."""
+def class_weighted_rows(
+    class_weight: Any, classes: NDArray[Any], X: Any, y: Any, sample_weight: Any
+) -> tuple[Any, Any, Array | None]:
+    """Rows with class weights multiplied into their weights, as certificates of several classes see them."""
+    codes = np.searchsorted(classes, np.asarray(y))
     raw = sample_weights(sample_weight, len(codes))
     keep = slice(None) if raw is None else raw > 0
     factors = class_factors(class_weight, classes, codes[keep], None if raw is None else raw[keep])
     if _unequal(factors) is None:
-        return raw
-    return factors[codes] * (1.0 if raw is None else raw)
+        return X, y, raw
+    return X, y, factors[codes] * (1.0 if raw is None else raw)
 
 
 # ------------------------------------------------------------------------------------------------ tasks

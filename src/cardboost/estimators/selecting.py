@@ -1,36 +1,36 @@
-"""What the estimators share that choose few terms of many: parameters, and going on with a proof."""
+"""Estimators that choose few terms of many: parameters, going on with a proof, fits for many sizes."""
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from cardboost.boosting.candidates import Candidates, restored_candidates
 from cardboost.boosting.path import BoostingPath
+from cardboost.boosting.sizes import SizedTraining, train_sizes
 from cardboost.boosting.task import TrainingSettings
 from cardboost.boosting.training import TrainingResult, train
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker.format import MOST_TERMS
 from cardboost.data.arguments import flag, number, whole
 from cardboost.data.exact import unmasked
-from cardboost.data.labels import search_seed, split_rows
+from cardboost.data.labels import search_seed
 from cardboost.data.threads import usable_threads
 from cardboost.dictionary.base import Criterion
 from cardboost.estimators.base import BoostedCards, PreparedFit
 from cardboost.estimators.callbacks import FitCallback, Reporter
-from cardboost.estimators.rows import TrainingRows, feature_prices, read_rows, training_tasks
+from cardboost.estimators.rows import TrainingRows, feature_prices, labelled_rows, read_rows, training_tasks
 from cardboost.model.ensemble import Ensemble
-from cardboost.model.fitted_learner import take_rows
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.problem.budget import Budget, Stage
 from cardboost.problem.losses import Loss
+from cardboost.problem.trace import Status
 from cardboost.selection.exact import Progress
 from cardboost.selection.select import SearchOptions, check_method
 from cardboost.selection.tabu import check_bits
@@ -71,15 +71,10 @@ class SelectingCards(BoostedCards):
 
     def __sklearn_clone__(self) -> Any:
         """As scikit-learn clones, except that a sampler (a connection to a machine, say) is not copied."""
-        params = self.get_params(deep=False)
-        for name, value in params.items():
-            if name != "selector":
-                params[name] = clone(value, safe=False)
-        other = type(self)(**params)
-        for name in ("_metadata_request", "_skl_callbacks"):
-            if hasattr(self, name):
-                value = getattr(self, name)
-                setattr(other, name, list(value) if isinstance(value, list) else clone(value, safe=False))
+        without = copy.copy(self)
+        without.selector = None
+        other = super(SelectingCards, without).__sklearn_clone__()
+        other.selector = self.selector
         return other
 
     # ------------------------------------------------------------------------------------ training
@@ -248,28 +243,20 @@ class SelectingCards(BoostedCards):
         if isinstance(self.ensemble_, LearnerEnsemble):
             raise ValueError("prove goes on with the choice of stumps; this model is made of other learners.")
         X = unmasked(X)
-        n_rows = self._table(X).n_rows
-        labels, weights, codes = self._certified_rows(y, sample_weight, n_rows)
-        keep = np.arange(n_rows) if weights is None else np.flatnonzero(weights > 0)
-        if self.validation_fraction is not None:
-            split = None if codes is None else codes[keep]
-            keep = keep[split_rows(self.validation_fraction, split, len(keep), self.random_state)[0]]
-        X, weights = take_rows(X, keep), None if weights is None else weights[keep]
-        parts = []
-        for (ensemble, certificate), label in zip(models, labels, strict=True):
-            rows = X, label[keep], weights
-            threads = usable_threads(self.n_jobs)
-            part = restored_candidates(certificate.to_dict(), ensemble, rows, threads, late)
+        rows = labelled_rows(self, X, self._table(X), y, sample_weight)
+        if rows.classes is not None and list(rows.classes) != list(self.classes_):
+            raise ValueError(
+                f"y holds the classes {list(rows.classes)}, but the model knows {list(self.classes_)}."
+            )
+        rows, _ = rows.split(self.validation_fraction, self.random_state)
+        threads, parts = usable_threads(self.n_jobs), []
+        for output, (ensemble, certificate) in zip(rows.outputs, models, strict=True):
+            certified = rows.X, *rows.certified(output)
+            part = restored_candidates(certificate.to_dict(), ensemble, certified, threads, late)
             if part is None:
                 return None
             parts.append(part)
         return parts
-
-    @abstractmethod
-    def _certified_rows(
-        self, y: Any, sample_weight: Any, n_rows: int
-    ) -> tuple[list[NDArray[Any]], NDArray[Any] | None, NDArray[np.intp] | None]:
-        """What certificates call y, one for each; the weights of the rows; and the classes of the rows."""
 
 
 def prove_model(
@@ -305,3 +292,65 @@ def prove_model(
         return ensemble, Certificate(dict(certificate), ensemble.classes and ensemble.classes[1])
     after = before.proved(budget, nodes, proving)
     return after.model(after.weights, None), after.certificate
+
+
+# ------------------------------------------------------------------------------------------------ many sizes
+
+
+@dataclass(frozen=True, eq=False)
+class SizedFits:
+    """An estimator fitted to the same rows for many numbers of terms: columns once, a model for every size.
+
+    First all sizes, ascending, are chosen by local search; the certificate of a size is made when it is asked
+    for.
+    """
+
+    estimator: Any
+    sizes: tuple[int, ...]
+    prepared: PreparedFit
+    trainings: tuple[SizedTraining, ...]  # one for two classes or a number, else one per class
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether time was up before all columns were generated."""
+        traces = (training.choices[0].grown.trace for training in self.trainings)
+        return any(trace.status is Status.TIME_LIMIT for trace in traces)
+
+    def models(self) -> list[Any]:
+        """Fitted estimators without certificates."""
+        models, by_size = [], zip(*(training.ensembles() for training in self.trainings), strict=True)
+        for size, ensembles in zip(self.sizes, by_size, strict=True):
+            models.append(sized(self.estimator, size))
+            vars(models[-1]).update(self.prepared.attributes(), ensemble_=self.prepared.joined(ensembles))
+        return models
+
+    def prove(
+        self, k: int, budget: Budget, before: Sequence[TrainingResult] = ()
+    ) -> tuple[Any, list[TrainingResult]]:
+        """The k-th model with its certificate, and what it was made of, for the size that follows."""
+        results = []
+        for c, training in enumerate(self.trainings):
+            settings = replace(training.settings, budget=budget.part(c, len(self.trainings)))
+            results.append(training.prove(k, settings, before[c] if before else None))
+        model = sized(self.estimator, self.sizes[k])
+        model._accept(self.prepared, results)
+        return model, results
+
+
+def sized(estimator: Any, size: int) -> Any:
+    """The estimator with another limit on terms, not fitted."""
+    return clone(estimator).set_params(max_terms=size)
+
+
+def fit_sizes(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, sizes: Sequence[int], budget: Budget
+) -> SizedFits:
+    """Fit a classifier or a regressor for every size (ascending)."""
+    sizes = tuple(sizes)
+    budget = budget.at_most(estimator.time_limit)
+    prepared = sized(estimator, sizes[-1])._prepare(X, y, sample_weight, budget)
+    trainings = []
+    for k, (_, task) in enumerate(prepared.tasks):
+        settings = replace(prepared.settings, budget=budget.part(k, prepared.n_tasks))
+        trainings.append(train_sizes(task, settings, sizes))
+    return SizedFits(estimator, sizes, prepared, tuple(trainings))

@@ -19,9 +19,8 @@ from sklearn.base import is_classifier
 from cardboost.data.arguments import number, whole
 from cardboost.data.exact import refuse_mask, unmasked
 from cardboost.data.labels import class_codes, real_targets, sample_weights
-from cardboost.estimators.classifier import CardBoostClassifier
-from cardboost.estimators.regressor import CardBoostRegressor
-from cardboost.estimators.sized_fits import SizedFits, fit_sizes
+from cardboost.estimators.card_boost import CardBoostClassifier, CardBoostRegressor
+from cardboost.estimators.selecting import SizedFits, fit_sizes
 from cardboost.model.fitted_learner import count_rows
 from cardboost.pareto.folds import FoldResult, FoldTask, Scorer, run_in_worker, splits, take
 from cardboost.pareto.front import ParetoFront, SizePoint

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import structure_faults
 from cardboost.estimators.base import categorical_positions, restore_fitted
-from cardboost.estimators.classifier import CardBoostClassifier
-from cardboost.estimators.regressor import CardBoostRegressor
+from cardboost.estimators.card_boost import CardBoostClassifier, CardBoostRegressor
 from cardboost.model import schema
 from cardboost.model.atomic import write_atomically
 from cardboost.model.ensemble import Ensemble

@@ -19,7 +19,7 @@ from sklearn.utils import _safe_indexing
 
 from cardboost.data.arguments import whole
 from cardboost.data.labels import search_seed
-from cardboost.estimators.sized_fits import fit_sizes
+from cardboost.estimators.selecting import fit_sizes
 from cardboost.pareto.picking import RATES
 from cardboost.problem.budget import Budget
 
