@@ -17,11 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from cardboost.data.arguments import flag
 from cardboost.data.exact import unmasked
-from cardboost.data.table import Table, check_finite, check_rows, match_names, read_table
+from cardboost.data.table import Table, match_names
 from cardboost.data.threads import usable_threads
 from cardboost.estimators.callbacks import CallbackSupportMixin, Reporter, with_callbacks
 from cardboost.estimators.predictions import ClassPredictions
-from cardboost.estimators.rows import TrainingRows, class_weighted_rows, plain
+from cardboost.estimators.rows import TrainingRows, checked_table, class_weighted_rows, plain
 from cardboost.model.base import label_array
 from cardboost.model.files import save_fitted
 from cardboost.model.learners import LearnerEnsemble
@@ -111,6 +111,12 @@ def categorical_positions(estimator: Any) -> tuple[int, ...]:
     return positions
 
 
+def certificates_of(estimator: Any) -> list[Any]:
+    """The certificate of a fitted estimator, or those of its classes."""
+    certificate = estimator.certificate_
+    return certificate if isinstance(certificate, list) else [certificate]
+
+
 class FittedModel(BaseEstimator):
     """Writes the model of a fitted estimator. Not for use by itself."""
 
@@ -179,8 +185,8 @@ class BoostedCards(CallbackSupportMixin, FittedModel):
     result has (``_rounds``).
     """
 
-    #: parameters that only stumps know, with the value that says nothing
-    stump_parameters: ClassVar[Mapping[str, Any]] = {"monotonic_cst": None}
+    #: parameters that only stumps know: with other learners they stay at their defaults
+    stump_parameters: ClassVar[tuple[str, ...]] = ("monotonic_cst",)
     #: whether the constant columns stand before those of learners
     _intercept_columns: ClassVar[bool] = True
 
@@ -289,10 +295,8 @@ class BoostedCards(CallbackSupportMixin, FittedModel):
     def _table(self, X: Any) -> Table:
         """A table to predict for."""
         check_is_fitted(self)
-        table = read_table(X, categorical=list(self._categorical))
+        table = checked_table(X, list(self._categorical), self.n_jobs)
         match_names(getattr(self, "feature_names_in_", None), self.n_features_in_, table, type(self).__name__)
-        check_rows(table)
-        check_finite(table, usable_threads(self.n_jobs))
         return table
 
     def _rows(self, X: Any) -> Any:
@@ -384,11 +388,9 @@ class BoostedCards(CallbackSupportMixin, FittedModel):
         from cardboost.model.card import render_card
 
         model, certificate = self._stump_model("card"), getattr(self, "certificate_", None)
-        if certificate is None:
-            return render_card(model)
-        several = isinstance(certificate, list)
-        lines = [part.lines() for part in certificate] if several else certificate.lines()
-        return render_card(model, certificate_lines=lines)
+        if isinstance(certificate, list):
+            return render_card(model, certificate_lines=[part.lines() for part in certificate])
+        return render_card(model, certificate_lines=certificate.lines() if certificate else ())
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -401,9 +403,8 @@ class ClassifierCards(ClassPredictions, BoostedCards):
         super()._accept(prepared, results)
         certificates = getattr(self, "certificate_", None)
         if isinstance(certificates, list):
-            view = None
-            if self.class_weight is not None:
-                view = partial(class_weighted_rows, self.class_weight, self.classes_)
+            factors = prepared.rows.factors
+            view = None if factors is None else partial(class_weighted_rows, self.classes_, factors)
             pairs = zip(self.ensemble_.classes, certificates, strict=True)
             self.certificate_ = [replace(part, positive=label, view=view) for label, part in pairs]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cardboost.data.arguments import number
-from cardboost.problem.budget import Budget, clock
+from cardboost.problem.budget import Budget, clock, never
 from cardboost.problem.trace import Record
 
 try:
@@ -23,6 +23,13 @@ except ImportError:  # pragma: no cover - older scikit-learn
 __all__ = ["CallbackSupportMixin", "FitCallback", "Reporter", "with_callbacks"]
 
 _PROVING_SECONDS = 1.0  # between two lines about an exact search on the screen
+
+
+def limited_budget(time_limit: Any, stopped: Callable[[], bool] = never) -> Budget:
+    """The time that an argument ``time_limit`` allows, checked, from now on."""
+    return Budget.of(
+        None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True), stopped
+    )
 
 
 class FitCallback:
@@ -115,8 +122,8 @@ class Reporter:
 
     def budget(self, time_limit: float | None) -> Budget:
         """The time for the fit: that of the callback, or ``time_limit`` seconds from now on."""
-        limit = None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
-        return self.callback.budget or Budget.of(limit, self.callback.stopped)
+        budget = limited_budget(time_limit, self.callback.stopped)
+        return budget if self.callback.budget is None else self.callback.budget
 
     def begin(self) -> None:
         """The input is checked, and the fit begins."""

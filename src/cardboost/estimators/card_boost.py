@@ -129,6 +129,8 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
         Names of the features, if X has names.
     validation_losses_ : list of array
         Losses on held-out rows, round by round; only with ``validation_fraction``.
+    feature_importances_ : array of shape (n_features_in_,)
+        How far each feature can move the score, as a share of what all features can; of stumps only.
 
     Examples
     --------
@@ -318,6 +320,8 @@ class CardBoostRegressor(TableParameters, NumberPredictions, SelectingCards):
         Names of the features, if X has names.
     validation_losses_ : list of array
         Losses on held-out rows, round by round; only with ``validation_fraction``.
+    feature_importances_ : array of shape (n_features_in_,)
+        How far each feature can move the score, as a share of what all features can; of stumps only.
 
     Examples
     --------

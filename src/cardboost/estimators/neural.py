@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -143,15 +143,22 @@ class NeuralBoost(FittedModel):
         threads = usable_threads(self.n_jobs)
         self._fitted_loss = task.loss
         self._mean, self._scale = _standard(task.X, task.s)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        settings = NeuralSettings(
+            n_estimators=int(self.n_estimators),
+            learning_rate=float(self.learning_rate),
+            refit_all=self.refit == "all",
+            patience=int(self.n_iter_no_change),
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+        )
         with blas_threads(1):
-            choice = self._choose(task, seed, threads)
+            choice = self._choose(task, settings, threads)
             path = choice.path
             if path is None:
                 learner = self._learner(task.X, task.y.shape[1], choice.l2, threads)
-                settings = self._settings(seed, choice.rounds, _print_round if self.verbose else None)
-                path = boost_networks(learner, task.loss, Rows(task.y, task.s), settings)
-            self._accept(task, path, choice, seed, threads)
+                told = _print_round if self.verbose else None
+                final = replace(settings, n_estimators=choice.rounds, callback=told)
+                path = boost_networks(learner, task.loss, Rows(task.y, task.s), final)
+            self._accept(task, path, choice, settings.seed, threads)
         return self
 
     @abstractmethod
@@ -185,16 +192,6 @@ class NeuralBoost(FittedModel):
         weight = weight * factor
         return X, Y, weight / weight.sum()
 
-    def _settings(self, seed: int, rounds: int | None = None, callback: Any = None) -> NeuralSettings:
-        return NeuralSettings(
-            n_estimators=int(self.n_estimators) if rounds is None else rounds,
-            learning_rate=float(self.learning_rate),
-            refit_all=self.refit == "all",
-            patience=int(self.n_iter_no_change),
-            seed=seed,
-            callback=callback,
-        )
-
     def _learner(
         self, X: Array, outputs: int, l2: float, threads: int, held: Array | None = None
     ) -> WeakLearner:
@@ -204,17 +201,17 @@ class NeuralBoost(FittedModel):
         other = None if held is None else (held - self._mean) / self._scale
         return NetLearner(NetInputs.of((X - self._mean) / self._scale), settings, other)
 
-    def _choose(self, task: NeuralTask, seed: int, threads: int) -> Choice:
+    def _choose(self, task: NeuralTask, settings: NeuralSettings, threads: int) -> Choice:
         """How many rounds and how much decay: as given, or by rows that are held out."""
         if not self.early_stopping:
             return Choice(int(self.n_estimators), float(self.l2))
-        n_rows = len(task.y)
+        n_rows, seed = len(task.y), settings.seed
 
         def fit(kept: NDArray[np.intp], aside: NDArray[np.intp], l2: float) -> NeuralPath:
             s = task.s[kept] / task.s[kept].sum()
             held = Rows(task.y[aside], task.s[aside] / task.s[aside].sum())
             learner = self._learner(task.X[kept], task.y.shape[1], l2, threads, task.X[aside])
-            return boost_networks(learner, task.loss, Rows(task.y[kept], s), self._settings(seed), held)
+            return boost_networks(learner, task.loss, Rows(task.y[kept], s), settings, held)
 
         decays = self.estimator is None
         if self.early_stopping == "cv" or (self.early_stopping == "auto" and n_rows < FEW_ROWS):

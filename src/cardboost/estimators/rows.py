@@ -189,7 +189,10 @@ def read_rows(
     if not only_stumps:
         _refuse_stump_parameters(estimator)
         X = unmasked(X)
-    table = _read_for_fit(estimator, X) if "stumps" in parts else Table((), None, count_rows(X))
+    if "stumps" in parts:
+        table = checked_table(X, estimator.categorical_features, estimator.n_jobs)
+    else:
+        table = Table((), None, count_rows(X))
     rows = labelled_rows(estimator, None if only_stumps else X, table, y, sample_weight)
     if rows.classes is None:
         _require_weighted_fits(parts, rows.raw)
@@ -218,23 +221,25 @@ def labelled_rows(estimator: Any, X: Any, table: Table, y: Any, sample_weight: A
         return rows
     classes, codes = present(classes, rows.y)
     factors = class_factors(estimator.class_weight, classes, codes, rows.raw)
-    return replace(rows, y=codes, classes=classes, factors=_unequal(factors))
+    equal = (factors == factors[0]).all()
+    return replace(rows, y=codes, classes=classes, factors=None if equal else factors)
 
 
-def _read_for_fit(estimator: Any, X: Any) -> Table:
-    table = read_table(X, categorical=estimator.categorical_features)
+def checked_table(X: Any, categorical: Any, n_jobs: int | None) -> Table:
+    """A table of finite or missing numbers and of labels."""
+    table = read_table(X, categorical=categorical)
     check_rows(table)
-    check_finite(table, usable_threads(estimator.n_jobs))  # also in rows that are held out, or have no weight
+    check_finite(table, usable_threads(n_jobs))  # also in rows that are held out, or have no weight
     return table
 
 
 def _refuse_stump_parameters(estimator: Any) -> None:
     """Say which parameters learners other than stumps do not know."""
-    for name, neutral in estimator.stump_parameters.items():
-        value = getattr(estimator, name)
-        value = flag(name, value) if isinstance(neutral, bool) else value
-        if value is not neutral and value != neutral:
-            raise ValueError(f"{name} is for stumps only; with other learners leave it at {neutral!r}.")
+    for name in estimator.stump_parameters:
+        default, value = getattr(type(estimator), name), getattr(estimator, name)
+        value = flag(name, value) if isinstance(default, bool) else value
+        if value is not default and value != default:
+            raise ValueError(f"{name} is for stumps only; with other learners leave it at {default!r}.")
 
 
 def _require_weighted_fits(parts: tuple[Part, ...], raw: Array | None) -> None:
@@ -257,21 +262,12 @@ def present(classes: NDArray[Any], codes: NDArray[np.intp]) -> tuple[NDArray[Any
     return classes[held], (np.cumsum(held) - 1)[codes]
 
 
-def _unequal(factors: Array) -> Array | None:
-    """The factors of the classes; None where all are equal."""
-    return None if (factors == factors[0]).all() else factors
-
-
 def class_weighted_rows(
-    class_weight: Any, classes: NDArray[Any], X: Any, y: Any, sample_weight: Any
-) -> tuple[Any, Any, Array | None]:
+    classes: NDArray[Any], factors: Array, X: Any, y: Any, sample_weight: Any
+) -> tuple[Any, Any, Array]:
     """Rows with class weights multiplied into their weights, as certificates of several classes see them."""
     codes = np.searchsorted(classes, np.asarray(y))
     raw = sample_weights(sample_weight, len(codes))
-    keep = slice(None) if raw is None else raw > 0
-    factors = class_factors(class_weight, classes, codes[keep], None if raw is None else raw[keep])
-    if _unequal(factors) is None:
-        return X, y, raw
     return X, y, factors[codes] * (1.0 if raw is None else raw)
 
 
@@ -303,8 +299,7 @@ def training_tasks(
     """
     threads = usable_threads(estimator.n_jobs)
     if rows.X is not None:
-        make = _regressor_task if rows.classes is None else _learner_task
-        yield "", make(estimator, rows, held_out, loss, threads)
+        yield "", _learner_task(estimator, rows, held_out, loss, threads)
         return
     dictionary: StumpDictionary | None = None
     for k, output in enumerate(rows.outputs):
@@ -334,22 +329,22 @@ def training_tasks(
         yield label, StumpTask(dictionary, risk, rows.facts(output, threads), frame, before, held_out_bins)
 
 
-def _held_out_rows(held_out: TrainingRows | None, loss: Loss, threads: int) -> HeldOutRows | None:
-    if held_out is None:
-        return None
-    return HeldOutRows(held_out.X, held_out.risk(loss, held_out.outputs[0], threads))
-
-
 def _learner_task(
     estimator: Any, rows: TrainingRows, held_out: TrainingRows | None, loss: Loss, threads: int
-) -> LearnerTask:
-    """Two classes, and weak learners that are not, or not only, stumps."""
+) -> LearnerTask | RegressorTask:
+    """Weak learners that are not, or not only, stumps: for two classes or for a number."""
+    (output,), (n_features, names, _) = rows.outputs, rows.shape()
+    risk, aside = rows.risk(loss, output, threads), None
+    if held_out is not None:
+        aside = HeldOutRows(held_out.X, held_out.risk(loss, output, threads))
+    seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
+    if risk.sign is None:
+        parts = resolve_dictionary(estimator.dictionary, regression=True)
+        empty = Ensemble(model_loss(loss), 0.0, (), names, n_features, None)
+        return RegressorTask(parts, rows.X, risk, rows.raw, empty, *rows.units, seed, aside)
     matrix = None
     if rows.table.n_features:
         matrix = bin_table(rows.table, rows.weights, estimator.max_bins, threads)
-    risk = rows.risk(loss, 1, threads)
-    n_features, names, _ = rows.shape()
-    assert risk.sign is not None
     return LearnerTask.make(
         estimator.dictionary,
         rows.X,
@@ -363,30 +358,9 @@ def _learner_task(
         classes=rows.pair(),  # type: ignore[arg-type]
         feature_names=names,
         matrix=matrix,
-        seed=_learner_seed(estimator),
-        held_out=_held_out_rows(held_out, loss, threads),
+        seed=seed,
+        held_out=aside,
     )
-
-
-def _regressor_task(
-    estimator: Any, rows: TrainingRows, held_out: TrainingRows | None, loss: Loss, threads: int
-) -> RegressorTask:
-    """A number, and regressors."""
-    n_features, names, _ = rows.shape()
-    return RegressorTask(
-        resolve_dictionary(estimator.dictionary, regression=True),
-        rows.X,
-        rows.risk(loss, None, threads),
-        rows.raw,
-        Ensemble(model_loss(loss), 0.0, (), names, n_features, None),
-        *rows.units,
-        seed=_learner_seed(estimator),
-        held_out=_held_out_rows(held_out, loss, threads),
-    )
-
-
-def _learner_seed(estimator: Any) -> int:
-    return int(check_random_state(estimator.random_state).randint(2**31 - 1))
 
 
 # ------------------------------------------------------------------------------------------------ features

@@ -23,8 +23,8 @@ from cardboost.data.exact import unmasked
 from cardboost.data.labels import search_seed
 from cardboost.data.threads import usable_threads
 from cardboost.dictionary.base import Criterion
-from cardboost.estimators.base import BoostedCards, PreparedFit
-from cardboost.estimators.callbacks import FitCallback, Reporter
+from cardboost.estimators.base import BoostedCards, PreparedFit, certificates_of
+from cardboost.estimators.callbacks import FitCallback, Reporter, limited_budget
 from cardboost.estimators.rows import TrainingRows, feature_prices, labelled_rows, read_rows, training_tasks
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.learners import LearnerEnsemble
@@ -40,13 +40,9 @@ from cardboost.selection.tabu import check_bits
 class SelectingCards(BoostedCards):
     """Base of the estimators with ``max_terms``. Not for use by itself."""
 
-    stump_parameters: ClassVar = {
-        "monotonic_cst": None,
-        "max_features": None,
-        "feature_costs": None,
-        "validation_fraction": None,
-        "warm_start": False,
-    }
+    stump_parameters: ClassVar[tuple[str, ...]] = (
+        "monotonic_cst", "max_features", "feature_costs", "validation_fraction", "warm_start",
+    )  # fmt: skip
 
     max_terms: int | None = 10
     l0: float = 0.0
@@ -115,17 +111,17 @@ class SelectingCards(BoostedCards):
             value = getattr(self, name)
             return None if value is None else check(name, value, *rest, **options)
 
+        prices: dict[str, Any] = {
+            name: number(name, getattr(self, name), 0.0) for name in ("l0", "l1", "l2", "tol")
+        }
         return TrainingSettings(
             loss=loss,
             max_terms=optional("max_terms", whole, 1),
-            l0=number("l0", self.l0, 0.0),
-            l1=number("l1", self.l1, 0.0),
-            l2=number("l2", self.l2, 0.0),
             criterion=self.criterion,
             hot_start=hot_start,
             max_iter=whole("max_iter", self.max_iter, 1),
             max_weight=optional("max_weight", number, 0.0, strict=True),
-            tol=number("tol", self.tol, 0.0),
+            **prices,
             fit_intercept=flag("fit_intercept", self.fit_intercept),
             threads=usable_threads(self.n_jobs),
             budget=budget,
@@ -199,12 +195,10 @@ class SelectingCards(BoostedCards):
         'optimal among candidates'
         """
         check_is_fitted(self)
-        limit = None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
         nodes = whole("max_nodes", self.max_nodes if max_nodes is None else max_nodes, 1)
         reporter = Reporter(self, X, y, callback)
-        budget = Budget.of(limit, reporter.callback.stopped)
-        several = isinstance(self.certificate_, list)
-        before = self.certificate_ if several else [self.certificate_]
+        budget = limited_budget(time_limit, reporter.callback.stopped)
+        several, before = isinstance(self.certificate_, list), certificates_of(self)
         if X is None:
             parts = getattr(self, "_candidates", None)
             if parts is None:
@@ -282,8 +276,7 @@ def prove_model(
     stopped : asked whether to end early
     proving : told of nodes, open nodes, bound and objective
     """
-    limit = None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
-    budget = Budget.of(limit, stopped)
+    budget = limited_budget(time_limit, stopped)
     budget = budget if started is None else replace(budget, started=started)
     nodes = whole("max_nodes", max_nodes, 1)
     late = budget.end_of(Stage.SEARCH)

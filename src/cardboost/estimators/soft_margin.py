@@ -108,6 +108,8 @@ class SoftMarginClassifier(TableParameters, ClassifierCards):
         "mean_terms"; and "log_losses" and "errors" of every fold.
     trace_ : Trace
         One record per round: columns, terms, objective, lower bound, edge, seconds.
+    feature_importances_ : array of shape (n_features_in_,)
+        How far each feature can move the score, as a share of what all features can; of stumps only.
 
     Examples
     --------
@@ -121,12 +123,7 @@ class SoftMarginClassifier(TableParameters, ClassifierCards):
     True
     """
 
-    stump_parameters: ClassVar = {
-        "method": "newton",
-        "slack": "auto",
-        "monotonic_cst": None,
-        "warm_start": False,
-    }
+    stump_parameters: ClassVar[tuple[str, ...]] = ("method", "slack", "monotonic_cst", "warm_start")
 
     temperature: float | str = 0.1
     method: str = "newton"
@@ -143,14 +140,11 @@ class SoftMarginClassifier(TableParameters, ClassifierCards):
         settings = self._settings(budget)
         rows, _ = read_rows(self, X, y, sample_weight, _LOSS)
         tasks = training_tasks(self, rows, None, _LOSS, self._earlier(rows))
-        temperature, cv_results = self._chosen_temperature(rows, budget)
-        settings = replace(settings, radius=1.0 / temperature)
+        fitted = self._chosen_temperature(rows, budget)
+        settings = replace(settings, radius=1.0 / fitted["temperature_"])
         if self.max_iter is None and rows.X is not None:
             settings = replace(settings, max_iter=_MAX_LEARNERS)
-        fitted: dict[str, Any] = {"temperature_": temperature}
-        return PreparedFit(
-            rows, tasks, settings, fitted if cv_results is None else fitted | {"cv_results_": cv_results}
-        )
+        return PreparedFit(rows, tasks, settings, fitted)
 
     def _settings(self, budget: Budget) -> SoftMarginSettings:
         """All arguments checked; the radius follows later."""
@@ -176,18 +170,19 @@ class SoftMarginClassifier(TableParameters, ClassifierCards):
             budget=budget,
         )
 
-    def _chosen_temperature(self, rows: TrainingRows, budget: Budget) -> tuple[float, dict[str, Any] | None]:
-        """The temperature, and how it was chosen if it was."""
+    def _chosen_temperature(self, rows: TrainingRows, budget: Budget) -> dict[str, Any]:
+        """The fitted attributes: the temperature, and how it was chosen if it was."""
         if self.temperature != "cv":
-            return float(self.temperature), None
+            return {"temperature_": float(self.temperature)}
         if rows.X is not None:
             raise ValueError(
                 "temperature='cv' is for stumps only; with other learners search by "
                 "sklearn.model_selection.GridSearchCV."
             )
         late = budget.end_of(Stage.TEMPERATURES)
-        search = TemperatureSearch(check_temperatures(self.temperatures), self.cv, self.random_state, late)
-        return search.run(rows, lambda kept, held_out: training_tasks(self, kept, held_out, _LOSS))
+        temperatures = check_temperatures(self.temperatures)
+        temperature, cv_results = search_temperatures(self, temperatures, rows, late)
+        return {"temperature_": temperature, "cv_results_": cv_results}
 
     def _train(
         self, task: Any, settings: SoftMarginSettings, budget: Budget, after_round: Any, proving: Any
@@ -216,88 +211,78 @@ def check_temperatures(temperatures: Any) -> tuple[float, ...]:
     )
 
 
-@dataclass(frozen=True)
-class TemperatureSearch:
-    """Cross-validation: all folds go together along the path of falling temperatures.
+def search_temperatures(
+    estimator: SoftMarginClassifier,
+    temperatures: tuple[float, ...],
+    rows: TrainingRows,
+    late: Callable[[], bool],
+) -> tuple[float, dict[str, Any]]:
+    """The temperature of the least held-out log loss, and what is known of all (``cv_results_``).
 
-    They stop where the held-out log loss has been above its least for several temperatures: from there on the
-    models only get larger and slower. ``late``: whether to make do with what is known.
+    All folds go together along the path of falling temperatures. They stop where the held-out log loss has
+    been above its least for several temperatures: from there on the models only get larger and slower.
+    ``late``: whether to make do with what is known.
     """
+    folds = []
+    for kept, held in _folds(rows.y, estimator.cv, estimator.random_state):
+        tasks = [task for _, task in training_tasks(estimator, rows.take(kept), rows.take(held), _LOSS)]
+        folds.append(_fold_scores(rows.take(held), tasks, temperatures, late))
+    tried: list[Array] = []  # for every temperature: folds by loss, error and terms
+    for _ in temperatures:
+        scores = [next(fold) for fold in folds if not late()]
+        if len(scores) < len(folds):
+            break
+        tried.append(np.array(scores))
+        means = [float(by_fold[:, 0].mean()) for by_fold in tried]
+        if len(tried) - int(np.argmin(means)) > _PATIENCE:
+            break
+    if not tried:
+        warnings.warn("time_limit: no temperature could be tried; the highest is taken.", stacklevel=6)
+        return temperatures[0], {}
+    losses, errors, terms = np.stack(tried, axis=2).transpose(1, 0, 2)
+    results = {
+        "temperature": np.array(temperatures[: len(tried)]),
+        "mean_log_loss": losses.mean(axis=0),
+        "std_log_loss": losses.std(axis=0),
+        "mean_error": errors.mean(axis=0),
+        "std_error": errors.std(axis=0),
+        "mean_terms": terms.mean(axis=0),
+        "log_losses": losses,
+        "errors": errors,
+    }
+    return float(temperatures[int(np.argmin(results["mean_log_loss"]))]), results
 
-    temperatures: tuple[float, ...]
-    cv: Any
-    random_state: Any
-    late: Callable[[], bool]
 
-    def run(
-        self,
-        rows: TrainingRows,
-        tasks: Callable[[TrainingRows, TrainingRows], Iterator[tuple[str, StumpTask]]],
-    ) -> tuple[float, dict[str, Any]]:
-        """The temperature of the least held-out log loss, and what is known of all.
+def _folds(
+    codes: NDArray[np.intp], cv: Any, random_state: Any
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    from sklearn.model_selection import StratifiedKFold, check_cv  # many modules
 
-        ``tasks``: for rows to train on and rows to hold out, one task for two classes, else one per class.
-        """
-        folds = []
-        for kept, held in self._folds(rows.y):
-            fold_tasks = [task for _, task in tasks(rows.take(kept), rows.take(held))]
-            folds.append(_fold_scores(rows.take(held), fold_tasks, self))
-        tried: list[Array] = []  # for every temperature: folds by loss, error and terms
-        for _ in self.temperatures:
-            scores = [next(fold) for fold in folds if not self.late()]
-            if len(scores) < len(folds):
-                break
-            tried.append(np.array(scores))
-            means = [float(by_fold[:, 0].mean()) for by_fold in tried]
-            if len(tried) - int(np.argmin(means)) > _PATIENCE:
-                break
-        if not tried:
-            warnings.warn("time_limit: no temperature could be tried; the highest is taken.", stacklevel=6)
-            return self.temperatures[0], {}
-        losses, errors, terms = np.stack(tried, axis=2).transpose(1, 0, 2)
-        temperatures = np.array(self.temperatures[: len(tried)])
-        results = {
-            "temperature": temperatures,
-            "mean_log_loss": losses.mean(axis=0),
-            "std_log_loss": losses.std(axis=0),
-            "mean_error": errors.mean(axis=0),
-            "std_error": errors.std(axis=0),
-            "mean_terms": terms.mean(axis=0),
-            "log_losses": losses,
-            "errors": errors,
-        }
-        return float(temperatures[int(np.argmin(results["mean_log_loss"]))]), results
-
-    def _folds(self, codes: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        from sklearn.model_selection import StratifiedKFold, check_cv  # many modules
-
-        splitter = self.cv
-        if not hasattr(splitter, "split") and not isinstance(splitter, list | tuple):
-            folds = whole("cv", splitter, 2)
-            most = int(np.bincount(codes).max())
-            if most < folds:
-                raise ValueError(
-                    f"cv={folds}: no class has so many rows of positive weight; the largest has {most}. "
-                    "Give fewer folds or a temperature."
-                )
-            splitter = StratifiedKFold(folds, shuffle=True, random_state=search_seed(self.random_state))
-        with warnings.catch_warnings():  # a class with fewer rows than folds is missing in some of them
-            warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
-            folds_of = list(check_cv(splitter, codes, classifier=True).split(np.zeros(len(codes)), codes))
-        yield from folds_of
+    splitter = cv
+    if not hasattr(splitter, "split") and not isinstance(splitter, list | tuple):
+        folds = whole("cv", splitter, 2)
+        most = int(np.bincount(codes).max())
+        if most < folds:
+            raise ValueError(
+                f"cv={folds}: no class has so many rows of positive weight; the largest has {most}. "
+                "Give fewer folds or a temperature."
+            )
+        splitter = StratifiedKFold(folds, shuffle=True, random_state=search_seed(random_state))
+    with warnings.catch_warnings():  # a class with fewer rows than folds is missing in some of them
+        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+        folds_of = list(check_cv(splitter, codes, classifier=True).split(np.zeros(len(codes)), codes))
+    yield from folds_of
 
 
 def _fold_scores(
-    held: TrainingRows, tasks: list[StumpTask], search: TemperatureSearch
+    held: TrainingRows, tasks: list[StumpTask], temperatures: tuple[float, ...], late: Callable[[], bool]
 ) -> Iterator[tuple[float, float, int]]:
     """Log loss and error of the held-out rows, and terms in use, at one temperature after the other."""
-    radii = [1.0 / temperature for temperature in search.temperatures]
+    radii = [1.0 / temperature for temperature in temperatures]
     weight = held.effective_weights()
     weight = np.ones(len(held.y)) if weight is None else weight
     share = weight / weight.sum()
-    for models in zip(
-        *(soft_margin_path(task, radii, _SEARCH_TOL, search.late) for task in tasks), strict=True
-    ):
+    for models in zip(*(soft_margin_path(task, radii, _SEARCH_TOL, late) for task in tasks), strict=True):
         scores, n_terms = [], 0
         for task, (_, weights, pool) in zip(tasks, models, strict=True):
             assert task.held_out is not None

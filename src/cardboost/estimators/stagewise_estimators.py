@@ -61,7 +61,10 @@ class StagewiseCards(BoostedCards):
         self, task: Any, settings: StageSettings, budget: Budget, after_round: Any, proving: Any
     ) -> StageResult:
         settings = replace(settings, callback=after_round)
-        return train_stagewise(self._steps(task, settings), settings)
+        result = train_stagewise(self._steps(task, settings), settings)
+        if not is_regressor(self):
+            refuse_empty(result)
+        return result
 
     @abstractmethod
     def _steps(self, task: Any, settings: StageSettings) -> StepSearch:
@@ -140,6 +143,8 @@ class StagewiseClassifier(TableParameters, ClassifierCards, StagewiseCards):
         One record per round: terms, objective, edge, error, weight, seconds; ``status`` says why it ended.
     n_iter_ : int
         Rounds of the model.
+    feature_importances_ : array of shape (n_features_in_,)
+        How far each feature can move the score, as a share of what all features can; of stumps only.
 
     Examples
     --------
@@ -155,13 +160,6 @@ class StagewiseClassifier(TableParameters, ClassifierCards, StagewiseCards):
 
     tol: float = 1e-6
     fit_intercept: bool = False
-
-    def _train(
-        self, task: Any, settings: StageSettings, budget: Budget, after_round: Any, proving: Any
-    ) -> StageResult:
-        result = super()._train(task, settings, budget, after_round, proving)
-        refuse_empty(result)
-        return result
 
     def _steps(self, task: Any, settings: StageSettings) -> StepSearch:
         steps = ClassificationSteps if isinstance(task, StumpTask) else ClassifierSteps
@@ -213,6 +211,8 @@ class StagewiseRegressor(TableParameters, NumberPredictions, StagewiseCards):
         One record per round; for the losses named above the objective is that of the standardised target.
     n_iter_ : int
         Rounds of the model.
+    feature_importances_ : array of shape (n_features_in_,)
+        How far each feature can move the score, as a share of what all features can; of stumps only.
 
     Examples
     --------

@@ -111,22 +111,10 @@ def read_front(data: bytes, source: str = "front") -> ParetoFront:
     return read_document(data, source, MAX_BYTES, _read_front)
 
 
-def _status(value: Any) -> str:
-    if value not in tuple(STATUS):
-        raise Fault(f"expected one of {', '.join(STATUS)}, found {schema.shown_json(value)}")
-    return str(value)
-
-
 def _rates(value: Any) -> Any:
     if value not in (None, list(RATES)):
         raise Fault(f"expected null or the {len(RATES)} rates of this version")
     return value
-
-
-def _estimator_name(value: Any) -> str:
-    if value not in tuple(ESTIMATORS):
-        raise Fault(f"expected {' or '.join(ESTIMATORS)}, found {schema.shown_json(value)}")
-    return str(value)
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -137,7 +125,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 def _ascending(value: Any) -> tuple[int, ...]:
     positions: tuple[int, ...] = schema.list_of(POSITION)(value)
-    if list(positions) != sorted(set(positions)) or (positions and positions[0] < 0):
+    if list(positions) != sorted(set(positions)) or min(positions, default=0) < 0:
         raise Fault("expected positions of features, ascending")
     return positions
 
@@ -150,7 +138,8 @@ def _frequency(value: Any) -> tuple[int, float]:
 
 
 def _read_estimator(document: Any) -> dict[str, Any]:
-    kinds = {"name": _estimator_name, "parameters": _object, "categorical": _ascending}
+    name = schema.one_of(tuple(ESTIMATORS), " or ".join(ESTIMATORS))
+    kinds = {"name": name, "parameters": _object, "categorical": _ascending}
     entries = schema.read_object(document, kinds)
     accepted = ESTIMATORS[entries["name"]]().get_params()
     for key in entries["parameters"]:
@@ -174,7 +163,7 @@ FRONT = {
     "format": None,
     "version": None,
     "scoring": schema.text,
-    "status": _status,
+    "status": schema.one_of(tuple(STATUS), f"one of {', '.join(STATUS)}"),
     "folds": schema.integer("a number of folds", 1, limits="at least one"),
     "estimator": _read_estimator,
     "rates": _rates,
