@@ -22,7 +22,7 @@ from cardboost.data.threads import usable_threads
 from cardboost.estimators.callbacks import CallbackSupportMixin, Reporter, with_callbacks
 from cardboost.estimators.predictions import ClassPredictions
 from cardboost.estimators.rows import TrainingRows, checked_table, class_weighted_rows, plain
-from cardboost.model.base import label_array
+from cardboost.model.base import label_array, normalised
 from cardboost.model.files import save_fitted
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.model.multiclass import MulticlassEnsemble
@@ -367,7 +367,7 @@ class BoostedCards(CallbackSupportMixin, FittedModel):
         except ValueError as error:
             raise AttributeError(str(error)) from error
         ranges = np.zeros(self.n_features_in_)
-        for part in model.ensembles if isinstance(model, MulticlassEnsemble) else (model,):
+        for part in model.parts:
             for step in part.step_functions():
                 ranges[step.feature] += step.spread
         return ranges / (ranges.sum() or 1.0)
@@ -427,4 +427,4 @@ class ClassifierCards(ClassPredictions, BoostedCards):
         assert loss is not None
         if score.ndim == 1:  # not 1 - p: small probabilities of the first class keep their digits
             return np.column_stack([loss.probability(-score), loss.probability(score)])
-        return MulticlassEnsemble.normalised(loss.probability(score))
+        return normalised(loss.probability(score))

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_array
 
 from cardboost.data.exact import refuse_mask, require_exact_columns
 from cardboost.data.labels import class_codes, class_factors
 from cardboost.estimators.neural import NeuralBoost, NeuralTask, mean_and_deviation
 from cardboost.estimators.predictions import ClassPredictions, NumberPredictions
 from cardboost.estimators.rows import plain, present
-from cardboost.model.nets import as_decision, probabilities
+from cardboost.model.base import class_probabilities
+from cardboost.model.nets import as_decision
 from cardboost.problem.losses.vector import (
     AbsoluteOutputs,
     CrossEntropy,
@@ -156,7 +158,7 @@ class NeuralBoostClassifier(ClassPredictions, NeuralBoost):
             raise ValueError("A loss of one's own has no probabilities; take decision_function.")
 
     def _probabilities(self, scores: Array) -> Array:
-        return probabilities(scores, self._loss_name)
+        return class_probabilities(scores, self._loss_name)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -283,18 +285,13 @@ def _targets(y: Any, n_rows: int) -> Array:
     refuse_mask(y, "y")
     require_exact_columns(y, "y")
     try:
-        target = np.asarray(y)
-        if target.dtype.kind == "c":
-            raise ValueError("Complex data not supported.")
-        target = target.astype(np.float64)
+        target: Array = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
     except (TypeError, ValueError) as error:
-        raise ValueError(f"y must hold numbers: {error}") from error
-    if target.ndim not in (1, 2) or target.size == 0:
-        raise ValueError(f"y must have shape (rows,) or (rows, outputs); found {target.shape}.")
+        raise ValueError(
+            f"y must hold finite numbers, of shape (rows,) or (rows, outputs): {error}"
+        ) from error
     if len(target) != n_rows:
         raise ValueError(f"X and y have inconsistent numbers of samples: {n_rows} and {len(target)}.")
-    if not np.isfinite(target).all():
-        raise ValueError("Input y contains NaN or infinity: every row needs finite numbers.")
     return target
 
 

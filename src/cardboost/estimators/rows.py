@@ -17,7 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 from cardboost.boosting.early_stopping import HeldOutBins, HeldOutRows
 from cardboost.boosting.learner_task import LearnerTask
 from cardboost.boosting.path import ModelFrame
-from cardboost.boosting.stagewise_learners import RegressorTask
+from cardboost.boosting.stagewise_steps import RegressorTask
 from cardboost.boosting.stump_task import DataFacts, StumpTask
 from cardboost.data.arguments import flag, number
 from cardboost.data.binning import apply_cuts, bin_table

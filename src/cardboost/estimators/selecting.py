@@ -207,9 +207,8 @@ class SelectingCards(BoostedCards):
                     "a fit with max_terms, max_features or l0, and only for stumps."
                 )
         else:
-            ensembles = self.ensemble_.ensembles if several else (self.ensemble_,)
             late = budget.end_of(Stage.SEARCH)
-            parts = self._restored(list(zip(ensembles, before, strict=True)), X, y, sample_weight, late)
+            parts = self._restored(before, X, y, sample_weight, late)
             if parts is None:
                 return self
         progress = reporter.proving()
@@ -227,13 +226,13 @@ class SelectingCards(BoostedCards):
 
     def _restored(
         self,
-        models: list[tuple[Ensemble, Certificate]],
+        certificates: list[Certificate],
         X: Any,
         y: Any,
         sample_weight: Any,
         late: Callable[[], bool],
     ) -> list[Candidates] | None:
-        """What the fit of these models has chosen from; None where it is late by then."""
+        """What the fit has chosen from, for every certificate; None where it is late by then."""
         if isinstance(self.ensemble_, LearnerEnsemble):
             raise ValueError("prove goes on with the choice of stumps; this model is made of other learners.")
         X = unmasked(X)
@@ -244,7 +243,8 @@ class SelectingCards(BoostedCards):
             )
         rows, _ = rows.split(self.validation_fraction, self.random_state)
         threads, parts = usable_threads(self.n_jobs), []
-        for output, (ensemble, certificate) in zip(rows.outputs, models, strict=True):
+        models = zip(rows.outputs, self.ensemble_.parts, certificates, strict=True)
+        for output, ensemble, certificate in models:
             certified = rows.X, *rows.certified(output)
             part = restored_candidates(certificate.to_dict(), ensemble, certified, threads, late)
             if part is None:

@@ -18,8 +18,12 @@ from cardboost.boosting.stagewise import (
     refuse_empty,
     train_stagewise,
 )
-from cardboost.boosting.stagewise_learners import ClassifierSteps, RegressorSteps
-from cardboost.boosting.stagewise_stumps import ClassificationSteps, RegressionSteps
+from cardboost.boosting.stagewise_steps import (
+    ClassificationSteps,
+    ClassifierSteps,
+    RegressionSteps,
+    RegressorSteps,
+)
 from cardboost.boosting.stump_task import StumpTask
 from cardboost.data.arguments import flag, number, whole
 from cardboost.data.threads import usable_threads

@@ -36,9 +36,7 @@ def compared_rows(n_rows: int) -> NDArray[np.intp]:
 
 def parts_of(ensemble: Any) -> tuple[Ensemble, ...]:
     """One ensemble, or one per class; none for learners, whose terms cannot be compared."""
-    if isinstance(ensemble, MulticlassEnsemble):
-        return ensemble.ensembles
-    return () if isinstance(ensemble, LearnerEnsemble) else (ensemble,)
+    return () if isinstance(ensemble, LearnerEnsemble) else ensemble.parts
 
 
 class TermComparison:
