@@ -267,10 +267,8 @@ class BoostedCards(CallbackSupportMixin, FittedModel):
         if not flag("warm_start", self.warm_start) or not paths:
             return None
         if rows.classes is not None and list(rows.classes) != list(self.classes_):
-            known = list(self.classes_)
-            raise ValueError(
-                f"warm_start: the classes are {list(rows.classes)}, but the model knows {known}."
-            )
+            classes, before = list(rows.classes), list(self.classes_)
+            raise ValueError(f"warm_start: the classes are {classes}, but the model knows {before}.")
         return paths
 
     def _accept(self, prepared: PreparedFit, results: Sequence[Any]) -> None:

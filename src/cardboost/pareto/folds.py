@@ -69,9 +69,22 @@ def splits(
 # ------------------------------------------------------------------------------------------------ scoring
 
 
-def _is_for_regression(scorer: Any) -> bool:
-    """Whether a scorer of scikit-learn is made of one of its metrics for regression."""
-    return str(scorer._score_func.__module__).endswith("_regression")
+#: the scorers of scikit-learn for regression
+REGRESSION_SCORERS = (
+    "neg_mean_squared_error",
+    "neg_root_mean_squared_error",
+    "neg_mean_absolute_error",
+    "neg_median_absolute_error",
+    "neg_mean_absolute_percentage_error",
+    "neg_max_error",
+    "neg_mean_squared_log_error",
+    "neg_root_mean_squared_log_error",
+    "neg_mean_poisson_deviance",
+    "neg_mean_gamma_deviance",
+    "d2_absolute_error_score",
+    "explained_variance",
+    "r2",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +112,10 @@ class Scorer:
                     f"scoring must be a name of sklearn.metrics.get_scorer_names() or a callable "
                     f"(estimator, X, y); got {scoring!r}{hint}."
                 )
-            if not classifier and not _is_for_regression(get_scorer(scoring)):
-                accepted = [repr(name) for name in names if _is_for_regression(get_scorer(name))]
+            if not classifier and scoring not in REGRESSION_SCORERS:
                 raise ValueError(
                     f"scoring={scoring!r} is for classes, but the target holds numbers: accepted are "
-                    f"{', '.join(accepted)}, or a callable (estimator, X, y)."
+                    f"{', '.join(map(repr, REGRESSION_SCORERS))}, or a callable (estimator, X, y)."
                 )
             return cls(scoring, get_scorer(scoring))
         if not callable(scoring):
