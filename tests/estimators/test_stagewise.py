@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,11 +50,16 @@ def all_stumps(X):
     return np.array(columns)
 
 
+def first_rounds(path, rounds):
+    """The path as it was after so many rounds."""
+    return replace(path, course=path.course.first(rounds))
+
+
 def learner_of_round(model, X, m):
     """What the learner of round m says of the rows."""
     path = model._paths[0]
-    before = path.first(m).ensemble().decision_function(X) if m else np.zeros(len(X))
-    return np.sign(path.first(m + 1).ensemble().decision_function(X) - before)
+    before = first_rounds(path, m).ensemble().decision_function(X) if m else np.zeros(len(X))
+    return np.sign(first_rounds(path, m + 1).ensemble().decision_function(X) - before)
 
 
 def check_theorem(X, y, weight, rounds):
@@ -301,7 +307,7 @@ def test_a_full_step_is_the_best_one(cancer, loss):
     model = classifier(loss=loss, max_iter=3).fit(X, y)
     sign = np.where(y == 1, 1, -1)
     path = model._paths[0]
-    before, after = (path.first(k).ensemble().decision_function(X) * sign for k in (2, 3))
+    before, after = (first_rounds(path, k).ensemble().decision_function(X) * sign for k in (2, 3))
     column = (after - before) / path.course.weights[2]
     slope = np.mean(MARGIN_LOSSES[loss].derivative(after) * column)
     assert slope == pytest.approx(0, abs=1e-12)
@@ -358,7 +364,7 @@ def test_stages_files_and_exports(cancer, tmp_path):
     assert len(scores) == 20
     np.testing.assert_array_equal(scores[-1], model.decision_function(X))
     for k in (1, 7, 19):
-        expected = model._paths[0].first(k).ensemble().decision_function(X)
+        expected = first_rounds(model._paths[0], k).ensemble().decision_function(X)
         np.testing.assert_allclose(scores[k - 1], expected, atol=1e-12)
     np.testing.assert_array_equal(list(model.staged_predict(X))[-1], model.predict(X))
     np.testing.assert_array_equal(list(model.staged_predict_proba(X))[-1], model.predict_proba(X))
@@ -452,7 +458,7 @@ def test_tables_with_labels_and_missing_values():
     model = classifier(max_iter=30).fit(X, y)
     assert model.score(X, y) > 0.8
     scores = list(model.staged_decision_function(X))
-    np.testing.assert_allclose(scores[-2], model._paths[0].first(29).ensemble().decision_function(X))
+    np.testing.assert_allclose(scores[-2], first_rounds(model._paths[0], 29).ensemble().decision_function(X))
     number = regressor(max_iter=30, loss="absolute").fit(X, y.astype(float) * 10)
     np.testing.assert_allclose(list(number.staged_predict(X))[-1], number.predict(X))
 
