@@ -113,7 +113,7 @@ def main() -> None:
     options = parser.parse_args()
     names = [n for n in ESTIMATORS if options.only in (None, "ours" if n in OURS else "peers")]
     require(
-        {"cardboost.estimators.classifier": "install it with `pip install .`."}
+        {"cardboost.estimators.card_boost": "install it with `pip install .`."}
         if options.only != "peers"
         else {}
     )

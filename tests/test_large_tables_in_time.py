@@ -16,7 +16,6 @@ from cardboost.certificate.checker.bounds import gather
 from cardboost.cli import prove as verb
 from cardboost.cli.main import main
 from cardboost.pareto import compute
-from cardboost.pareto.folds import FoldResult, FoldTask
 from cardboost.problem import budget
 from cardboost.problem.budget import Budget, Stage
 from cardboost.selection import merge, nodes
@@ -231,20 +230,18 @@ def test_a_fold_for_which_there_is_no_time_is_not_begun(monkeypatch):
     """Folds of a second each: in two and a half seconds there is time for two."""
     now, begun = [0.0], []
 
-    def run(task, stopped):
-        begun.append(task.number)
+    def run(work, number, deadline, stopped):
+        begun.append(number)
         now[0] += 1.0
-        return FoldResult(task.number, (0.0,), (None,), (None,), False)
+        return compute.FoldResult(number, (0.0,), (None,), (None,), False)
 
     monkeypatch.setattr(budget, "clock", lambda: now[0])
-    monkeypatch.setattr(FoldTask, "run", run)
+    monkeypatch.setattr(compute.FrontWork, "run_fold", run)
     X, y = table(60, 3)
     work = compute.FrontWork.make(X, y, [1], 5, None, CardBoostClassifier(), None, 1, 0)
     for seconds, expected in ((2.5, 2), (0.5, 1), (np.inf, 5)):
         begun.clear()
-        done: list[FoldResult] = []
-        for result in work._folds(Budget(seconds, started=now[0]), done):
-            done.append(result)
+        assert len(list(work._folds(Budget(seconds, started=now[0])))) == expected
         assert len(begun) == expected
 
 

@@ -24,13 +24,10 @@ __all__ = [
 
 if TYPE_CHECKING:
     from cardboost.estimators.callbacks import FitCallback
-    from cardboost.estimators.classifier import CardBoostClassifier
-    from cardboost.estimators.neural_classifier import NeuralBoostClassifier
-    from cardboost.estimators.neural_regressor import NeuralBoostRegressor
-    from cardboost.estimators.regressor import CardBoostRegressor
+    from cardboost.estimators.card_boost import CardBoostClassifier, CardBoostRegressor
+    from cardboost.estimators.neural_boost import NeuralBoostClassifier, NeuralBoostRegressor
     from cardboost.estimators.soft_margin import SoftMarginClassifier
-    from cardboost.estimators.stagewise import StagewiseClassifier
-    from cardboost.estimators.stagewise_regressor import StagewiseRegressor
+    from cardboost.estimators.stagewise_estimators import StagewiseClassifier, StagewiseRegressor
     from cardboost.linear.logistic import SparseLogisticRegression
     from cardboost.linear.regression import SparseLinearRegression
     from cardboost.model.files import load_model
@@ -38,14 +35,14 @@ if TYPE_CHECKING:
     from cardboost.pareto.front import ParetoFront
 
 _HOME = {
-    "CardBoostClassifier": "cardboost.estimators.classifier",
-    "CardBoostRegressor": "cardboost.estimators.regressor",
+    "CardBoostClassifier": "cardboost.estimators.card_boost",
+    "CardBoostRegressor": "cardboost.estimators.card_boost",
     "FitCallback": "cardboost.estimators.callbacks",
-    "NeuralBoostClassifier": "cardboost.estimators.neural_classifier",
-    "NeuralBoostRegressor": "cardboost.estimators.neural_regressor",
+    "NeuralBoostClassifier": "cardboost.estimators.neural_boost",
+    "NeuralBoostRegressor": "cardboost.estimators.neural_boost",
     "SoftMarginClassifier": "cardboost.estimators.soft_margin",
-    "StagewiseClassifier": "cardboost.estimators.stagewise",
-    "StagewiseRegressor": "cardboost.estimators.stagewise_regressor",
+    "StagewiseClassifier": "cardboost.estimators.stagewise_estimators",
+    "StagewiseRegressor": "cardboost.estimators.stagewise_estimators",
     "SparseLinearRegression": "cardboost.linear.regression",
     "SparseLogisticRegression": "cardboost.linear.logistic",
     "load_model": "cardboost.model.files",

@@ -36,7 +36,7 @@ def interruptible():
 
 FIT = ["fit", "data.csv", "--target", "y", "--max-terms", "3", "--hot-start", "10", "--threads", "1"]
 PHASES = {
-    "binning": "cardboost.estimators.base.bin_table",
+    "binning": "cardboost.estimators.rows.bin_table",
     "candidates": "cardboost.boosting.training.Master",
     "selection": "cardboost.boosting.training.polish",
     "proof": "cardboost.boosting.task.dictionary_relaxation",

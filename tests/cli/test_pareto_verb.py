@@ -132,17 +132,17 @@ def interruptible():
 
 
 def press_in_fold(monkeypatch, fold, times=1):
-    from cardboost.pareto.folds import FoldTask
+    from cardboost.pareto.compute import FrontWork
 
-    own = FoldTask.run
+    own = FrontWork.run_fold
 
-    def pressing(self, *words):
-        if self.number == fold:
+    def pressing(self, number, *words):
+        if number == fold:
             for _ in range(times):
                 os.kill(os.getpid(), signal.SIGINT)
-        return own(self, *words)
+        return own(self, number, *words)
 
-    monkeypatch.setattr(FoldTask, "run", pressing)
+    monkeypatch.setattr(FrontWork, "run_fold", pressing)
 
 
 def test_ctrl_c_keeps_the_folds_that_are_done(work, monkeypatch, capfd, interruptible):

@@ -10,7 +10,7 @@ from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 
 from cardboost import CardBoostClassifier, CardBoostRegressor, ParetoFront, load_model, pareto_front
 from cardboost.boosting import training
-from cardboost.estimators.sizes import fit_sizes
+from cardboost.estimators.selecting import fit_sizes
 from cardboost.pareto.compute import SIZES as DEFAULT_SIZES
 from cardboost.pareto.compute import default_estimator
 from cardboost.pareto.picking import RATES

@@ -11,7 +11,6 @@ from sklearn.linear_model import LogisticRegression
 
 import cardboost.pareto.compute as compute
 from cardboost import CardBoostClassifier, CardBoostRegressor, pareto_front
-from cardboost.pareto.folds import FoldTask
 
 X, Y = numbers(90)
 
@@ -105,14 +104,14 @@ def test_a_classifier_for_amounts():
 
 def pressing_in(monkeypatch, fold):
     """Ctrl-C when this fold begins."""
-    own = FoldTask.run
+    own = compute.FrontWork.run_fold
 
-    def run(self, *words):
-        if self.number == fold:
+    def run(self, number, *words):
+        if number == fold:
             raise KeyboardInterrupt
-        return own(self, *words)
+        return own(self, number, *words)
 
-    monkeypatch.setattr(FoldTask, "run", run)
+    monkeypatch.setattr(compute.FrontWork, "run_fold", run)
 
 
 def test_ctrl_c_in_a_fold_keeps_the_folds_before(monkeypatch):

@@ -166,7 +166,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _compute(rows: Rows, arguments: argparse.Namespace, interrupt: Interrupt, budget: Budget) -> ParetoFront:
     from cardboost.cli.progress import Progress
-    from cardboost.estimators.classifier import CardBoostClassifier
+    from cardboost.estimators.card_boost import CardBoostClassifier
     from cardboost.pareto.compute import FrontWork
 
     names = ("l0", "l1", "l2", "loss", "hot_start", "max_bins")

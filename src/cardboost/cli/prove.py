@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cardboost.certificate.certificate import Certificate
     from cardboost.cli.progress import Interrupt, Progress
     from cardboost.cli.run import certificate_lines
-    from cardboost.estimators.proving import prove_model
+    from cardboost.estimators.selecting import prove_model
     from cardboost.problem.budget import clock
 
     started = clock()

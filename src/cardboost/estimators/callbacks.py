@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cardboost.problem.budget import Budget, clock
+from cardboost.data.arguments import number
+from cardboost.problem.budget import Budget, clock, never
 from cardboost.problem.trace import Record
 
 try:
@@ -19,9 +20,16 @@ except ImportError:  # pragma: no cover - older scikit-learn
         return method
 
 
-__all__ = ["CallbackSupportMixin", "FitCallback", "Reporter", "proving_line", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "FitCallback", "Reporter", "with_callbacks"]
 
 _PROVING_SECONDS = 1.0  # between two lines about an exact search on the screen
+
+
+def limited_budget(time_limit: Any, stopped: Callable[[], bool] = never) -> Budget:
+    """The time that an argument ``time_limit`` allows, checked, from now on."""
+    return Budget.of(
+        None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True), stopped
+    )
 
 
 class FitCallback:
@@ -89,16 +97,6 @@ class FitCallback:
         return False
 
 
-class _Plain(FitCallback):
-    """A function of the record as a callback."""
-
-    def __init__(self, function: Callable[[Record], object]) -> None:
-        self._function = function
-
-    def after_round(self, record: Record) -> bool:
-        return bool(self._function(record))
-
-
 class Reporter:
     """Tells everybody of the rounds of one fit.
 
@@ -116,16 +114,16 @@ class Reporter:
         if callback is not None and not isinstance(callback, FitCallback):
             if not callable(callback):
                 raise TypeError(f"callback must be a FitCallback or a function; got {callback!r}.")
-            callback = _Plain(callback)
+            function, callback = callback, FitCallback()
+            callback.after_round = function
         self.estimator, self.X, self.y = estimator, X, y
-        self.callback: FitCallback = FitCallback() if callback is None else callback
+        self.callback: FitCallback = callback or FitCallback()
         self._context: Any = None
 
     def budget(self, time_limit: float | None) -> Budget:
         """The time for the fit: that of the callback, or ``time_limit`` seconds from now on."""
-        if self.callback.budget is not None:
-            return self.callback.budget
-        return Budget.of(time_limit, self.callback.stopped)
+        budget = limited_budget(time_limit, self.callback.stopped)
+        return budget if self.callback.budget is None else self.callback.budget
 
     def begin(self) -> None:
         """The input is checked, and the fit begins."""
@@ -168,7 +166,8 @@ class Reporter:
             nonlocal due
             if self.estimator.verbose and clock() >= due:
                 due = clock() + _PROVING_SECONDS
-                print(f"[cardboost] {label}{proving_line(nodes, bound, objective)}")
+                gap = 100.0 * max(0.0, objective - bound) / max(abs(objective), 1e-300)
+                print(f"[cardboost] {label}proving: {nodes:,} nodes, gap {gap:.1f} %")
             self.callback.proving(nodes, open_nodes, bound, objective)
 
         return searching
@@ -177,12 +176,6 @@ class Reporter:
         """The estimator is fitted."""
         if self._context is not None:
             self._context.call_on_fit_task_end(estimator=self.estimator, X=self.X, y=self.y)
-
-
-def proving_line(nodes: int, bound: float, objective: float) -> str:
-    """How far an exact search is."""
-    gap = 100.0 * max(0.0, objective - bound) / max(abs(objective), 1e-300)
-    return f"proving: {nodes:,} nodes, gap {gap:.1f} %"
 
 
 def _line(record: Record, label: str) -> str:

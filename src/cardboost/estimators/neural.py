@@ -1,16 +1,15 @@
-"""What the estimators of boosted networks share: arguments, fits, the choice of how much to fit, files."""
+"""What the estimators of boosted networks share: arguments, fits, and the choice of how much to fit."""
 
 from __future__ import annotations
 
-import os
+from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -28,11 +27,11 @@ from cardboost.boosting.neural_learners import NetLearner, RegressorLearner, reg
 from cardboost.boosting.neural_pruning import prune_networks
 from cardboost.data.arguments import number, whole
 from cardboost.data.exact import require_exact_columns, unmasked
-from cardboost.data.labels import split_rows
+from cardboost.data.labels import sample_weights, split_rows
 from cardboost.data.threads import blas_threads, usable_threads
 from cardboost.dictionary.nets import NetInputs, NetSettings
-from cardboost.estimators.base import store_parameters
-from cardboost.model.files import save_fitted
+from cardboost.estimators.base import FittedModel
+from cardboost.estimators.rows import plain
 from cardboost.model.fitted_learner import ACTIVATIONS
 from cardboost.model.nets import LearnerSum, Net, NetEnsemble
 from cardboost.problem.losses.vector import VectorLoss
@@ -47,39 +46,53 @@ MERGED_ROWS = 20_000  # up to which equal rows are added up
 
 @dataclass(frozen=True, eq=False)
 class NeuralTask:
-    """What a fit works on: rows as they were given and standardised, outputs wanted, weights, loss."""
+    """What a fit works on.
+
+    Parameters
+    ----------
+    X : array of shape (rows, features)
+        As they were given; networks read them standardised.
+    y : array of shape (rows, outputs)
+        The outputs wanted, in the units of the loss.
+    s : array
+        The weights of the rows, of sum 1.
+    loss : VectorLoss
+        Of the outputs.
+    codes : array or None
+        The class of every row, for folds that keep their shares.
+    """
 
     X: Array
     y: Array
     s: Array
     loss: VectorLoss
-    codes: NDArray[np.intp] | None  # classes, for folds that keep their shares
+    codes: NDArray[np.intp] | None = None
 
 
-class NeuralBoost(BaseEstimator):
-    """What both estimators share. Not for use by itself."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class NeuralBoost(FittedModel):
+    """Base of both estimators. Not for use by itself.
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 50,
-        hidden: int = 8,
-        activation: str = "tanh",
-        loss: str | VectorLoss = "auto",
-        learning_rate: float = 1.0,
-        refit: str = "all",
-        l2: float = 1e-4,
-        net_iter: int = 200,
-        max_terms: int | None = None,
-        early_stopping: str | bool = "auto",
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        estimator: Any = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        store_parameters(self, locals())
+    An estimator says how targets become a :class:`NeuralTask` (``_task``), also for rows that a certificate
+    is checked with (``_rows_to_check``).
+    """
+
+    n_estimators: int = 50
+    hidden: int = 8
+    activation: str = "tanh"
+    loss: str | VectorLoss = "auto"
+    learning_rate: float = 1.0
+    refit: str = "all"
+    l2: float = 1e-4
+    net_iter: int = 200
+    max_terms: int | None = None
+    early_stopping: str | bool = "auto"
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    estimator: Any = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     # ------------------------------------------------------------------------------------ arguments
 
@@ -92,24 +105,19 @@ class NeuralBoost(BaseEstimator):
         number("l2", self.l2, 0.0)
         if self.max_terms is not None:
             whole("max_terms", self.max_terms, 1)
-        for name, known in (("activation", ACTIVATIONS), ("refit", REFITS)):
-            if getattr(self, name) not in known:
-                listed = ", ".join(map(repr, known))
+        for name, accepted in (("activation", ACTIVATIONS), ("refit", REFITS)):
+            if getattr(self, name) not in accepted:
+                listed = ", ".join(map(repr, accepted))
                 raise ValueError(f"{name} must be one of {listed}; got {getattr(self, name)!r}.")
-        self._stopping()
-        if self.estimator is not None:
-            for method in ("fit", "predict", "get_params"):
-                if not callable(getattr(self.estimator, method, None)) or isinstance(self.estimator, type):
-                    raise TypeError(
-                        f"estimator must be a regressor with fit, predict and get_params, or None; got "
-                        f"{self.estimator!r}, which has no {method}."
-                    )
-
-    def _stopping(self) -> str | bool:
-        """``early_stopping``, checked."""
-        if isinstance(self.early_stopping, bool | np.bool_) or self.early_stopping in ("auto", "cv"):
-            return self.early_stopping if isinstance(self.early_stopping, str) else bool(self.early_stopping)
-        raise ValueError(f"early_stopping must be 'auto', 'cv', True or False; got {self.early_stopping!r}.")
+        stopping = self.early_stopping
+        if not isinstance(stopping, bool | np.bool_) and stopping not in ("auto", "cv"):
+            raise ValueError(f"early_stopping must be 'auto', 'cv', True or False; got {stopping!r}.")
+        for method in ("fit", "predict", "get_params") if self.estimator is not None else ():
+            if not callable(getattr(self.estimator, method, None)) or isinstance(self.estimator, type):
+                raise TypeError(
+                    f"estimator must be a regressor with fit, predict and get_params, or None; got "
+                    f"{self.estimator!r}, which has no {method}."
+                )
 
     def _vector_loss(self, named: dict[str, VectorLoss]) -> VectorLoss:
         if isinstance(self.loss, VectorLoss):
@@ -121,6 +129,54 @@ class NeuralBoost(BaseEstimator):
 
     # ------------------------------------------------------------------------------------ fitting
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on a table of finite numbers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+        y : array-like of shape (n_samples,), or (n_samples, n_outputs) for a regressor
+            Class labels, or targets.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the rows. A weight of 2 is the row twice.
+
+        Returns
+        -------
+        self
+        """
+        self._check_arguments()
+        table = self._read(X, reset=True)
+        task = self._task(table, y, sample_weights(sample_weight, len(table)))
+        threads = usable_threads(self.n_jobs)
+        self._fitted_loss = task.loss
+        self._mean, self._scale = _standard(task.X, task.s)
+        settings = NeuralSettings(
+            n_estimators=int(self.n_estimators),
+            learning_rate=float(self.learning_rate),
+            refit_all=self.refit == "all",
+            patience=int(self.n_iter_no_change),
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+        )
+        with blas_threads(1):
+            choice = self._choose(task, settings, threads)
+            path = choice.path
+            if path is None:
+                learner = self._learner(task.X, task.y.shape[1], choice.l2, threads)
+                told = _print_round if self.verbose else None
+                final = replace(settings, n_estimators=choice.rounds, callback=told)
+                path = boost_networks(learner, task.loss, Rows(task.y, task.s), final)
+            self._accept(task, path, choice, settings.seed, threads)
+        return self
+
+    @abstractmethod
+    def _task(self, X: Array, y: Any, raw: Array | None) -> NeuralTask:
+        """Read and check the targets; ``raw``: the weights that the user passed."""
+
+    @abstractmethod
+    def _rows_to_check(self, X: Array, y: Any, raw: Array | None) -> tuple[Array, Array, Array]:
+        """Rows, outputs wanted and weights, as in the task of the fit."""
+
     def _read(self, X: Any, reset: bool) -> Array:
         require_exact_columns(X, "X")
         read = validate_data(self, unmasked(X), reset=reset, dtype=np.float64, order="C")
@@ -129,42 +185,20 @@ class NeuralBoost(BaseEstimator):
         return np.asarray(read)
 
     def _fitted_rows(
-        self, X: Array, Y: Array, weight: Array, factor: Array | None = None
+        self, X: Array, Y: Array, raw: Array | None, factor: Array | None = None
     ) -> tuple[Array, Array, Array]:
-        """Rows as they are fitted, and weights that add up to 1. Equal rows are one, except for
-        learners of the user's, which may not take weights, and in large tables. ``factor``: of the class of
-        every row."""
-        factor = np.ones(len(X)) if factor is None else factor
+        """The rows that have a weight, and weights that add up to 1. Equal rows are one, except for learners
+        of the user's, which may not take weights, and in large tables. ``factor``: of the class of every
+        row."""
+        factor, weight = np.ones(len(X)) if factor is None else factor, np.ones(len(X))
+        if raw is not None:
+            keep = raw > 0  # then divided by a power of two, which rounds nothing
+            X, Y, factor = X[keep], Y[keep], factor[keep]
+            weight = np.ldexp(raw[keep], -int(np.frexp(raw.max())[1]))
         if self.estimator is None and len(X) <= MERGED_ROWS:
             X, Y, weight, factor = merged_rows(X, Y, weight, factor)
         weight = weight * factor
         return X, Y, weight / weight.sum()
-
-    def _train(self, task: NeuralTask) -> None:
-        """Fit, choose how much to fit where that is wanted, and keep what was found."""
-        threads = usable_threads(self.n_jobs)
-        self._mean, self._scale = _standard(task.X, task.s)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with blas_threads(1):
-            choice = self._choose(task, seed, threads)
-            path = choice.path
-            if path is None:
-                settings = self._settings(seed, choice.rounds, told=True)
-                path = boost_networks(
-                    self._learner(task.X, task.y.shape[1], choice.l2, threads),
-                    task.loss, Rows(task.y, task.s), settings,
-                )  # fmt: skip
-            self._keep(task, path, choice, seed, threads)
-
-    def _settings(self, seed: int, rounds: int | None = None, told: bool = False) -> NeuralSettings:
-        return NeuralSettings(
-            n_estimators=int(self.n_estimators) if rounds is None else rounds,
-            learning_rate=float(self.learning_rate),
-            refit_all=self.refit == "all",
-            patience=int(self.n_iter_no_change),
-            seed=seed,
-            callback=_print_round if told and self.verbose else None,
-        )
 
     def _learner(
         self, X: Array, outputs: int, l2: float, threads: int, held: Array | None = None
@@ -175,32 +209,32 @@ class NeuralBoost(BaseEstimator):
         other = None if held is None else (held - self._mean) / self._scale
         return NetLearner(NetInputs.of((X - self._mean) / self._scale), settings, other)
 
-    def _choose(self, task: NeuralTask, seed: int, threads: int) -> RoundsAndDecay:
+    def _choose(self, task: NeuralTask, settings: NeuralSettings, threads: int) -> RoundsAndDecay:
         """How many rounds and how much decay: as given, or by rows that are held out."""
-        wanted = self._stopping()
-        if wanted is False:
+        if not self.early_stopping:
             return RoundsAndDecay(int(self.n_estimators), float(self.l2))
-        rows = len(task.y)
+        n_rows, seed = len(task.y), settings.seed
 
         def fit(kept: NDArray[np.intp], aside: NDArray[np.intp], l2: float) -> NeuralPath:
             s = task.s[kept] / task.s[kept].sum()
             held = Rows(task.y[aside], task.s[aside] / task.s[aside].sum())
             learner = self._learner(task.X[kept], task.y.shape[1], l2, threads, task.X[aside])
-            return boost_networks(learner, task.loss, Rows(task.y[kept], s), self._settings(seed), held)
+            return boost_networks(learner, task.loss, Rows(task.y[kept], s), settings, held)
 
         decays = self.estimator is None
-        if wanted == "cv" or (wanted == "auto" and rows < FEW_ROWS):
-            found = choose_by_folds(fit, rows, task.codes, seed, float(self.l2), decays)
+        if self.early_stopping == "cv" or (self.early_stopping == "auto" and n_rows < FEW_ROWS):
+            choice = choose_by_folds(fit, n_rows, task.codes, seed, float(self.l2), decays)
         else:
-            kept, aside = split_rows(self.validation_fraction, task.codes, rows, seed)
-            found = choose_by_rows(partial(fit, kept, aside), float(self.l2), decays)
+            kept, aside = split_rows(self.validation_fraction, task.codes, n_rows, seed)
+            choice = choose_by_rows(partial(fit, kept, aside), float(self.l2), decays)
         if self.verbose:
-            print(f"[cardboost] {found.rounds} nets, l2 = {found.l2:g} by held-out rows")
-        return found
+            print(f"[cardboost] {choice.rounds} nets, l2 = {choice.l2:g} by held-out rows")
+        return choice
 
-    def _keep(
+    def _accept(
         self, task: NeuralTask, path: NeuralPath, choice: RoundsAndDecay, seed: int, threads: int
     ) -> None:
+        """The fitted attributes."""
         constant, gammas = path.weights(path.best_round)
         learners = path.learners
         self.trace_ = path.trace
@@ -211,10 +245,9 @@ class NeuralBoost(BaseEstimator):
         self.certificate_ = None
         if self.max_terms is not None and learners:
             read = partial(self._outputs_of_rows, learners)
-            outputs = np.array([self._outputs(own, task.X, task.y.shape[1]) for own in learners])
             pruned = prune_networks(
-                task.loss, outputs, task.y, task.s, constant, gammas, int(self.max_terms), read,
-                seed=seed, threads=threads,
+                task.loss, self._outputs(learners, task.X, task.y.shape[1]), task.y, task.s, constant, gammas,
+                int(self.max_terms), read, seed=seed, threads=threads,
             )  # fmt: skip
             constant, gammas = pruned.constant, pruned.gammas
             learners = tuple(learners[k] for k in pruned.kept)
@@ -227,35 +260,35 @@ class NeuralBoost(BaseEstimator):
     ) -> NetEnsemble | LearnerSum:
         """In the units of the target."""
         unit, middle = self._units
-        name = self._loss_name
-        intercept = constant * unit + middle
-        classes = self._labels()
+        name, intercept, classes = self._loss_name, constant * unit + middle, self._class_labels
         if self.estimator is not None:
             scaled = partial(_scaled_outputs, unit)
             return LearnerSum(name, self.n_features_in_, classes, intercept, learners, gammas, scaled)
         names = getattr(self, "feature_names_in_", None)
         nets = tuple(
-            Net(float(gamma), own.hidden, own.bias, own.out * unit, own.offset * unit)
-            for own, gamma in zip(learners, gammas, strict=True)
+            Net(float(gamma), net.hidden, net.bias, net.out * unit, net.offset * unit)
+            for net, gamma in zip(learners, gammas, strict=True)
         )
         return NetEnsemble(
             name, self.n_features_in_, None if names is None else tuple(map(str, names)), classes,
             self.activation, self._mean, self._scale, intercept, nets,
         )  # fmt: skip
 
-    def _outputs(self, learner: Any, X: Array, outputs: int) -> Array:
+    def _outputs(self, learners: Any, X: Array, n_outputs: int) -> Array:
+        """What learners answer to rows: (learners, rows, outputs)."""
         if self.estimator is not None:
-            return regressor_outputs(learner, X, outputs)
-        return np.asarray(learner.outputs((X - self._mean) / self._scale, self.activation))
+            return np.array([regressor_outputs(learner, X, n_outputs) for learner in learners])
+        standard = (X - self._mean) / self._scale
+        return np.array([net.outputs(standard, self.activation) for net in learners])
 
     def _outputs_of_rows(
         self, learners: tuple[Any, ...], X: Any, y: Any, sample_weight: Any
     ) -> tuple[Array, Array, Array]:
         """Outputs of all nets, targets and weights of rows that a certificate is checked with."""
-        table, target, s = self._rows_to_check(self._read(X, reset=False), y, sample_weight)
+        table = self._read(X, reset=False)
+        table, target, s = self._rows_to_check(table, y, sample_weights(sample_weight, len(table)))
         with blas_threads(1):
-            outputs = [self._outputs(own, table, target.shape[1]) for own in learners]
-        return np.array(outputs), target, s
+            return self._outputs(learners, table, target.shape[1]), target, s
 
     # ------------------------------------------------------------------------------------ using
 
@@ -273,58 +306,15 @@ class NeuralBoost(BaseEstimator):
         outputs: list[Array] = []
         for k, learner in enumerate(self._path.learners):
             with blas_threads(1):
-                outputs.append(self._outputs(learner, table, len(unit)))
+                outputs += [*self._outputs([learner], table, len(unit))]
             constant, gammas = self._path.weights(k + 1)
             yield (constant + np.tensordot(gammas, np.array(outputs), axes=1)) * unit + middle
         if self.max_terms is not None or not self._path.learners:
             yield self._scores(table)
 
-    def export(self, format: str, path: str | os.PathLike[str] | None = None, **options: Any) -> str | bytes:
-        """Convert the model to another format (docs/neural.md).
-
-        Parameters
-        ----------
-        format : {"onnx", "json"}
-            The format.
-        path : str, path-like or None, default=None
-            The file to write. None: nothing is written.
-        **options
-            Options of the format: see docs/export.md.
-
-        Returns
-        -------
-        str or bytes
-            The exported model; bytes for "onnx".
-
-        Raises
-        ------
-        ValueError
-            If the format is not available for networks, an option is unknown, or ``estimator`` was given.
-        """
-        from cardboost.export import export_model
-
-        return export_model(self._for_file(), format, path, **options)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a JSON file; :func:`cardboost.load_model` reads it.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file to write. An existing file is replaced.
-
-        Raises
-        ------
-        ValueError
-            If ``estimator`` was given: only built-in networks can be written.
-        """
-        save_fitted(path, self._for_file(), self.certificate_, self)
-
-    def _for_file(self) -> NetEnsemble:
-        check_is_fitted(self, "ensemble_")
-        if not isinstance(self.ensemble_, NetEnsemble):
-            raise ValueError("Only built-in networks can be written to a file, not learners of your own.")
-        return self.ensemble_
+    @property
+    def _class_labels(self) -> tuple[Any, ...] | None:
+        return tuple(map(plain, self.classes_)) if hasattr(self, "classes_") else None
 
     @property
     def _loss_name(self) -> str:
@@ -344,11 +334,6 @@ def merged_rows(X: Array, Y: Array, weight: Array, factor: Array) -> tuple[Array
     first = np.flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)]))
     kept = order[first]
     return X[kept], Y[kept], np.add.reduceat(weight[order], first), factor[kept]
-
-
-def scaled_weights(raw: Array | None, rows: int) -> Array:
-    """Weights below 1, divided by a power of two, which rounds nothing."""
-    return np.ones(rows) if raw is None else np.ldexp(raw, -int(np.frexp(raw.max())[1]))
 
 
 def _scaled_outputs(unit: Array, learner: Any, X: Any, outputs: int) -> Array:

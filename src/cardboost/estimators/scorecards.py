@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from cardboost.boosting.candidates import Candidates
-from cardboost.data.arguments import number, whole
+from cardboost.data.arguments import whole
+from cardboost.estimators.callbacks import limited_budget
 from cardboost.model.ensemble import LOG_ODDS
 from cardboost.model.scorecard import OddsScale, Scorecard
 from cardboost.problem.budget import Budget
@@ -28,9 +29,9 @@ def choose_scorecard(
     max_bytes: int | None = None,
 ) -> Scorecard:
     """``scale``: base score, base odds and points to double the odds, None for the default of each."""
-    given = dict(zip(("base_score", "base_odds", "points_to_double_odds"), scale, strict=True))
-    known = {name: value for name, value in given.items() if value is not None}
-    odds = OddsScale(**known) if known else None
+    names = ("base_score", "base_odds", "points_to_double_odds")
+    odds_scale = {name: value for name, value in zip(names, scale, strict=True) if value is not None}
+    odds = OddsScale(**odds_scale) if odds_scale else None
     low, high = (-MOST, MOST) if points is None and odds else point_range(points)
     loss = candidates.loss
     if loss not in LOG_ODDS:
@@ -41,11 +42,11 @@ def choose_scorecard(
             raise ValueError("base_score, base_odds and points_to_double_odds need fit_intercept=True.")
         fixed = Scale(odds.unit(loss), odds.zero(loss))
     limit = None if max_terms is None else whole("max_terms", max_terms, 1)
-    budget = Budget.of(None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True))
+    budget = limited_budget(time_limit)
 
     def card(most_terms: int | None, time_for_it: Budget) -> Scorecard:
-        own, certificate = candidates.in_points(max(-low, high), most_terms, fixed, time_for_it.late)
-        return Scorecard(own, certificate, odds, negative=high <= 0)
+        chosen = candidates.in_points(max(-low, high), most_terms, fixed, time_for_it.late)
+        return Scorecard(*chosen, odds, negative=high <= 0)
 
     if max_bytes is None:
         return card(limit, budget)
@@ -62,14 +63,14 @@ def _within(
     """
     from cardboost.export.code_size import c_size
 
-    found = card(limit, budget.part(0, 2))
-    while (size := c_size(found.ensemble) + _SPARE) > most_bytes:
-        if found.n_terms <= 1 or limit == 1:
+    while True:
+        scorecard = card(limit, budget.part(0, 2))
+        if (size := c_size(scorecard.ensemble) + _SPARE) <= most_bytes:
+            return scorecard
+        if scorecard.n_terms <= 1 or limit == 1:
             raise ValueError(f"max_bytes: no card fits into {most_bytes} bytes; one term takes {size}.")
-        used = found.n_terms if limit is None else min(found.n_terms, limit)
+        used = scorecard.n_terms if limit is None else min(scorecard.n_terms, limit)
         limit = max(1, used - max(1, (size - most_bytes) // _BYTES_OF_TERM))
-        found = card(limit, budget.part(0, 2))
-    return found
 
 
 def point_range(points: Any) -> tuple[int, int]:

@@ -1,68 +1,103 @@
-"""What the estimators share that choose few terms of many: their parameters resolved, and their reports."""
+"""Estimators that choose few terms of many: parameters, going on with a proof, fits for many sizes."""
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from cardboost.boosting.candidates import Candidates, restored_candidates
 from cardboost.boosting.path import BoostingPath
 from cardboost.boosting.task import TrainingSettings
-from cardboost.boosting.training import TrainingResult, train
+from cardboost.boosting.training import SizedTraining, TrainingResult, train, train_sizes
+from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker.format import MOST_TERMS
 from cardboost.data.arguments import flag, number, whole
 from cardboost.data.exact import unmasked
-from cardboost.data.labels import search_seed, split_rows
-from cardboost.data.table import Table
+from cardboost.data.labels import search_seed
 from cardboost.data.threads import usable_threads
-from cardboost.estimators.base import BoostedCards, PreparedFit
-from cardboost.estimators.callbacks import FitCallback, Reporter, with_callbacks
-from cardboost.estimators.features import feature_prices
+from cardboost.dictionary.base import Criterion
+from cardboost.estimators.base import BoostedCards, PreparedFit, certificates_of
+from cardboost.estimators.callbacks import FitCallback, Reporter, limited_budget
+from cardboost.estimators.rows import TrainingRows, feature_prices, labelled_rows, read_rows, training_tasks
+from cardboost.model.ensemble import Ensemble
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.problem.budget import Budget, Stage
 from cardboost.problem.losses import Loss
+from cardboost.problem.trace import Status
+from cardboost.selection.exact import Progress
 from cardboost.selection.select import SearchOptions, check_method
 from cardboost.selection.tabu import check_bits
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SelectingCards(BoostedCards):
     """Base of the estimators with ``max_terms``. Not for use by itself."""
 
-    _candidates: tuple[Candidates, ...] | None
+    stump_parameters: ClassVar[tuple[str, ...]] = (
+        "monotonic_cst", "max_features", "feature_costs", "validation_fraction", "warm_start",
+    )  # fmt: skip
+
+    max_terms: int | None = 10
+    l0: float = 0.0
+    l1: float = 1e-4
+    l2: float = 0.01
+    loss: str = "logistic"
+    criterion: Criterion = "gain"
+    selector: Any = "auto"
+    hot_start: int = 40
+    reselect: bool = False
+    max_iter: int = 100
+    max_nodes: int = 20_000
+    max_weight: float | None = None
+    bits: int | Literal["auto"] = 6
+    tol: float = 1e-4
+    time_limit: float | None = None
+    fit_intercept: bool = True
+    max_features: int | None = None
+    feature_costs: Any = None
+    validation_fraction: float | None = None
+    warm_start: bool = False
 
     def __sklearn_clone__(self) -> Any:
         """As scikit-learn clones, except that a sampler (a connection to a machine, say) is not copied."""
-        params = self.get_params(deep=False)
-        for name, value in params.items():
-            if name != "selector":
-                params[name] = clone(value, safe=False)
-        other = type(self)(**params)
-        for name in ("_metadata_request", "_skl_callbacks"):
-            if hasattr(self, name):
-                value = getattr(self, name)
-                setattr(other, name, list(value) if isinstance(value, list) else clone(value, safe=False))
+        without = copy.copy(self)
+        without.selector = None
+        other = super(SelectingCards, without).__sklearn_clone__()
+        other.selector = self.selector
         return other
 
+    # ------------------------------------------------------------------------------------ training
+
+    @abstractmethod
+    def _checked_loss(self) -> Loss:
+        """The loss that ``loss`` names."""
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
+        settings = self._settings(self._checked_loss(), budget)
+        rows, held_out = read_rows(self, X, y, sample_weight, settings.loss)
+        settings = replace(settings, feature_costs=feature_prices(self.feature_costs, rows.table))
+        earlier, by_feature = self._earlier(rows), settings.limits is not None
+        tasks = training_tasks(self, rows, held_out, settings.loss, earlier, by_feature)
+        return PreparedFit(rows, tasks, settings)
+
     def _settings(self, loss: Loss, budget: Budget) -> TrainingSettings:
-        """The parameters, checked; what speaks of single features follows."""
+        """The parameters, checked; the costs of features follow."""
         check_method("selector", self.selector)
         if self.criterion not in ("gain", "edge"):
             raise ValueError(f"criterion must be 'gain' or 'edge'; got {self.criterion!r}.")
         again = flag("reselect", self.reselect)
-        if again and (self.max_features is not None or self.feature_costs is not None):
+        limited = self.max_features is not None or self.feature_costs is not None
+        if again and limited:
             raise ValueError(
                 "reselect=True does not go with max_features or feature_costs: new columns are looked for "
                 "without regard to them."
             )
-        limited = self.max_features is not None or self.feature_costs is not None
         if limited and self.max_terms is not None and self.max_terms > MOST_TERMS:
             raise ValueError(f"max_terms must be at most {MOST_TERMS} with max_features or feature_costs.")
         hot_start = whole("hot_start", self.hot_start, 0)
@@ -75,17 +110,17 @@ class SelectingCards(BoostedCards):
             value = getattr(self, name)
             return None if value is None else check(name, value, *rest, **options)
 
+        prices: dict[str, Any] = {
+            name: number(name, getattr(self, name), 0.0) for name in ("l0", "l1", "l2", "tol")
+        }
         return TrainingSettings(
             loss=loss,
             max_terms=optional("max_terms", whole, 1),
-            l0=number("l0", self.l0, 0.0),
-            l1=number("l1", self.l1, 0.0),
-            l2=number("l2", self.l2, 0.0),
             criterion=self.criterion,
             hot_start=hot_start,
             max_iter=whole("max_iter", self.max_iter, 1),
             max_weight=optional("max_weight", number, 0.0, strict=True),
-            tol=number("tol", self.tol, 0.0),
+            **prices,
             fit_intercept=flag("fit_intercept", self.fit_intercept),
             threads=usable_threads(self.n_jobs),
             budget=budget,
@@ -96,69 +131,24 @@ class SelectingCards(BoostedCards):
             ),
         )
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, callback: Any = None) -> Any:
-        """Train on a table of numbers and categories, with missing values.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            An array, or a pandas or polars data frame.
-        y : array-like of shape (n_samples,)
-            Class labels, or numbers for a regressor.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the rows. A weight of 2 is the row twice.
-        callback : FitCallback, callable or None
-            Follows the fit and may end it: see :class:`cardboost.FitCallback`. A function is called with the
-            record of every round, and ends the generation of columns by returning True.
-
-        Returns
-        -------
-        self
-        """
-        reporter = Reporter(self, X, y, callback)
-        prepared = self._prepare(X, y, sample_weight, reporter.budget(self._time_limit()))
-        reporter.begin()
-        self._accept(prepared, self._train(prepared, reporter))
-        reporter.end()
-        return self
-
-    def _time_limit(self) -> float | None:
-        limit = self.time_limit
-        return None if limit is None else number("time_limit", limit, 0.0, strict=True)
-
-    def _train(self, prepared: PreparedFit, reporter: Reporter) -> list[TrainingResult]:
-        """One ensemble, or one for every class over the same stumps."""
-        settings, n_tasks, results = prepared.settings, prepared.n_tasks, []
-        for k, (label, task) in enumerate(prepared.tasks):
-            results.append(
-                train(
-                    task,
-                    replace(
-                        settings,
-                        budget=settings.budget if n_tasks == 1 else settings.budget.part(k, n_tasks),
-                        callback=reporter.after_round(prepared.reconstruction(), label),
-                        search=replace(settings.search, progress=reporter.proving(label)),
-                    ),
-                )
+    def _earlier(self, rows: TrainingRows) -> tuple[BoostingPath, ...] | None:
+        paths: tuple[BoostingPath, ...] | None = super()._earlier(rows)
+        n_columns = max((len(path.stages[-1]) - path.n_free for path in paths or ()), default=0)
+        if self.max_iter < n_columns:
+            raise ValueError(
+                f"max_iter={self.max_iter} must be at least the {n_columns} columns that the model already "
+                "has when warm_start=True."
             )
-        return results
+        return paths
 
-    def _accept(self, prepared: PreparedFit, results: Sequence[TrainingResult]) -> None:
-        """The fitted attributes."""
-        self._remember(prepared, results)
-        self.n_iter_ = max(result.trace[-1].n_columns for result in results)
-        parts = tuple(result.candidates for result in results if result.candidates is not None)
-        self._candidates = parts or None
+    def _train(
+        self, task: Any, settings: TrainingSettings, budget: Budget, after_round: Any, proving: Any
+    ) -> TrainingResult:
+        search = replace(settings.search, progress=proving)
+        return train(task, replace(settings, budget=budget, callback=after_round, search=search))
 
-    def _with_settings(self, prepared: PreparedFit, settings: TrainingSettings) -> PreparedFit:
-        """With the settings of the training, the costs of features among them."""
-        costs = None if prepared.table is None else feature_prices(self.feature_costs, prepared.table)
-        return replace(prepared, settings=replace(settings, feature_costs=costs))
-
-    def _limits_features(self, table: Table) -> bool:
-        costs = feature_prices(self.feature_costs, table)
-        return self.max_features is not None or costs is not None
+    def _rounds(self, result: TrainingResult) -> int:
+        return result.trace[-1].n_columns
 
     # ------------------------------------------------------------------------------------ proving
 
@@ -204,10 +194,10 @@ class SelectingCards(BoostedCards):
         'optimal among candidates'
         """
         check_is_fitted(self)
-        limit = None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
         nodes = whole("max_nodes", self.max_nodes if max_nodes is None else max_nodes, 1)
         reporter = Reporter(self, X, y, callback)
-        budget = Budget.of(limit, reporter.callback.stopped)
+        budget = limited_budget(time_limit, reporter.callback.stopped)
+        several, before = isinstance(self.certificate_, list), certificates_of(self)
         if X is None:
             parts = getattr(self, "_candidates", None)
             if parts is None:
@@ -216,75 +206,143 @@ class SelectingCards(BoostedCards):
                     "a fit with max_terms, max_features or l0, and only for stumps."
                 )
         else:
-            parts = self._restored(X, y, sample_weight, budget.end_of(Stage.SEARCH))
+            late = budget.end_of(Stage.SEARCH)
+            parts = self._restored(before, X, y, sample_weight, late)
             if parts is None:
                 return self
         progress = reporter.proving()
         self._candidates = tuple(
             part.proved(budget.part(k, len(parts)), nodes, progress) for k, part in enumerate(parts)
         )
-        ensembles = tuple(part.model(part.weights, None) for part in self._candidates)
-        several = isinstance(self.certificate_, list)
-        certificates = [
-            replace(before, content=part.certified)
-            for before, part in zip(
-                self.certificate_ if several else [self.certificate_], self._candidates, strict=True
-            )
+        models = tuple(part.model(part.weights, None) for part in self._candidates)
+        after = [
+            replace(certificate, content=part.certified)
+            for certificate, part in zip(before, self._candidates, strict=True)
         ]
-        self.ensemble_ = replace(self.ensemble_, ensembles=ensembles) if several else ensembles[0]
-        self.certificate_ = certificates if several else certificates[0]
+        self.ensemble_ = replace(self.ensemble_, ensembles=models) if several else models[0]
+        self.certificate_ = after if several else after[0]
         return self
 
     def _restored(
-        self, X: Any, y: Any, sample_weight: Any, late: Callable[[], bool]
-    ) -> tuple[Candidates, ...] | None:
-        """The candidates of the fit, one choice for every certificate; None where it is late by then."""
+        self,
+        certificates: list[Certificate],
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        late: Callable[[], bool],
+    ) -> list[Candidates] | None:
+        """What the fit has chosen from, for every certificate; None where it is late by then."""
         if isinstance(self.ensemble_, LearnerEnsemble):
             raise ValueError("prove goes on with the choice of stumps; this model is made of other learners.")
         X = unmasked(X)
-        table = self._table(X)
-        labels, weights, codes = self._certified_rows(y, sample_weight, table.n_rows)
-        keep: NDArray[Any] = np.arange(table.n_rows)
-        if weights is not None:
-            keep = np.flatnonzero(weights > 0)
-        if self.validation_fraction is not None:
-            split = None if codes is None else codes[keep]
-            keep = keep[split_rows(self.validation_fraction, split, len(keep), self.random_state)[0]]
-        rows = X if len(keep) == table.n_rows else _safe_indexing(X, keep)
-        several = isinstance(self.certificate_, list)
-        parts = []
-        for k, certificate in enumerate(self.certificate_ if several else [self.certificate_]):
-            part = restored_candidates(
-                certificate.to_dict(),
-                self.ensemble_.ensembles[k] if several else self.ensemble_,
-                (rows, labels[k][keep], None if weights is None else weights[keep]),
-                usable_threads(self.n_jobs),
-                late,
+        rows = labelled_rows(self, X, self._table(X), y, sample_weight)
+        if rows.classes is not None and list(rows.classes) != list(self.classes_):
+            raise ValueError(
+                f"y holds the classes {list(rows.classes)}, but the model knows {list(self.classes_)}."
             )
+        rows, _ = rows.split(self.validation_fraction, self.random_state)
+        threads, parts = usable_threads(self.n_jobs), []
+        models = zip(rows.outputs, self.ensemble_.parts, certificates, strict=True)
+        for output, ensemble, certificate in models:
+            certified = rows.X, *rows.certified(output)
+            part = restored_candidates(certificate.to_dict(), ensemble, certified, threads, late)
             if part is None:
                 return None
             parts.append(part)
-        return tuple(parts)
+        return parts
 
-    @abstractmethod
-    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
-        """Read and check everything."""
 
-    @abstractmethod
-    def _certified_rows(
-        self, y: Any, sample_weight: Any, n_rows: int
-    ) -> tuple[list[NDArray[Any]], NDArray[Any] | None, NDArray[np.intp] | None]:
-        """What certificates call y, one for each; the weights of the rows; and the classes of the rows."""
+def prove_model(
+    ensemble: Ensemble,
+    certificate: Mapping[str, Any],
+    rows: tuple[Any, Any, Any],
+    *,
+    time_limit: float | None = None,
+    max_nodes: int = 20_000,
+    started: float | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+    proving: Progress | None = None,
+) -> tuple[Ensemble, Certificate]:
+    """The model and the certificate that exact search comes to from the leaves of a certificate.
 
-    def _earlier(self) -> tuple[BoostingPath, ...] | None:
-        """Where a warm start goes on from."""
-        paths = getattr(self, "_paths", None)
-        if not flag("warm_start", self.warm_start) or not paths:
-            return None
-        made = max(len(path.stages[-1]) - path.n_free for path in paths)
-        if self.max_iter < made:
-            raise ValueError(
-                f"max_iter={self.max_iter} must be at least the {made} columns that the model already has "
-                "when warm_start=True."
-            )
-        return paths
+    Parameters
+    ----------
+    ensemble, certificate : a model of stumps and the content of its certificate
+    rows : X, labels (True for the positive rows) or targets, and weights (or None), of the fit
+    time_limit : seconds at most; None: no limit. Checking the certificate is not cut short.
+    max_nodes : nodes of the search at most
+    started : when the time began, by ``cardboost.problem.budget.clock``; None: now
+    stopped : asked whether to end early
+    proving : told of nodes, open nodes, bound and objective
+    """
+    budget = limited_budget(time_limit, stopped)
+    budget = budget if started is None else replace(budget, started=started)
+    nodes = whole("max_nodes", max_nodes, 1)
+    late = budget.end_of(Stage.SEARCH)
+    before = restored_candidates(certificate, ensemble, rows, usable_threads(None), late)
+    if before is None:
+        return ensemble, Certificate(dict(certificate), ensemble.classes and ensemble.classes[1])
+    after = before.proved(budget, nodes, proving)
+    return after.model(after.weights, None), after.certificate
+
+
+# ------------------------------------------------------------------------------------------------ many sizes
+
+
+@dataclass(frozen=True, eq=False)
+class SizedFits:
+    """An estimator fitted to the same rows for many numbers of terms: columns once, a model for every size.
+
+    First all sizes, ascending, are chosen by local search; the certificate of a size is made when it is asked
+    for.
+    """
+
+    estimator: Any
+    sizes: tuple[int, ...]
+    prepared: PreparedFit
+    trainings: tuple[SizedTraining, ...]  # one for two classes or a number, else one per class
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether time was up before all columns were generated."""
+        traces = (training.choices[0].grown.trace for training in self.trainings)
+        return any(trace.status is Status.TIME_LIMIT for trace in traces)
+
+    def models(self) -> list[Any]:
+        """Fitted estimators without certificates."""
+        models, by_size = [], zip(*(training.ensembles() for training in self.trainings), strict=True)
+        for size, ensembles in zip(self.sizes, by_size, strict=True):
+            models.append(sized(self.estimator, size))
+            vars(models[-1]).update(self.prepared.attributes(), ensemble_=self.prepared.joined(ensembles))
+        return models
+
+    def prove(
+        self, k: int, budget: Budget, before: Sequence[TrainingResult] = ()
+    ) -> tuple[Any, list[TrainingResult]]:
+        """The k-th model with its certificate, and what it was made of, for the size that follows."""
+        results = []
+        for c, training in enumerate(self.trainings):
+            settings = replace(training.settings, budget=budget.part(c, len(self.trainings)))
+            results.append(training.prove(k, settings, before[c] if before else None))
+        model = sized(self.estimator, self.sizes[k])
+        model._accept(self.prepared, results)
+        return model, results
+
+
+def sized(estimator: Any, size: int) -> Any:
+    """The estimator with another limit on terms, not fitted."""
+    return clone(estimator).set_params(max_terms=size)
+
+
+def fit_sizes(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, sizes: Sequence[int], budget: Budget
+) -> SizedFits:
+    """Fit a classifier or a regressor for every size (ascending)."""
+    sizes = tuple(sizes)
+    budget = budget.at_most(estimator.time_limit)
+    prepared = sized(estimator, sizes[-1])._prepare(X, y, sample_weight, budget)
+    trainings = []
+    for k, (_, task) in enumerate(prepared.tasks):
+        settings = replace(prepared.settings, budget=budget.part(k, prepared.n_tasks))
+        trainings.append(train_sizes(task, settings, sizes))
+    return SizedFits(estimator, sizes, prepared, tuple(trainings))

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from cardboost.boosting.on_simplex import SoftMarginSettings, train_soft_margin
-from cardboost.data.arguments import flag, number, whole
-from cardboost.estimators.base import PreparedFit, store_parameters
-from cardboost.estimators.callbacks import Reporter, with_callbacks
-from cardboost.estimators.classification import ClassifierCards, ClassRows
-from cardboost.estimators.temperatures import TemperatureSearch, check_temperatures
-from cardboost.problem.budget import Stage
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.boosting.on_simplex import SoftMarginSettings, soft_margin_path, train_soft_margin
+from cardboost.boosting.stump_task import StumpTask
+from cardboost.boosting.training import TrainingResult
+from cardboost.data.arguments import number, whole
+from cardboost.data.labels import search_seed
+from cardboost.estimators.base import ClassifierCards, PreparedFit, TableParameters
+from cardboost.estimators.rows import TrainingRows, read_rows, training_tasks
+from cardboost.problem.budget import Budget, Stage
 from cardboost.problem.losses import get_loss
+
+Array = NDArray[np.float64]
 
 _METHODS = ("newton", "mprp")
 _CHOSEN = 0.002  # slack where the temperature is chosen
 _COLDEST = 1e-5  # margins of 1e5 leave four digits of the objective to be checked
 _MAX_LEARNERS = 100  # rounds in which learners are fitted, unless the user says how many
+#: what is tried unless the user says what: the sum of weights doubles every two steps
+TEMPERATURES = tuple(2.0 ** (-0.5 * k) for k in range(-2, 15))
+_SEARCH_TOL = 1e-3  # gap on the way: what is compared differs by much more
+_PATIENCE = 4  # temperatures without a lower log loss after which the folds stop
 _LOSS = get_loss("exponential")  # the soft margin is the logarithm of its mean: margins mean the same
 
 
-class SoftMarginClassifier(ClassifierCards):
+@dataclass(kw_only=True, eq=False, repr=False)
+class SoftMarginClassifier(TableParameters, ClassifierCards):
     """Boosting with the largest soft margin: all weights at once, with a given sum, and a certificate.
 
     Minimises ``log sum_i s_i exp(-margin_i)`` over weights of at least 0 that add up to ``1 / temperature``,
@@ -95,6 +108,8 @@ class SoftMarginClassifier(ClassifierCards):
         "mean_terms"; and "log_losses" and "errors" of every fold.
     trace_ : Trace
         One record per round: columns, terms, objective, lower bound, edge, seconds.
+    feature_importances_ : array of shape (n_features_in_,)
+        How far each feature can move the score, as a share of what all features can; of stumps only.
 
     Examples
     --------
@@ -108,80 +123,30 @@ class SoftMarginClassifier(ClassifierCards):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        temperature: float | str = 0.1,
-        method: str = "newton",
-        dictionary: Any = "stumps",
-        tol: float = 1e-6,
-        slack: float | str = "auto",
-        max_bins: int = 255,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        categorical_features: Any = "from_dtype",
-        monotonic_cst: Any = None,
-        cv: Any = 5,
-        temperatures: Any = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        store_parameters(self, locals())
+    stump_parameters: ClassVar[tuple[str, ...]] = ("method", "slack", "monotonic_cst", "warm_start")
 
-    _STUMP_PARAMETERS: ClassVar = {
-        "method": "newton",
-        "slack": "auto",
-        "monotonic_cst": None,
-        "warm_start": False,
-    }
+    temperature: float | str = 0.1
+    method: str = "newton"
+    tol: float = 1e-6
+    slack: float | str = "auto"
+    max_iter: int | None = None
+    time_limit: float | None = None
+    fit_intercept: bool = True
+    cv: Any = 5
+    temperatures: Any = None
+    warm_start: bool = False
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, callback: Any = None) -> SoftMarginClassifier:
-        """Train on a table of numbers and categories, with missing values, and two classes or more.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            An array, or a pandas or polars data frame.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,) or None
-            Weights of the rows. A weight of 2 is the row twice.
-        callback : FitCallback, callable or None
-            Follows the fit and may end it: see :class:`cardboost.FitCallback`.
-
-        Returns
-        -------
-        self
-        """
-        reporter = Reporter(self, X, y, callback)
-        settings = self._settings(reporter)
-        earlier = getattr(self, "_paths", None) if flag("warm_start", self.warm_start) else None
-        prepared, rows = self._class_tasks(X, y, sample_weight, _LOSS, earlier or None)
-        temperature, cv_results = self._temperature(prepared, rows, settings)
-        settings = replace(settings, radius=1.0 / temperature)
-        if self.max_iter is None and prepared.table is None:
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
+        settings = self._settings(budget)
+        rows, _ = read_rows(self, X, y, sample_weight, _LOSS)
+        tasks = training_tasks(self, rows, None, _LOSS, self._earlier(rows))
+        fitted = self._chosen_temperature(rows, budget)
+        settings = replace(settings, radius=1.0 / fitted["temperature_"])
+        if self.max_iter is None and rows.X is not None:
             settings = replace(settings, max_iter=_MAX_LEARNERS)
-        reporter.begin()
-        results = []
-        for k, (label, task) in enumerate(prepared.tasks):
-            budget = settings.budget
-            budget = budget if prepared.n_tasks == 1 else budget.part(k, prepared.n_tasks)
-            after = reporter.after_round(prepared.reconstruction(), label)
-            results.append(train_soft_margin(task, replace(settings, budget=budget, callback=after)))
-        self._remember(prepared, results)
-        self.n_iter_ = max(len(result.trace) for result in results)
-        self.temperature_ = temperature
-        if cv_results is not None:
-            self.cv_results_ = cv_results
-        reporter.end()
-        return self
+        return PreparedFit(rows, tasks, settings, fitted)
 
-    def _settings(self, reporter: Reporter) -> SoftMarginSettings:
+    def _settings(self, budget: Budget) -> SoftMarginSettings:
         """All arguments checked; the radius follows later."""
         if self.method not in _METHODS:
             raise ValueError(f"method must be 'newton' or 'mprp'; got {self.method!r}.")
@@ -192,7 +157,6 @@ class SoftMarginClassifier(ClassifierCards):
             raise ValueError(
                 f"temperature={self.temperature!r} is too small for double precision: at least {_COLDEST:g}."
             )
-        limit = None if self.time_limit is None else number("time_limit", self.time_limit, 0.0, strict=True)
         most = 1000 if self.method == "newton" else 50_000
         slack = (_CHOSEN if self.temperature == "cv" else 0.0) if self.slack == "auto" else self.slack
         if number("slack", slack, 0.0) >= 1.0:
@@ -203,24 +167,141 @@ class SoftMarginClassifier(ClassifierCards):
             tol=number("tol", self.tol, 0.0),
             slack=float(slack),
             max_iter=most if self.max_iter is None else whole("max_iter", self.max_iter, 1),
-            budget=reporter.budget(limit),
+            budget=budget,
         )
 
-    def _temperature(
-        self, prepared: PreparedFit, rows: ClassRows, settings: SoftMarginSettings
-    ) -> tuple[float, dict[str, Any] | None]:
-        """The temperature, and how it was chosen if it was."""
+    def _chosen_temperature(self, rows: TrainingRows, budget: Budget) -> dict[str, Any]:
+        """The fitted attributes: the temperature, and how it was chosen if it was."""
         if self.temperature != "cv":
-            return float(self.temperature), None
-        classes = prepared.classes
-        if prepared.table is None or classes is None:
+            return {"temperature_": float(self.temperature)}
+        if rows.X is not None:
             raise ValueError(
                 "temperature='cv' is for stumps only; with other learners search by "
                 "sklearn.model_selection.GridSearchCV."
             )
-        late = settings.budget.end_of(Stage.TEMPERATURES)
+        late = budget.end_of(Stage.TEMPERATURES)
         temperatures = check_temperatures(self.temperatures)
-        search = TemperatureSearch(temperatures, self.cv, self.random_state, late)
-        return search.run(
-            rows, lambda kept, held_out: self._stump_tasks(kept, classes, _LOSS, None, held_out)
-        )
+        temperature, cv_results = search_temperatures(self, temperatures, rows, late)
+        return {"temperature_": temperature, "cv_results_": cv_results}
+
+    def _train(
+        self, task: Any, settings: SoftMarginSettings, budget: Budget, after_round: Any, proving: Any
+    ) -> TrainingResult:
+        return train_soft_margin(task, replace(settings, budget=budget, callback=after_round))
+
+    def _rounds(self, result: TrainingResult) -> int:
+        return len(result.trace)
+
+
+# ------------------------------------------------------------------------------------------------ choosing
+
+
+def check_temperatures(temperatures: Any) -> tuple[float, ...]:
+    """In falling order."""
+    if temperatures is None:
+        return TEMPERATURES
+    try:
+        values = list(temperatures)
+    except TypeError as error:
+        raise ValueError(f"temperatures must be a sequence of numbers; got {temperatures!r}.") from error
+    if not values:
+        raise ValueError("temperatures must have at least one entry.")
+    return tuple(
+        sorted({number("temperatures", value, 1e-300, strict=True) for value in values}, reverse=True)
+    )
+
+
+def search_temperatures(
+    estimator: SoftMarginClassifier,
+    temperatures: tuple[float, ...],
+    rows: TrainingRows,
+    late: Callable[[], bool],
+) -> tuple[float, dict[str, Any]]:
+    """The temperature of the least held-out log loss, and what is known of all (``cv_results_``).
+
+    All folds go together along the path of falling temperatures. They stop where the held-out log loss has
+    been above its least for several temperatures: from there on the models only get larger and slower.
+    ``late``: whether to make do with what is known.
+    """
+    folds = []
+    for kept, held in _folds(rows.y, estimator.cv, estimator.random_state):
+        tasks = [task for _, task in training_tasks(estimator, rows.take(kept), rows.take(held), _LOSS)]
+        folds.append(_fold_scores(rows.take(held), tasks, temperatures, late))
+    tried: list[Array] = []  # for every temperature: folds by loss, error and terms
+    for _ in temperatures:
+        scores = [next(fold) for fold in folds if not late()]
+        if len(scores) < len(folds):
+            break
+        tried.append(np.array(scores))
+        means = [float(by_fold[:, 0].mean()) for by_fold in tried]
+        if len(tried) - int(np.argmin(means)) > _PATIENCE:
+            break
+    if not tried:
+        warnings.warn("time_limit: no temperature could be tried; the highest is taken.", stacklevel=6)
+        return temperatures[0], {}
+    losses, errors, terms = np.stack(tried, axis=2).transpose(1, 0, 2)
+    results = {
+        "temperature": np.array(temperatures[: len(tried)]),
+        "mean_log_loss": losses.mean(axis=0),
+        "std_log_loss": losses.std(axis=0),
+        "mean_error": errors.mean(axis=0),
+        "std_error": errors.std(axis=0),
+        "mean_terms": terms.mean(axis=0),
+        "log_losses": losses,
+        "errors": errors,
+    }
+    return float(temperatures[int(np.argmin(results["mean_log_loss"]))]), results
+
+
+def _folds(
+    codes: NDArray[np.intp], cv: Any, random_state: Any
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    from sklearn.model_selection import StratifiedKFold, check_cv  # many modules
+
+    splitter = cv
+    if not hasattr(splitter, "split") and not isinstance(splitter, list | tuple):
+        folds = whole("cv", splitter, 2)
+        most = int(np.bincount(codes).max())
+        if most < folds:
+            raise ValueError(
+                f"cv={folds}: no class has so many rows of positive weight; the largest has {most}. "
+                "Give fewer folds or a temperature."
+            )
+        splitter = StratifiedKFold(folds, shuffle=True, random_state=search_seed(random_state))
+    with warnings.catch_warnings():  # a class with fewer rows than folds is missing in some of them
+        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+        folds_of = list(check_cv(splitter, codes, classifier=True).split(np.zeros(len(codes)), codes))
+    yield from folds_of
+
+
+def _fold_scores(
+    held: TrainingRows, tasks: list[StumpTask], temperatures: tuple[float, ...], late: Callable[[], bool]
+) -> Iterator[tuple[float, float, int]]:
+    """Log loss and error of the held-out rows, and terms in use, at one temperature after the other."""
+    radii = [1.0 / temperature for temperature in temperatures]
+    weight = held.effective_weights()
+    weight = np.ones(len(held.y)) if weight is None else weight
+    share = weight / weight.sum()
+    for models in zip(*(soft_margin_path(task, radii, _SEARCH_TOL, late) for task in tasks), strict=True):
+        scores, n_terms = [], 0
+        for task, (_, weights, pool) in zip(tasks, models, strict=True):
+            assert task.held_out is not None
+            assert task.held_out.risk.sign is not None
+            scores.append(task.held_out.margins(pool, weights) * task.held_out.risk.sign)
+            n_terms += int(np.count_nonzero(weights[pool.n_free :]))
+        yield *_held_out_scores(scores, held.y, share), n_terms
+
+
+def _held_out_scores(scores: list[Array], codes: NDArray[np.intp], share: Array) -> tuple[float, float]:
+    """Log loss and error, from the scores of the second class, or of every class against the rest.
+
+    A score of s stands for the probability 1 / (1 + exp(-2 s)); those of several classes are divided by their
+    sum.
+    """
+    every = np.stack([-scores[0], scores[0]] if len(scores) == 1 else scores)
+    log_share = -np.logaddexp(0.0, -2.0 * every)
+    of_label = log_share[codes, np.arange(len(codes))]
+    if len(scores) > 1:
+        of_label = of_label - np.logaddexp.reduce(log_share, axis=0)
+    wrong = np.argmax(every, axis=0) != codes
+    return -float(of_label @ share), float(wrong @ share)

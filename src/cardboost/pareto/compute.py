@@ -7,6 +7,10 @@ Folds then give the scores, and proofs, size by size, the certificates.
 from __future__ import annotations
 
 import contextlib
+import math
+import multiprocessing
+import signal
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -16,17 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from cardboost.data.arguments import number, whole
+from cardboost.data.arguments import whole
 from cardboost.data.exact import refuse_mask, unmasked
 from cardboost.data.labels import class_codes, real_targets, sample_weights
-from cardboost.estimators.classifier import CardBoostClassifier
-from cardboost.estimators.regressor import CardBoostRegressor
-from cardboost.estimators.sizes import SizedFits, fit_sizes
+from cardboost.estimators.base import certificates_of
+from cardboost.estimators.callbacks import limited_budget
+from cardboost.estimators.card_boost import CardBoostClassifier, CardBoostRegressor
+from cardboost.estimators.selecting import SizedFits, fit_sizes
 from cardboost.model.fitted_learner import count_rows
-from cardboost.pareto.folds import FoldResult, FoldTask, Scorer, run_in_worker, splits, take
+from cardboost.pareto.folds import Scorer, recalls, splits, take
 from cardboost.pareto.front import ParetoFront, SizePoint
 from cardboost.pareto.stability import TermComparison, compared_rows, feature_frequency
-from cardboost.problem.budget import Budget, Stage
+from cardboost.problem.budget import Budget, Stage, never
 
 SIZES = tuple(range(1, 21))
 MOST_CLASSES = 20  # a target with more different whole numbers is one of regression
@@ -109,15 +114,26 @@ def pareto_front(
 
     def say(stage: str, model: Any = None) -> None:
         if verbose:
-            proof = (
-                "" if model is None else f", {model.max_terms} terms, {100 * least_guarantee(model):.1f} %"
-            )
+            proof = ""
+            if model is not None:
+                guarantee = min(certificate.guarantee for certificate in certificates_of(model))
+                proof = f", {model.max_terms} terms, {100 * guarantee:.1f} %"
             print(f"[cardboost] {budget.elapsed:7.2f} s  {stage}{proof}", flush=True)
 
-    limit = None if time_limit is None else number("time_limit", time_limit, 0.0, strict=True)
-    budget = Budget.of(limit)
+    budget = limited_budget(time_limit)
     work = FrontWork.make(X, y, sizes, cv, scoring, estimator, sample_weight, n_jobs, random_state)
     return work.run(budget, say)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldResult:
+    """For every size a score, recalls at ``RATES`` (None unless there are two classes) and the model."""
+
+    number: int
+    scores: tuple[float, ...]
+    recalls: tuple[tuple[float, ...] | None, ...]
+    ensembles: tuple[Any, ...]
+    late: bool  # time was up before all searches ended
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,10 +187,14 @@ class FrontWork:
         done: list[FoldResult] = []
         interrupted = False
         try:
-            with contextlib.closing(self._folds(budget.within(Stage.FOLDS), done)) as results:
+            with contextlib.closing(self._folds(budget.within(Stage.FOLDS))) as results:
                 for result in results:
-                    done.append(result)
-                    say(f"folds: {len(done)} of {len(self.folds)} done")
+                    # a fold whose searches were ended early would say less of a size than none
+                    if result is not None and not (done and result.late):
+                        done.append(result)
+                        say(f"folds: {len(done)} of {len(self.folds)} done")
+                    if done and budget.stopped():
+                        break
         except KeyboardInterrupt:
             if not done:
                 raise
@@ -195,39 +215,47 @@ class FrontWork:
         done.sort(key=lambda result: result.number)
         return ParetoFront(self._points(models, done), self.scorer.name, len(self.folds), status)
 
-    def _folds(self, budget: Budget, done: list[FoldResult]) -> Generator[FoldResult]:
-        """The folds as they become ready; one at least.
+    def _folds(self, budget: Budget) -> Generator[FoldResult | None]:
+        """The folds as they become ready, None for one that was not begun."""
+        folds, deadline = range(len(self.folds)), budget.deadline
+        if self.n_jobs > 1:
+            from joblib import Parallel, delayed
 
-        A fold whose searches were ended early would say less of a size than none: it is left out, except
-        where there is no other.
-        """
-        tasks = [
-            FoldTask(
-                k, self.estimator, self.X, self.y, self.weight, kept, held, self.sizes, self.scorer,
-                budget.deadline, k == 0,
-            )
-            for k, (kept, held) in enumerate(self.folds)
-        ]  # fmt: skip
-        if self.n_jobs == 1:
-            seconds = 0.0  # of the fold before: in less time a fold would be ended early
-            for task in tasks:
-                if done and (budget.stopped() or budget.left < seconds):
-                    return
-                start = budget.elapsed
-                result = task.run(budget.stopped)
-                seconds = budget.elapsed - start
-                if result is not None and not (done and result.late):
-                    yield result
+            parallel = Parallel(n_jobs=self.n_jobs, return_as="generator_unordered")
+            calls = (delayed(_fold_in_worker)(self, fold, deadline) for fold in folds)
+            with contextlib.closing(parallel(calls)) as results:
+                yield from results
             return
-        from joblib import Parallel, delayed
+        seconds = 0.0  # of the fold before: in less time a fold would be ended early
+        for fold in folds:
+            if fold > 0 and budget.left < seconds:
+                return
+            start = budget.elapsed
+            yield self.run_fold(fold, deadline, budget.stopped)
+            seconds = budget.elapsed - start
 
-        parallel = Parallel(n_jobs=self.n_jobs, return_as="generator_unordered")
-        with contextlib.closing(parallel(delayed(run_in_worker)(task) for task in tasks)) as results:
-            for result in results:
-                if result is not None and not (done and result.late):
-                    yield result
-                if budget.stopped() and done:
-                    return
+    def run_fold(
+        self, number: int, deadline: float = math.inf, stopped: Callable[[], bool] = never
+    ) -> FoldResult | None:
+        """Fit every size on the training rows of a fold, and score it on the others.
+
+        None where it was too late to begin; the first fold is run in any case. ``deadline``: of a budget.
+        """
+        budget = Budget.before(deadline, stopped)
+        if budget.seconds == 0.0 and number > 0:
+            return None
+        kept, held = self.folds[number]
+        fits = fit_sizes(self.estimator, *self._rows(kept), self.sizes, budget)
+        late = stopped() or fits.cut_short or (budget.limited and budget.left < 0.1 * budget.seconds)
+        models, rows = fits.models(), self._rows(held)
+        scores = tuple(self.scorer(model, *rows, number) for model in models)
+        binary = is_classifier(models[0]) and len(models[0].classes_) == 2
+        curves = tuple(recalls(model, *rows) if binary else None for model in models)
+        return FoldResult(number, scores, curves, tuple(model.ensemble_ for model in models), late)
+
+    def _rows(self, rows: NDArray[np.intp]) -> tuple[Any, NDArray[Any], Any]:
+        """Some rows with their targets and weights."""
+        return take(self.X, rows), self.y[rows], None if self.weight is None else self.weight[rows]
 
     def _proofs(
         self, fits: SizedFits, budget: Budget, say: Callable[..., None], first: int = 0
@@ -259,9 +287,11 @@ class FrontWork:
         return tuple(points)
 
 
-def least_guarantee(model: Any) -> float:
-    certificates = model.certificate_ if isinstance(model.certificate_, list) else [model.certificate_]
-    return min(certificate.guarantee for certificate in certificates)
+def _fold_in_worker(work: FrontWork, number: int, deadline: float) -> FoldResult | None:
+    """Run a fold in a worker, which leaves Ctrl-C to the process that waits for it."""
+    if multiprocessing.parent_process() is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return work.run_fold(number, deadline)
 
 
 def check_sizes(sizes: Any) -> tuple[int, ...]:

@@ -20,16 +20,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sklearn.base import is_classifier
-
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import structure_faults
-from cardboost.estimators.base import PreparedFit
-from cardboost.estimators.classifier import CardBoostClassifier
-from cardboost.estimators.regressor import CardBoostRegressor
+from cardboost.estimators.base import categorical_positions, restore_fitted
+from cardboost.estimators.card_boost import CardBoostClassifier, CardBoostRegressor
 from cardboost.model import schema
 from cardboost.model.atomic import write_atomically
-from cardboost.model.base import label_array
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.files import check_head, document_bytes, file_content, from_dict, read_document
 from cardboost.model.learners import LearnerEnsemble
@@ -66,7 +62,7 @@ def front_bytes(front: ParetoFront) -> bytes:
         "estimator": {
             "name": type(first).__name__,
             "parameters": parameters,
-            "categorical": list(first._categorical),
+            "categorical": list(categorical_positions(first)),
         },
         "rates": None if front[0].recalls is None else list(RATES),
         "sizes": [_size_entry(point) for point in front],
@@ -115,22 +111,10 @@ def read_front(data: bytes, source: str = "front") -> ParetoFront:
     return read_document(data, source, MAX_BYTES, _read_front)
 
 
-def _status(value: Any) -> str:
-    if value not in tuple(STATUS):
-        raise Fault(f"expected one of {', '.join(STATUS)}, found {schema.shown_json(value)}")
-    return str(value)
-
-
 def _rates(value: Any) -> Any:
     if value not in (None, list(RATES)):
         raise Fault(f"expected null or the {len(RATES)} rates of this version")
     return value
-
-
-def _estimator_name(value: Any) -> str:
-    if value not in tuple(ESTIMATORS):
-        raise Fault(f"expected {' or '.join(ESTIMATORS)}, found {schema.shown_json(value)}")
-    return str(value)
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -141,7 +125,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 def _ascending(value: Any) -> tuple[int, ...]:
     positions: tuple[int, ...] = schema.list_of(POSITION)(value)
-    if list(positions) != sorted(set(positions)) or (positions and positions[0] < 0):
+    if list(positions) != sorted(set(positions)) or min(positions, default=0) < 0:
         raise Fault("expected positions of features, ascending")
     return positions
 
@@ -154,7 +138,8 @@ def _frequency(value: Any) -> tuple[int, float]:
 
 
 def _read_estimator(document: Any) -> dict[str, Any]:
-    kinds = {"name": _estimator_name, "parameters": _object, "categorical": _ascending}
+    name = schema.one_of(tuple(ESTIMATORS), " or ".join(ESTIMATORS))
+    kinds = {"name": name, "parameters": _object, "categorical": _ascending}
     entries = schema.read_object(document, kinds)
     accepted = ESTIMATORS[entries["name"]]().get_params()
     for key in entries["parameters"]:
@@ -178,7 +163,7 @@ FRONT = {
     "format": None,
     "version": None,
     "scoring": schema.text,
-    "status": _status,
+    "status": schema.one_of(tuple(STATUS), f"one of {', '.join(STATUS)}"),
     "folds": schema.integer("a number of folds", 1, limits="at least one"),
     "estimator": _read_estimator,
     "rates": _rates,
@@ -222,17 +207,7 @@ def _point(
     if categorical and categorical[-1] >= ensemble.n_features:
         raise Fault("expected the features that estimator.categorical names", "ensemble")
     model = ESTIMATORS[name](**parameters, max_terms=size)
-    model.ensemble_ = ensemble
-    features = PreparedFit(ensemble.n_features, ensemble.feature_names, categorical, iter(()))
-    for attribute, value in features.attributes().items():
-        setattr(model, attribute, value)
-    model._paths = ()
-    certificates = _certificates(ensemble, entries["certificate"])
-    several = isinstance(ensemble, MulticlassEnsemble)
-    model.certificate_ = certificates if several else certificates[0]
-    if is_classifier(model):
-        model.classes_ = label_array(ensemble.classes)
-        model._candidates = None
+    restore_fitted(model, ensemble, _certificates(ensemble, entries["certificate"]), categorical)
     frequencies = entries["term_frequency"], entries["feature_frequency"]
     return SizePoint(size, entries["scores"], entries["recalls"], model, *frequencies)
 

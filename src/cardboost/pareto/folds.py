@@ -1,12 +1,9 @@
-"""One fold: columns generated on its training rows, a model for every size, scores on its held-out rows."""
+"""The folds of cross-validation: which rows are held out, and how models are scored on them."""
 
 from __future__ import annotations
 
 import inspect
 import math
-import multiprocessing
-import signal
-import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,27 +11,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
 from cardboost.data.arguments import whole
 from cardboost.data.labels import search_seed
-from cardboost.estimators.sizes import fit_sizes
 from cardboost.pareto.picking import RATES
-from cardboost.problem.budget import Budget
 
 Indices = NDArray[np.intp]
-
-
-@dataclass(frozen=True, eq=False)
-class FoldResult:
-    """For every size a score, recalls at ``RATES`` (None unless there are two classes) and the model."""
-
-    number: int
-    scores: tuple[float, ...]
-    recalls: tuple[tuple[float, ...] | None, ...]
-    ensembles: tuple[Any, ...]
-    late: bool  # time was up before all searches ended
 
 
 def take(X: Any, rows: Indices) -> Any:
@@ -116,13 +99,14 @@ class Scorer:
         """The scorer that ``scoring`` of ``pareto_front`` names."""
         from sklearn.metrics import get_scorer, get_scorer_names  # many modules
 
+        names = get_scorer_names()
         if scoring is None:
             scoring = "neg_log_loss" if classifier else "neg_mean_squared_error"
         if isinstance(scoring, str):
-            if scoring not in get_scorer_names():
+            if scoring not in names:
                 import difflib
 
-                near = difflib.get_close_matches(scoring, get_scorer_names(), n=1, cutoff=0.5)
+                near = difflib.get_close_matches(scoring, names, n=1, cutoff=0.5)
                 hint = f" (did you mean {near[0]!r}?)" if near else ""
                 raise ValueError(
                     f"scoring must be a name of sklearn.metrics.get_scorer_names() or a callable "
@@ -164,9 +148,9 @@ class Scorer:
 
 
 def _takes_weight(scoring: Any) -> bool:
-    """Whether a callable is a scorer of scikit-learn, or has a parameter ``sample_weight``."""
+    """Whether a callable has a parameter ``sample_weight``, as the scorers of scikit-learn do."""
     try:
-        return hasattr(scoring, "_sign") or "sample_weight" in inspect.signature(scoring).parameters
+        return "sample_weight" in inspect.signature(scoring).parameters
     except (TypeError, ValueError):
         return False
 
@@ -181,49 +165,3 @@ def recalls(model: Any, X: Any, y: Any, weight: Any) -> tuple[float, ...] | None
     fpr, tpr, _ = roc_curve(positive, model.decision_function(X), sample_weight=weight)
     index = np.searchsorted(fpr, np.array(RATES) + 1e-12, side="right") - 1
     return tuple(float(share) for share in np.clip(tpr[index], 0.0, 1.0))
-
-
-# ------------------------------------------------------------------------------------------------ a fold
-
-
-@dataclass(frozen=True, eq=False)
-class FoldTask:
-    """Everything that a fold needs, in this process or in another. ``deadline``: that of a budget."""
-
-    number: int
-    estimator: Any
-    X: Any
-    y: NDArray[Any]
-    weight: Any
-    kept: Indices
-    held: Indices
-    sizes: tuple[int, ...]
-    scorer: Scorer
-    deadline: float = math.inf
-    must: bool = True  # run also when there is no time left
-
-    def run(self, stopped: Callable[[], bool] = lambda: False) -> FoldResult | None:
-        """Fit and score every size; None where it was too late to begin."""
-        budget = Budget.before(self.deadline, stopped)
-        if budget.seconds == 0.0 and not self.must:
-            return None
-        weight = None if self.weight is None else self.weight[self.kept]
-        fits = fit_sizes(
-            self.estimator, take(self.X, self.kept), self.y[self.kept], weight, self.sizes, budget
-        )
-        late = stopped() or fits.cut_short
-        late = late or (budget.limited and budget.left < 0.1 * budget.seconds)
-        models = fits.models()
-        X, y = take(self.X, self.held), self.y[self.held]
-        weight = None if self.weight is None else self.weight[self.held]
-        scores = tuple(self.scorer(model, X, y, weight, self.number) for model in models)
-        binary = is_classifier(models[0]) and len(models[0].classes_) == 2
-        curves = tuple(recalls(model, X, y, weight) if binary else None for model in models)
-        return FoldResult(self.number, scores, curves, tuple(model.ensemble_ for model in models), late)
-
-
-def run_in_worker(task: FoldTask) -> FoldResult | None:
-    """Run a fold in a worker, which leaves Ctrl-C to the process that waits for it."""
-    if multiprocessing.parent_process() is not None and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return task.run()

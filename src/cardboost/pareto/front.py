@@ -6,11 +6,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import fmean
 from typing import Any, overload
 
 import numpy as np
 
-from cardboost.pareto.picking import RATES, RULES, ScoredSizes, mean, pick_size, standard_error
+from cardboost.estimators.base import certificates_of
+from cardboost.pareto.picking import RATES, RULES, ScoredSizes, pick_size, standard_error
 
 STATUS = {
     "complete": "all folds and all proofs are done",
@@ -51,7 +53,7 @@ class SizePoint:
     @property
     def mean(self) -> float:
         """The mean score of the folds."""
-        return mean(self.scores)
+        return fmean(self.scores)
 
     @property
     def standard_error(self) -> float | None:
@@ -61,8 +63,7 @@ class SizePoint:
     @property
     def certificates(self) -> list[Any]:
         """One certificate, or one per class."""
-        certificate = self.model.certificate_
-        return certificate if isinstance(certificate, list) else [certificate]
+        return certificates_of(self.model)
 
     def guarantee(self, scope: str | None = None) -> float | None:
         """The least guarantee of the certificates.
@@ -94,7 +95,7 @@ class SizePoint:
     @property
     def stability(self) -> float | None:
         """The mean frequency of the terms; None for a model without terms."""
-        return mean(self.term_frequency) if self.term_frequency else None
+        return fmean(self.term_frequency) if self.term_frequency else None
 
 
 @dataclass(frozen=True, eq=False)

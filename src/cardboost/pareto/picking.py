@@ -9,6 +9,7 @@ import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class ScoredSizes:
 
     @property
     def means(self) -> Array:
-        return np.array([mean(scores) for scores in self.scores])
+        return np.array([fmean(scores) for scores in self.scores])
 
     @property
     def errors(self) -> Array:
@@ -113,13 +114,9 @@ def pick_size(
     return scored.pick(rule or ("1se" if max_terms is None else limited_rule))
 
 
-def mean(scores: Sequence[float] | Array) -> float:
-    return math.fsum(scores) / len(scores)
-
-
 def standard_error(scores: Sequence[float] | Array) -> float | None:
     """The standard error of the mean of the folds; None for one fold."""
     if len(scores) < 2:
         return None
-    middle = mean(scores)
+    middle = fmean(scores)
     return math.sqrt(math.fsum((score - middle) ** 2 for score in scores) / (len(scores) - 1) / len(scores))

@@ -36,9 +36,7 @@ def compared_rows(n_rows: int) -> NDArray[np.intp]:
 
 def parts_of(ensemble: Any) -> tuple[Ensemble, ...]:
     """One ensemble, or one per class; none for learners, whose terms cannot be compared."""
-    if isinstance(ensemble, MulticlassEnsemble):
-        return ensemble.ensembles
-    return () if isinstance(ensemble, LearnerEnsemble) else (ensemble,)
+    return () if isinstance(ensemble, LearnerEnsemble) else ensemble.parts
 
 
 class TermComparison:
@@ -47,7 +45,6 @@ class TermComparison:
     def __init__(self, X: Any) -> None:
         self.X = X
         self._signs: dict[tuple[Term, Any], NDArray[np.int8]] = {}
-        self._same: dict[tuple[Term, Any, Term, Any], bool] = {}
 
     def frequency(self, model: Any, folds: Sequence[Any]) -> tuple[float, ...]:
         """For every term of a model the share of the folds' models that have it."""
@@ -63,12 +60,7 @@ class TermComparison:
         if term.feature != one.feature:
             return False
         term, one = replace(term, weight=1.0), replace(one, weight=1.0)
-        kinds = model.categories.get(term.feature), other.categories.get(one.feature)
-        key = (term, kinds[0], one, kinds[1])
-        if key not in self._same:
-            a, b = self._sign(model, term), self._sign(other, one)
-            self._same[key] = term == one or correlation(a, b) >= SAME_CORRELATION
-        return self._same[key]
+        return term == one or correlation(self._sign(model, term), self._sign(other, one)) >= SAME_CORRELATION
 
     def _sign(self, model: Ensemble, term: Term) -> NDArray[np.int8]:
         """+1 or -1 for every row."""

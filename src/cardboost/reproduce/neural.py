@@ -166,7 +166,7 @@ def _processes(jobs: int | None) -> int:
 
 def boosted(name: str, settings: FoldSettings, seed: int) -> Any:
     """The model of one curve, with all its nets whatever they are worth."""
-    from cardboost.estimators.neural_classifier import NeuralBoostClassifier
+    from cardboost.estimators.neural_boost import NeuralBoostClassifier
 
     loss, refit = CURVES[name]
     return NeuralBoostClassifier(
@@ -184,7 +184,7 @@ def models(seed: int) -> dict[str, Any]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from cardboost.estimators.neural_classifier import NeuralBoostClassifier
+    from cardboost.estimators.neural_boost import NeuralBoostClassifier
 
     return {
         DEFAULT: NeuralBoostClassifier(random_state=seed, n_jobs=1),

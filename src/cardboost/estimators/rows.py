@@ -1,0 +1,420 @@
+"""The rows of a fit: read, checked, held out in part, and made into tasks for the training."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_regressor
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import has_fit_parameter
+
+from cardboost.boosting.learner_task import LearnerTask
+from cardboost.boosting.path import ModelFrame
+from cardboost.boosting.stagewise_steps import RegressorTask
+from cardboost.boosting.stump_task import DataFacts, StumpTask
+from cardboost.boosting.task import HeldOutBins, HeldOutRows
+from cardboost.data.arguments import flag, number
+from cardboost.data.binning import apply_cuts, bin_table
+from cardboost.data.exact import unmasked
+from cardboost.data.labels import class_codes, class_factors, real_targets, sample_weights, split_rows
+from cardboost.data.table import CategoricalColumn, Table, check_finite, check_rows, read_table
+from cardboost.data.threads import usable_threads
+from cardboost.data.weights import RowWeights
+from cardboost.dictionary.label_orders import label_orders
+from cardboost.dictionary.resolve import Part, ToFit, resolve_dictionary
+from cardboost.dictionary.stumps import StumpDictionary
+from cardboost.model.ensemble import OWN_LOSS, Ensemble, model_loss
+from cardboost.model.fitted_learner import count_rows, name_of, take_rows
+from cardboost.problem.losses import Loss
+from cardboost.problem.risk import EmpiricalRisk, risk_of
+
+Array = NDArray[np.float64]
+
+_LARGEST_TARGET = 1e306
+_FARTHEST_TARGET = 1e12  # standard deviations: a row whose weight is a share of 1e-24 at most
+_SMALLEST_SCALE = 1e-307
+
+
+def plain(label: Any) -> Any:
+    """A label as JSON knows it."""
+    return label.item() if hasattr(label, "item") else label
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """Rows that have a weight.
+
+    Parameters
+    ----------
+    X : table or None
+        The rows as the user passed them, for learners; None where there are only stumps.
+    table : Table
+        Their columns, for stumps.
+    y : array
+        The position of every row's class, or its target.
+    raw : array or None
+        The weights that the user passed.
+    classes : array or None
+        The labels; None for regression.
+    factors : array or None
+        One per class; None where all are equal.
+    units : pair of float
+        The target is trained on as ``(y - units[0]) / units[1]``.
+    """
+
+    X: Any
+    table: Table
+    y: NDArray[Any]
+    raw: Array | None
+    classes: NDArray[Any] | None = None
+    factors: Array | None = None
+    units: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def outputs(self) -> Sequence[int | None]:
+        """What a model is trained for: a number (None), the second of two classes, or each class."""
+        if self.classes is None:
+            return (None,)
+        return (1,) if len(self.classes) == 2 else range(len(self.classes))
+
+    def shape(self) -> tuple[int, tuple[str, ...] | None, tuple[int, ...]]:
+        """The number of features, their names if they have any, and the positions of categorical ones."""
+        if self.X is None:
+            return self.table.n_features, self.table.names, self.table.categorical
+        names = getattr(self.X, "columns", None)
+        text = names is not None and all(isinstance(name, str) for name in names)
+        n_features = int(self.X.shape[1]) if len(getattr(self.X, "shape", ())) == 2 else len(self.X[0])
+        return n_features, tuple(names) if text else None, ()  # type: ignore[arg-type]
+
+    def take(self, rows: NDArray[np.intp]) -> TrainingRows:
+        X = None if self.X is None else take_rows(self.X, rows)
+        raw = None if self.raw is None else self.raw[rows]
+        return replace(self, X=X, table=self.table.take(rows), y=self.y[rows], raw=raw)
+
+    def split(self, fraction: Any, random_state: Any) -> tuple[TrainingRows, TrainingRows | None]:
+        """Rows to train on and rows to hold out; all of them, and None, where ``fraction`` is None."""
+        if fraction is None:
+            return self, None
+        codes = None if self.classes is None else self.y
+        kept, aside = split_rows(fraction, codes, len(self.y), random_state)
+        return self.take(kept), self.take(aside)
+
+    def standardised(self, loss: Loss) -> TrainingRows:
+        """With the mean and deviation of targets as units; a loss of the user's own is in those of y."""
+        if self.classes is not None or model_loss(loss) == OWN_LOSS:
+            return self
+        if not np.abs(self.y).max() < _LARGEST_TARGET:
+            raise ValueError(f"y holds numbers of {_LARGEST_TARGET:g} or more: divide it by a constant.")
+        mean, scale = self.weights.mean_and_deviation(self.y)
+        if scale < _SMALLEST_SCALE:
+            raise ValueError(
+                f"y has a standard deviation of {scale:g}, which double precision does not carry: multiply y "
+                "by a constant, or leave out rows of next to no weight."
+            )
+        far = float(np.abs(self.y - mean).max() / scale)
+        if far > _FARTHEST_TARGET:
+            raise ValueError(
+                f"y has a row of next to no weight {far:.2g} standard deviations from the mean, too far for "
+                "double precision: leave out such rows."
+            )
+        return replace(self, units=(mean, scale))
+
+    @cached_property
+    def weights(self) -> RowWeights:
+        """Class weights are factors, so that whole row weights stay counts."""
+        factors = None if self.factors is None else self.factors[self.y]
+        return RowWeights.make(len(self.y), self.raw, factors)
+
+    def effective_weights(self) -> Array | None:
+        """Raw weights with the class weights multiplied in."""
+        if self.factors is None:
+            return self.raw
+        return self.factors[self.y] * (1.0 if self.raw is None else self.raw)
+
+    def certified(self, output: int | None) -> tuple[NDArray[Any], Array | None]:
+        """Labels or targets, and weights, that the certificate of a model for this output is about.
+
+        With more than two classes, class weights are part of the row weights of every certificate.
+        """
+        if output is None:
+            return self.y, self.raw
+        return self.y == output, self.raw if len(self.outputs) == 1 else self.effective_weights()
+
+    def risk(self, loss: Loss, output: int | None, threads: int) -> EmpiricalRisk:
+        if output is None:
+            mean, scale = self.units
+            return risk_of(loss, self.weights, None, threads, (self.y - mean) / scale)
+        return risk_of(loss, self.weights, np.where(self.y == output, 1, -1).astype(np.int8), threads)
+
+    def class_weight(self) -> tuple[float, float]:
+        """The factors of two classes; those of more are part of the row weights."""
+        if self.factors is None or len(self.factors) > 2:
+            return 1.0, 1.0
+        return float(self.factors[0]), float(self.factors[1])
+
+    def facts(self, output: int | None, threads: int) -> DataFacts:
+        """What the certificate of a model for this output says of the data."""
+        labels, raw = self.certified(output)
+        shape = len(self.y), self.table.n_features
+        if output is None:
+            digest = cache(lambda: self.table.digest(None, raw, threads, target=labels))
+            return DataFacts(*shape, digest, target=self.units)
+        return DataFacts(*shape, cache(lambda: self.table.digest(labels, raw, threads)), self.class_weight())
+
+    def pair(self) -> tuple[Any, Any] | None:
+        """What the two classes of every model are called; None for regression."""
+        if self.classes is None:
+            return None
+        return (plain(self.classes[0]), plain(self.classes[1])) if len(self.classes) == 2 else (False, True)
+
+
+# ------------------------------------------------------------------------------------------------ reading
+
+
+def read_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, loss: Loss
+) -> tuple[TrainingRows, TrainingRows | None]:
+    """The rows that an estimator of tables trains on, and those that it holds out, in the units of the loss.
+
+    Stumps read a table; other learners read the rows as they are, and take two classes or a number.
+    """
+    parts = resolve_dictionary(estimator.dictionary, is_regressor(estimator))
+    only_stumps = parts == ("stumps",)
+    if not only_stumps:
+        _refuse_stump_parameters(estimator)
+        X = unmasked(X)
+    if "stumps" in parts:
+        table = checked_table(X, estimator.categorical_features, estimator.n_jobs)
+    else:
+        table = Table((), None, count_rows(X))
+    rows = labelled_rows(estimator, None if only_stumps else X, table, y, sample_weight)
+    if rows.classes is None:
+        _require_weighted_fits(parts, rows.raw)
+    elif len(rows.classes) > 2:
+        if not only_stumps:
+            raise ValueError(
+                f"y has {len(rows.classes)} classes; with other learners than stumps only two are supported. "
+                "Wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
+            )
+        if estimator.monotonic_cst is not None:
+            raise ValueError("monotonic_cst is for two classes: with more, a direction has no meaning.")
+    rows, held_out = rows.split(getattr(estimator, "validation_fraction", None), estimator.random_state)
+    rows = rows.standardised(loss)
+    return rows, None if held_out is None else replace(held_out, units=rows.units)
+
+
+def labelled_rows(estimator: Any, X: Any, table: Table, y: Any, sample_weight: Any) -> TrainingRows:
+    """The rows of a table that have a weight, with their classes or targets."""
+    n_rows, regression = table.n_rows, is_regressor(estimator)
+    classes, values = (None, real_targets(y, n_rows)) if regression else class_codes(y, n_rows)
+    raw = sample_weights(sample_weight, n_rows)
+    rows = TrainingRows(X, table, values, raw)
+    if raw is not None and not (raw > 0).all():
+        rows = rows.take(np.flatnonzero(raw > 0))
+    if classes is None:
+        return rows
+    classes, codes = present(classes, rows.y)
+    factors = class_factors(estimator.class_weight, classes, codes, rows.raw)
+    equal = (factors == factors[0]).all()
+    return replace(rows, y=codes, classes=classes, factors=None if equal else factors)
+
+
+def checked_table(X: Any, categorical: Any, n_jobs: int | None) -> Table:
+    """A table of finite or missing numbers and of labels."""
+    table = read_table(X, categorical=categorical)
+    check_rows(table)
+    check_finite(table, usable_threads(n_jobs))  # also in rows that are held out, or have no weight
+    return table
+
+
+def _refuse_stump_parameters(estimator: Any) -> None:
+    """Say which parameters learners other than stumps do not know."""
+    for name in estimator.stump_parameters:
+        default, value = getattr(type(estimator), name), getattr(estimator, name)
+        value = flag(name, value) if isinstance(default, bool) else value
+        if value is not default and value != default:
+            raise ValueError(f"{name} is for stumps only; with other learners leave it at {default!r}.")
+
+
+def _require_weighted_fits(parts: tuple[Part, ...], raw: Array | None) -> None:
+    """Refuse row weights where a learner that is to be fitted would not see them."""
+    for part in parts if raw is not None else ():
+        if isinstance(part, ToFit) and not has_fit_parameter(part.estimator, "sample_weight"):
+            raise ValueError(
+                f"dictionary: the fit of {name_of(part.estimator)} does not accept sample_weight, and rows "
+                "have weights. Take a learner that does, or leave sample_weight out."
+            )
+
+
+def present(classes: NDArray[Any], codes: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Without the classes that have no row of positive weight."""
+    held = np.bincount(codes, minlength=len(classes)) > 0
+    if np.count_nonzero(held) < 2:
+        raise ValueError(
+            "Classifier can't train when only one class is present: the others have no positive weight."
+        )
+    return classes[held], (np.cumsum(held) - 1)[codes]
+
+
+def class_weighted_rows(
+    classes: NDArray[Any], factors: Array, X: Any, y: Any, sample_weight: Any
+) -> tuple[Any, Any, Array]:
+    """Rows with class weights multiplied into their weights, as certificates of several classes see them."""
+    codes = np.searchsorted(classes, np.asarray(y))
+    raw = sample_weights(sample_weight, len(codes))
+    return X, y, factors[codes] * (1.0 if raw is None else raw)
+
+
+# ------------------------------------------------------------------------------------------------ tasks
+
+
+def training_tasks(
+    estimator: Any,
+    rows: TrainingRows,
+    held_out: TrainingRows | None,
+    loss: Loss,
+    earlier: Any = None,
+    by_feature: bool = False,
+) -> Iterator[tuple[str, Any]]:
+    """What to train, with what to call it: one task for two classes or a number, else one for every class.
+
+    Parameters
+    ----------
+    estimator
+        Its parameters say what the columns are.
+    rows, held_out : TrainingRows
+        As :func:`read_rows` gives them.
+    loss : Loss
+        Of margins or residuals.
+    earlier : sequence of BoostingPath or None
+        Where a warm start goes on from.
+    by_feature : bool
+        Whether features are limited or cost something, so that equal columns of two of them differ.
+    """
+    threads = usable_threads(estimator.n_jobs)
+    if rows.X is not None:
+        yield "", _learner_task(estimator, rows, held_out, loss, threads)
+        return
+    dictionary: StumpDictionary | None = None
+    for k, output in enumerate(rows.outputs):
+        risk = rows.risk(loss, output, threads)
+        values = risk.target if risk.sign is None else risk.sign > 0
+        assert values is not None
+        if dictionary is None:
+            matrix = bin_table(rows.table, rows.weights, estimator.max_bins, threads)
+            dictionary = StumpDictionary(
+                matrix, risk.sign, threads, flag("fit_intercept", estimator.fit_intercept), rows.weights,
+                monotonic_directions(estimator.monotonic_cst, rows.table), by_feature,
+                label_orders(matrix, rows.weights, values, threads),
+            )  # fmt: skip
+        else:
+            assert risk.sign is not None
+            dictionary = dictionary.relabelled(risk.sign, label_orders(matrix, rows.weights, values, threads))
+        held_out_bins = None
+        if held_out is not None:
+            bins = apply_cuts(held_out.table, matrix.cuts, threads, matrix.categories)
+            held_out_bins = HeldOutBins(bins, held_out.risk(loss, output, threads))
+        n_features, names, _ = rows.shape()
+        frame = ModelFrame(
+            model_loss(loss), n_features, names, rows.pair(), matrix.cuts, matrix.categories, *rows.units
+        )
+        before = None if earlier is None else earlier[k]
+        label = "" if len(rows.outputs) == 1 else f"{plain(rows.classes[output])!r} "  # type: ignore[index]
+        yield label, StumpTask(dictionary, risk, rows.facts(output, threads), frame, before, held_out_bins)
+
+
+def _learner_task(
+    estimator: Any, rows: TrainingRows, held_out: TrainingRows | None, loss: Loss, threads: int
+) -> LearnerTask | RegressorTask:
+    """Weak learners that are not, or not only, stumps: for two classes or for a number."""
+    (output,), (n_features, names, _) = rows.outputs, rows.shape()
+    risk, aside = rows.risk(loss, output, threads), None
+    if held_out is not None:
+        aside = HeldOutRows(held_out.X, held_out.risk(loss, output, threads))
+    seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
+    if risk.sign is None:
+        parts = resolve_dictionary(estimator.dictionary, regression=True)
+        empty = Ensemble(model_loss(loss), 0.0, (), names, n_features, None)
+        return RegressorTask(parts, rows.X, risk, rows.raw, empty, *rows.units, seed, aside)
+    matrix = None
+    if rows.table.n_features:
+        matrix = bin_table(rows.table, rows.weights, estimator.max_bins, threads)
+    return LearnerTask.make(
+        estimator.dictionary,
+        rows.X,
+        risk.sign,
+        loss,
+        flag("fit_intercept", estimator.fit_intercept) and estimator._intercept_columns,
+        threads,
+        n_features=n_features,
+        sample_weight=rows.raw,
+        class_weight=rows.class_weight(),
+        classes=rows.pair(),  # type: ignore[arg-type]
+        feature_names=names,
+        matrix=matrix,
+        seed=seed,
+        held_out=aside,
+    )
+
+
+# ------------------------------------------------------------------------------------------------ features
+
+
+def per_feature(name: str, value: Any, table: Table) -> list[tuple[int, Any]]:
+    """(feature, entry) for every entry of a sequence, or of a mapping from names or positions."""
+    n = table.n_features
+    if isinstance(value, Mapping):
+        return [(_position(name, key, table), entry) for key, entry in value.items()]
+    if isinstance(value, str) or not hasattr(value, "__len__"):
+        raise ValueError(f"{name} must be a sequence with one entry per feature or a dict; got {value!r}.")
+    if len(value) != n:
+        raise ValueError(f"{name} has {len(value)} entries, but X has {n} features.")
+    return list(enumerate(value))
+
+
+def _position(name: str, key: Any, table: Table) -> int:
+    if isinstance(key, str):
+        if table.names is None:
+            raise ValueError(f"{name} names {key!r}, but X has no feature names: use positions.")
+        if key not in table.names:
+            raise ValueError(f"{name} names {key!r}, which is not a feature of X.")
+        return table.names.index(key)
+    n = table.n_features
+    if isinstance(key, bool) or not isinstance(key, numbers.Integral) or int(key) not in range(n):
+        raise ValueError(f"{name}: {key!r} is neither a feature name nor a position below {n}.")
+    return int(key)
+
+
+def monotonic_directions(value: Any, table: Table) -> NDArray[np.int8] | None:
+    """Per feature 1 (the score may only rise with it), -1 or 0; None where nothing is constrained."""
+    if value is None:
+        return None
+    directions = np.zeros(table.n_features, dtype=np.int8)
+    for feature, entry in per_feature("monotonic_cst", value, table):
+        whole = isinstance(entry, numbers.Real) and not isinstance(entry, bool)
+        if not whole or entry not in (-1, 0, 1):
+            raise ValueError(
+                f"monotonic_cst: {table.label(feature)} has {entry!r}; accepted are -1, 0 and 1."
+            )
+        if entry != 0 and isinstance(table.columns[feature], CategoricalColumn):
+            raise ValueError(
+                f"monotonic_cst: {table.label(feature)} holds categories, which have no direction."
+            )
+        directions[feature] = int(entry)
+    return directions if directions.any() else None
+
+
+def feature_prices(value: Any, table: Table) -> Array | None:
+    """The price of using each feature; None where all are free."""
+    if value is None:
+        return None
+    prices = np.zeros(table.n_features)
+    for feature, entry in per_feature("feature_costs", value, table):
+        prices[feature] = number(f"feature_costs of {table.label(feature)}", entry, 0.0)
+    return prices if prices.any() else None
