@@ -19,21 +19,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.master.simplex import (
-    FunctionOracle,
-    MatrixOracle,
-    SimplexSolution,
-    Watcher,
-    simplex_record,
-    soft_point,
-)
+from cardboost.master.simplex import SimplexSolution, Watcher, WholeOracle, simplex_record
 from cardboost.problem.budget import clock
-from cardboost.problem.risk import RiskPoint
 from cardboost.problem.trace import Record, Status
 
 Array = NDArray[np.float64]
@@ -66,66 +58,8 @@ def tangent(w: Array, v: Array) -> Array:
     return np.where(inner, v - v[inner].mean(), 0.0)
 
 
-class Along(Protocol):
-    """A function of all weights with what a step along a direction needs."""
-
-    def at(self, w: Array) -> tuple[float, Any]:
-        """Value at these weights, and the point for the other methods."""
-
-    def gradient(self, point: Any) -> Array:
-        """The gradient over all weights."""
-
-    def curvature(self, point: Any, d: Array) -> tuple[float, Any]:
-        """d'Hd, and what :meth:`moved` needs to know of the direction."""
-
-    def moved(self, point: Any, w: Array, direction: Any, step: float) -> tuple[float, Any]:
-        """Value and point at ``w``, ``step`` along that direction from the point."""
-
-
-class MatrixAlong:
-    """The soft margin: a direction is one product with the matrix, a step along it none."""
-
-    def __init__(self, oracle: MatrixOracle) -> None:
-        self.oracle = oracle
-
-    def at(self, w: Array) -> tuple[float, RiskPoint]:
-        return soft_point(self.oracle.risk, self.oracle.store.margins(w))
-
-    def gradient(self, point: RiskPoint) -> Array:
-        return self.oracle.every_slope(point)
-
-    def curvature(self, point: RiskPoint, d: Array) -> tuple[float, Array]:
-        D = self.oracle.store.margins(d)
-        share, weights = point.rows[0] / point.value, self.oracle.risk.weights
-        mean = weights.mean(share * D)  # in fixed point, whatever the order of the rows
-        return weights.mean(share * (D - mean) ** 2), D
-
-    def moved(self, point: RiskPoint, w: Array, direction: Array, step: float) -> tuple[float, RiskPoint]:
-        return soft_point(self.oracle.risk, point.F + step * direction)
-
-
-class FunctionAlong:
-    """A user's function."""
-
-    def __init__(self, oracle: FunctionOracle) -> None:
-        self.oracle = oracle
-        self._every = np.arange(oracle.n, dtype=np.int32)
-
-    def at(self, w: Array) -> tuple[float, tuple[Array, Array]]:
-        return self.oracle.at(self._every, w)
-
-    def gradient(self, point: tuple[Array, Array]) -> Array:
-        return point[1]
-
-    def curvature(self, point: tuple[Array, Array], d: Array) -> tuple[float, None]:
-        return float(d @ self.oracle.hessian(point, self._every) @ d), None
-
-    def moved(self, point: Any, w: Array, direction: None, step: float) -> tuple[float, tuple[Array, Array]]:
-        return self.at(w)
-
-
 def mprp_on_simplex(
-    function: Along,
+    function: WholeOracle,
     radius: float,
     w: Array,
     *,
@@ -141,7 +75,7 @@ def mprp_on_simplex(
 
     Parameters
     ----------
-    function : Along
+    function : WholeOracle
         The convex function.
     radius : float
         Sum of the weights.
@@ -166,8 +100,8 @@ def mprp_on_simplex(
         Columns in use, their weights, the value and the gap that proves it.
     """
     began = clock()
-    value, point = function.at(w)
-    g = function.gradient(point)
+    value, point = function.whole(w)
+    g = function.every_slope(point)
     before: tuple[Array, Array, Array, float] | None = None  # w, g, d and |(-g)^f|^2 of the last step
     records: list[Record] = []
     steps, unseen, least = 0, 0, math.inf
@@ -211,14 +145,14 @@ def mprp_on_simplex(
         w, value, point = moved
         steps += 1
         if steps % _AFRESH == 0:
-            fresh, point = function.at(w)
+            fresh, point = function.whole(w)
             value = min(value, fresh)
-        g = function.gradient(point)
+        g = function.every_slope(point)
     gap = records[-1].gap
-    fresh, point = function.at(w)
+    fresh, point = function.whole(w)
     if abs(fresh - value) > _SEEN * abs(value):
         # margins were updated step by step, from far larger ones: what is stated comes from the weights
-        value, g = fresh, function.gradient(point)
+        value, g = fresh, function.every_slope(point)
         gap = max(0.0, float(g @ w) - radius * float(g.min()))
         if status is Status.OPTIMAL and gap > tol:
             status = Status.PRECISION
@@ -229,7 +163,7 @@ def mprp_on_simplex(
 
 
 def _line_search(
-    function: Along,
+    function: WholeOracle,
     radius: float,
     w: Array,
     value: float,
@@ -255,14 +189,14 @@ def _line_search(
             then[limits <= most] = 0.0
         then *= radius / then.sum()
         if step * drift > _ROUNDING * radius:  # the rounding of d would count as a gain
-            new, there = function.at(then)
+            new, there = function.whole(then)
         else:
             new, there = function.moved(point, then, direction, step)
         if new <= value - delta * step * step * length:
             return then, new, there
         if step * slope <= _SEEN * abs(value):
             # the value does not show such a drop any more; the slope at the new point does
-            g = function.gradient(there)
+            g = function.every_slope(there)
             if float((g - float(g @ then) / radius) @ d) <= 0.5 * slope:
                 return then, min(new, value), there
         if step * slope <= _ROUNDING * _ROUNDING * abs(value):

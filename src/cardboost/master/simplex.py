@@ -13,6 +13,7 @@ the Gram matrix of the exponential loss, divided by its value.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -77,25 +78,56 @@ class Look:
         return len(self.new)
 
 
-class Oracle(Protocol):
+class Oracle(ABC):
     """A convex function of weights of columns; a point is whatever :meth:`at` gives.
 
     ``estimates``: whether a Hessian that need not be exact takes much less time.
     """
 
-    estimates: bool
+    estimates = False
 
+    @abstractmethod
     def at(self, columns: Columns, weights: Array) -> tuple[float, Any]:
         """The value for these weights, all others 0, and the point for the other methods."""
 
+    @abstractmethod
     def slopes(self, point: Any, columns: Columns) -> Array:
         """The gradient on these columns."""
 
+    @abstractmethod
     def hessian(self, point: Any, columns: Columns, slopes: Array, exact: bool = True) -> Array:
         """The Hessian on these columns, whose slopes are known; a new array. An estimate unless ``exact``."""
 
+    @abstractmethod
     def look(self, point: Any, columns: Columns, most: int) -> Look:
         """Look at all columns: these are in use, and at most so many of the others are wanted."""
+
+
+class WholeOracle(Oracle):
+    """A function whose columns are all known from the beginning: steps may use all of them at once."""
+
+    @abstractmethod
+    def whole(self, w: Array) -> tuple[float, Any]:
+        """Value and point at weights of all columns."""
+
+    @abstractmethod
+    def every_slope(self, point: Any) -> Array:
+        """The gradient over all columns."""
+
+    @abstractmethod
+    def curvature(self, point: Any, d: Array) -> tuple[float, Any]:
+        """d'Hd, and what :meth:`moved` needs to know of the direction."""
+
+    @abstractmethod
+    def moved(self, point: Any, w: Array, direction: Any, step: float) -> tuple[float, Any]:
+        """Value and point at ``w``, ``step`` along that direction from the point."""
+
+    def choose(self, slopes: Array, most: int) -> Columns:
+        """At most so many columns to bring into use, the least slope first; inf marks those in use."""
+        return least(slopes, most)
+
+    def look(self, point: Any, columns: Columns, most: int) -> Look:
+        return _look(self.every_slope(point), columns, most, self.choose)
 
 
 # ------------------------------------------------------------------------------------------------ soft margin
@@ -146,45 +178,52 @@ class Store(Protocol):
         """Margins of weights of all columns."""
 
 
-class _Blocks:
-    """The block of the columns in use, which stay the same for some steps."""
+class MatrixOracle(WholeOracle):
+    """The soft margin over the columns of a store, y multiplied in.
 
-    def __init__(self, make: Callable[[Columns], Block]) -> None:
-        self._make = make
-        self._last: tuple[Columns, Block] | None = None
-
-    def __getitem__(self, columns: Columns) -> Block:
-        if self._last is None or self._last[0] is not columns:
-            self._last = (columns, self._make(columns))
-        return self._last[1]
-
-
-class MatrixOracle:
-    """The soft margin over the columns of a store, y multiplied in."""
+    A direction is one product with the matrix, a step along it none.
+    """
 
     def __init__(self, store: Store, risk: EmpiricalRisk) -> None:
         self.store, self.risk = store, risk
-        self.estimates = store.estimates
-        self._blocks = _Blocks(store.block)
+        self.estimates, self.choose = store.estimates, store.choose  # type: ignore[method-assign]
+        self._last: tuple[Columns, Block] | None = None
+
+    def _block(self, columns: Columns) -> Block:
+        """The columns in use stay the same for some steps."""
+        if self._last is None or self._last[0] is not columns:
+            self._last = (columns, self.store.block(columns))
+        return self._last[1]
 
     def at(self, columns: Columns, weights: Array) -> tuple[float, RiskPoint]:
-        return soft_point(self.risk, self._blocks[columns].margins(weights))
+        return soft_point(self.risk, self._block(columns).margins(weights))
+
+    def whole(self, w: Array) -> tuple[float, RiskPoint]:
+        return soft_point(self.risk, self.store.margins(w))
 
     def slopes(self, point: RiskPoint, columns: Columns) -> Array:
-        return self._blocks[columns].edges(point) / -point.value
+        return self._block(columns).edges(point) / -point.value
 
     def every_slope(self, point: RiskPoint) -> Array:
         return self.store.every_edge(point) / -point.value
 
     def hessian(self, point: RiskPoint, columns: Columns, slopes: Array, exact: bool = True) -> Array:
-        block = self._blocks[columns]
-        found = None if exact else block.estimate(point, slopes)
-        if found is not None:
-            return found
-        return block.gram(point) / point.value - slopes[:, None] * slopes
+        block = self._block(columns)
+        estimate = None if exact else block.estimate(point, slopes)
+        return _soft_hessian(block.gram(point), point, slopes) if estimate is None else estimate
 
-    def look(self, point: RiskPoint, columns: Columns, most: int) -> Look:
-        return _look(self.every_slope(point), columns, most, self.store.choose)
+    def curvature(self, point: RiskPoint, d: Array) -> tuple[float, Array]:
+        D = self.store.margins(d)
+        share, weights = point.rows[0] / point.value, self.risk.weights
+        mean = weights.mean(share * D)  # in fixed point, whatever the order of the rows
+        return weights.mean(share * (D - mean) ** 2), D
+
+    def moved(self, point: RiskPoint, w: Array, direction: Array, step: float) -> tuple[float, RiskPoint]:
+        return soft_point(self.risk, point.F + step * direction)
+
+
+def _soft_hessian(gram: Array, point: RiskPoint, slopes: Array) -> Array:
+    return gram / point.value - slopes[:, None] * slopes
 
 
 class SubStore:
@@ -210,74 +249,81 @@ class SubStore:
         return self._whole.margins(weights)
 
 
-class DictionaryOracle:
+class DictionaryOracle(Oracle):
     """The soft margin over a dictionary, whose columns are generated; they count in the order of the pool."""
-
-    estimates = False
 
     def __init__(self, dictionary: Dictionary, risk: EmpiricalRisk) -> None:
         self.dictionary, self.risk = dictionary, risk
         self.pool: ColumnPool = dictionary.pool()
 
     def at(self, columns: Columns, weights: Array) -> tuple[float, RiskPoint]:
-        full = np.zeros(self.pool.n_columns)
-        full[columns] = weights
-        return soft_point(self.risk, self.pool.margins(full))
+        return soft_point(self.risk, self.pool.margins(_spread(weights, columns, self.pool.n_columns)))
 
     def slopes(self, point: RiskPoint, columns: Columns) -> Array:
         return self.pool.edges(point)[columns] / -point.value
 
     def hessian(self, point: RiskPoint, columns: Columns, slopes: Array, exact: bool = True) -> Array:
         whole = self.pool.gram(point, columns.astype(np.intp), exact=True)
-        return np.ascontiguousarray(whole[:, columns]) / point.value - slopes[:, None] * slopes
+        return _soft_hessian(np.ascontiguousarray(whole[:, columns]), point, slopes)
 
     def look(self, point: RiskPoint, columns: Columns, most: int) -> Look:
-        found = self.dictionary.best_columns(point, most, self.pool, "edge")
-        known = self.pool.edges(point) / -point.value
-        old = _look(known, columns, most)
-        first = self.pool.n_columns
-        self.pool.append(found.atoms)
+        proposals = self.dictionary.best_columns(point, most, self.pool, "edge")
+        old, first = _look(self.pool.edges(point) / -point.value, columns, most), self.pool.n_columns
+        self.pool.append(proposals.atoms)
         new = np.arange(first, self.pool.n_columns, dtype=np.int32)
-        slopes = np.concatenate([old.slopes, found.edges / -point.value])
+        slopes = np.concatenate([old.slopes, proposals.edges / -point.value])
         best = np.argsort(slopes, kind="stable")[:most]
-        # learners that are fitted on the way bound nothing that they have not found
-        edge = found.bound if self.dictionary.exact else float(np.max(found.edges, initial=-math.inf))
+        # learners that are fitted on the way bound no others
+        edge = proposals.bound if self.dictionary.exact else float(np.max(proposals.edges, initial=-math.inf))
         bound = min(old.least, -edge / point.value)
         return Look(old.own, np.concatenate([old.new, new])[best], slopes[best], bound)
 
 
-class FunctionOracle:
+class FunctionOracle(WholeOracle):
     """A user's convex function of all weights: ``value_and_gradient(w)`` and ``hessian(w)``."""
-
-    estimates = False
 
     def __init__(self, function: Any, n: int) -> None:
         self.function, self.n = function, n
 
     def at(self, columns: Columns, weights: Array) -> tuple[float, tuple[Array, Array]]:
-        full = np.zeros(self.n)
-        full[columns] = weights
-        value, gradient = self.function.value_and_gradient(full)
+        return self.whole(_spread(weights, columns, self.n))
+
+    def whole(self, w: Array) -> tuple[float, tuple[Array, Array]]:
+        value, gradient = self.function.value_and_gradient(w)
         gradient = np.asarray(gradient, dtype=np.float64)
         if gradient.shape != (self.n,) or not np.isfinite(gradient).all() or not math.isfinite(value):
             raise ValueError(
                 "value_and_gradient must give a finite number and a finite gradient of all weights."
             )
-        return float(value), (full, gradient)
+        return float(value), (w, gradient)
 
     def slopes(self, point: tuple[Array, Array], columns: Columns) -> Array:
         return point[1][columns]
 
-    def hessian(
-        self, point: tuple[Array, Array], columns: Columns, slopes: Array | None = None, exact: bool = True
-    ) -> Array:
+    def every_slope(self, point: tuple[Array, Array]) -> Array:
+        return point[1]
+
+    def _hessian(self, point: tuple[Array, Array]) -> Array:
         whole = np.asarray(self.function.hessian(point[0]), dtype=np.float64)
         if whole.shape != (self.n, self.n) or not np.isfinite(whole).all():
             raise ValueError("hessian must give a finite matrix over all weights.")
-        return np.ascontiguousarray(whole[np.ix_(columns, columns)])
+        return np.ascontiguousarray(whole)
 
-    def look(self, point: tuple[Array, Array], columns: Columns, most: int) -> Look:
-        return _look(point[1], columns, most)
+    def hessian(self, point: Any, columns: Columns, slopes: Array, exact: bool = True) -> Array:
+        return np.ascontiguousarray(self._hessian(point)[np.ix_(columns, columns)])
+
+    def curvature(self, point: tuple[Array, Array], d: Array) -> tuple[float, None]:
+        return float(d @ self._hessian(point) @ d), None
+
+    def moved(self, point: Any, w: Array, direction: None, step: float) -> tuple[float, Any]:
+        return self.whole(w)
+
+
+def _spread(weights: Array, columns: Columns, n: int) -> Array:
+    """Weights of all columns, from those in use."""
+    full = np.zeros(n)
+    full[columns] = weights
+    return full
 
 
 def _look(

@@ -51,7 +51,7 @@ def best_of(results: Iterable[Result]) -> Result:
     return min(results, key=lambda result: result.objective)
 
 
-def spread(weights: Array, columns: NDArray[np.intp], n: int) -> Array:
+def spread(weights: Array, columns: NDArray[Any], n: int) -> Array:
     """Weights of some columns as weights of all ``n``, the others 0."""
     wide = np.zeros(n)
     wide[columns] = weights

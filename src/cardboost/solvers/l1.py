@@ -136,9 +136,9 @@ def minimize_l1(
     threads = usable_threads(n_jobs)
     risk = EmpiricalRisk(kind, problem.weights, None, threads)
     progress = _Progress(tol, max_iter, callback)
-    solve = _all_columns if (problem.l2 > 0).all() else _working_set
+    solve = _all_columns if (problem.prices.l2 > 0).all() else _working_set
     x, point, status = solve(problem, risk, progress)
-    fun = point.value + problem.prices(np.arange(len(x), dtype=np.int32)).cost(x)
+    fun = point.value + problem.prices.cost(x)
     bound = progress.bound
     optimal = status is Status.OPTIMAL
     return SolverResult(
@@ -195,8 +195,7 @@ def _working_set(
 ) -> tuple[Array, RiskPoint, Status]:
     """Alternate between one look at all columns and Newton steps on those in use."""
     store = ColumnStore(column_lines(problem.A), risk.threads)
-    everything = np.arange(len(store), dtype=np.int32)
-    prices = problem.prices(everything)
+    everything, prices = np.arange(len(store), dtype=np.int32), problem.prices
     x, point, stuck = np.zeros(len(store)), risk.evaluate(np.zeros(problem.A.shape[0])), 0
     bound = progress.bound
     while True:
@@ -214,8 +213,7 @@ def _working_set(
         order = np.argsort(-excess, kind="stable")[:wanted]
         chosen = np.concatenate([used, order[excess[order] > 0]]).astype(np.int32)
         pool = MatrixPool(store, np.sort(chosen))
-        own = problem.prices(pool.which)
-        master = Master(pool, risk, lambda _, own=own: own, x[pool.which], point)  # type: ignore[misc]
+        master = Master(pool, risk, lambda pool: prices[pool.which], x[pool.which], point)  # type: ignore[attr-defined]
         solution = master.solve(tol=None, max_iter=2)
         progress.steps += max(1, solution.n_iter)
         x = np.zeros(len(store))
@@ -231,8 +229,7 @@ def _all_columns(
     problem: MatrixProblem, risk: EmpiricalRisk, progress: _Progress
 ) -> tuple[Array, RiskPoint, Status]:
     """Quasi-Newton steps on all columns; for l2 > 0, where the optimum may use very many of them."""
-    n = problem.A.shape[1]
-    prices = problem.prices(np.arange(n, dtype=np.int32))
+    n, prices = len(problem.prices), problem.prices
     matrix = problem.signs or ColumnStore(column_lines(problem.A), risk.threads)
     sizes = matrix.sizes if isinstance(matrix, ColumnStore) else 1.0
     steps = ProjectedLbfgs(matrix, risk, prices)

@@ -16,7 +16,7 @@ from cardboost.data.arguments import number, whole
 from cardboost.data.threads import usable_threads
 from cardboost.dictionary.columns import ColumnStore, WholeStore
 from cardboost.dictionary.signs import SignStore
-from cardboost.master.mprp import FunctionAlong, MatrixAlong, mprp_on_simplex
+from cardboost.master.mprp import mprp_on_simplex
 from cardboost.master.simplex import (
     FunctionOracle,
     MatrixOracle,
@@ -162,9 +162,8 @@ def minimize_on_simplex(
         used = np.flatnonzero(start).astype(np.int32)
         found = newton_by_radius(oracle, radius, (used, start[used]), tol=tol, max_iter=most, callback=watch)
     else:
-        along = MatrixAlong(oracle) if isinstance(oracle, MatrixOracle) else FunctionAlong(oracle)
         found = mprp_on_simplex(
-            along, radius, start,
+            oracle, radius, start,
             tol=tol, max_iter=most, rho=rho, delta=delta, epsilon=epsilon, callback=watch,
         )  # fmt: skip
     return _result(found, n, offset, tol, epsilon)
