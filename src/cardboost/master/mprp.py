@@ -39,16 +39,13 @@ _AFRESH = 50  # steps after which margins are computed from the weights again
 def feasible_direction(w: Array, d: Array) -> Array:
     """The nearest direction to ``d`` with sum 0 that does not leave w >= 0; sort and scan, O(n log n)."""
     edge = w == 0
-    inner = d[~edge]
-    falling = np.sort(d[edge])[::-1]
+    inner, falling = d[~edge], np.sort(d[edge])[::-1]
     sums = float(inner.sum()) + np.concatenate([[0.0], np.cumsum(falling)])
-    counts = len(inner) + np.arange(len(falling) + 1)
     # with the m largest on the boundary included, the root is sums / counts; it is that of the largest m for
     # which the last one included is still above it
     with np.errstate(divide="ignore", invalid="ignore"):
-        roots = sums / counts
-    m = int(np.count_nonzero(falling > roots[:-1])) if len(falling) else 0
-    r = roots[m]
+        roots = sums / (len(inner) + np.arange(len(sums)))
+    r = roots[np.count_nonzero(falling > roots[:-1])]
     return np.where(edge, np.maximum(d - r, 0.0), d - r)
 
 
@@ -104,31 +101,34 @@ def mprp_on_simplex(
     g = function.every_slope(point)
     before: tuple[Array, Array, Array, float] | None = None  # w, g, d and |(-g)^f|^2 of the last step
     records: list[Record] = []
-    steps, unseen, least = 0, 0, math.inf
-    status: Status | None = None
+    steps, unseen, least_gap = 0, 0, math.inf
+
+    def record(criterion: float, seconds: float) -> Record:
+        least, support = float(g.min()), int(np.count_nonzero(w))
+        gap = max(0.0, float(g @ w) - radius * least)
+        return replace(simplex_record(value, gap, support, least, seconds), criterion=criterion)
+
+    def reason(slope: float, gap: float) -> Status | None:
+        if callback is not None and callback(records[-1], np.flatnonzero(w).astype(np.int32), w[w != 0]):
+            return Status.STOPPED
+        reasons = {
+            Status.OPTIMAL: gap <= tol,
+            Status.CRITERION: epsilon is not None and slope <= epsilon,
+            Status.ITERATION_LIMIT: steps >= max_iter,
+            Status.TIME_LIMIT: late(),
+            Status.PRECISION: unseen >= _PATIENCE or not slope > 0.0,
+        }
+        return next((status for status, holds in reasons.items() if holds), None)
+
     while True:
-        down = feasible_direction(w, -g)
-        size = float(down @ down)
-        d = down
+        d = down = feasible_direction(w, -g)
         if before is not None and before[3] > 0 and np.array_equal(before[0] == 0, w == 0):
             along, change, last = tangent(w, down), tangent(w, g - before[1]), tangent(w, before[2])
             d = down - (along @ change) / before[3] * last + (along @ last) / before[3] * change
         slope = float(down @ d)
-        gap = max(0.0, float(g @ w) - radius * float(g.min()))
-        record = simplex_record(value, gap, int(np.count_nonzero(w)), float(g.min()), clock() - began)
-        records.append(replace(record, criterion=slope))
-        if callback is not None and callback(records[-1], np.flatnonzero(w).astype(np.int32), w[w != 0]):
-            status = Status.STOPPED
-        elif gap <= tol:
-            status = Status.OPTIMAL
-        elif epsilon is not None and slope <= epsilon:
-            status = Status.CRITERION
-        elif steps >= max_iter:
-            status = Status.ITERATION_LIMIT
-        elif late():
-            status = Status.TIME_LIMIT
-        elif unseen >= _PATIENCE or not slope > 0.0:
-            status = Status.PRECISION
+        records.append(record(slope, clock() - began))
+        gap = records[-1].gap
+        status = reason(slope, gap)
         if status is not None:
             break
         moved = _line_search(function, radius, w, value, point, d, slope, rho, delta)
@@ -139,27 +139,24 @@ def mprp_on_simplex(
             before = None  # once more, along (-g)^f
             records.pop()
             continue
-        seen = value - moved[1] > _ROUNDING * abs(value) or gap < 0.9 * least
-        unseen, least = 0 if seen else unseen + 1, min(least, gap)
-        before = (w, g, d, size)
+        seen = value - moved[1] > _ROUNDING * abs(value) or gap < 0.9 * least_gap
+        unseen, least_gap = 0 if seen else unseen + 1, min(least_gap, gap)
+        before = (w, g, d, float(down @ down))
         w, value, point = moved
         steps += 1
         if steps % _AFRESH == 0:
             fresh, point = function.whole(w)
             value = min(value, fresh)
         g = function.every_slope(point)
-    gap = records[-1].gap
     fresh, point = function.whole(w)
     if abs(fresh - value) > _SEEN * abs(value):
         # margins were updated step by step, from far larger ones: what is stated comes from the weights
         value, g = fresh, function.every_slope(point)
-        gap = max(0.0, float(g @ w) - radius * float(g.min()))
-        if status is Status.OPTIMAL and gap > tol:
+        records[-1] = record(slope, records[-1].seconds)
+        if status is Status.OPTIMAL and records[-1].gap > tol:
             status = Status.PRECISION
-        corrected = simplex_record(value, gap, int(np.count_nonzero(w)), float(g.min()), records[-1].seconds)
-        records[-1] = replace(corrected, criterion=records[-1].criterion)
     used = np.flatnonzero(w).astype(np.int32)
-    return SimplexSolution(used, w[used], value, gap, steps, status, tuple(records))
+    return SimplexSolution(used, w[used], value, records[-1].gap, steps, status, tuple(records))
 
 
 def _line_search(

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.problem.trace import Status
+
 Array = NDArray[np.float64]
 
 
@@ -145,6 +147,10 @@ class MasterSolution:
     weights: Array
     objective: float
     lower_bound: float
-    gap: float
-    status: str
+    status: Status
     n_iter: int
+
+    @property
+    def gap(self) -> float:
+        """How far the objective can be from the optimum."""
+        return self.objective - self.lower_bound

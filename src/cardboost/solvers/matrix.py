@@ -63,9 +63,14 @@ class MatrixProblem:
 
 
 def check_matrix(
-    A: ArrayLike, l1: ArrayLike, l2: ArrayLike, l0: ArrayLike, max_weight: ArrayLike | None,
-    sample_weight: ArrayLike | None, pack: bool = False,
-) -> MatrixProblem:  # fmt: skip
+    A: ArrayLike,
+    l1: ArrayLike,
+    l2: ArrayLike,
+    l0: ArrayLike,
+    max_weight: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    pack: bool = False,
+) -> MatrixProblem:
     """The problem of these arguments, or a ValueError that says what is wrong with them."""
     refuse_mask(A, "A")
     try:
@@ -79,14 +84,10 @@ def check_matrix(
             f"A must have two dimensions and at least one row and one column; found {matrix.shape}."
         )
     n = matrix.shape[1]
-    box = _per_column("max_weight", np.inf if max_weight is None else max_weight, n, infinite=True)
-    prices = Prices(
-        _per_column("l1", l1, n),
-        _per_column("l2", l2, n),
-        _per_column("l0", l0, n),
-        box,
-        np.ones(n, dtype=bool),
-    )
+    box = np.inf if max_weight is None else max_weight
+    named = {"l1": l1, "l2": l2, "l0": l0, "max_weight": box}
+    columns = {name: _per_column(name, value, n, name == "max_weight") for name, value in named.items()}
+    prices = Prices(**columns, charged=np.ones(n, dtype=bool))
     signs = SignMatrix.pack(matrix) if pack and (prices.l2 > 0).all() else None
     if signs is None and matrix.dtype.kind == "f" and not np.isfinite(matrix).all():
         raise ValueError("A contains NaN or infinity.")
@@ -117,15 +118,15 @@ def weighted_classes(
     return (low, high), codes[kept] == present[1], weight, kept
 
 
-def _per_column(name: str, value: ArrayLike, n: int, infinite: bool = False) -> Array:
+def _per_column(name: str, value: ArrayLike, n: int, is_box: bool) -> Array:
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be a number or one number per column; got {value!r}.") from error
     if array.shape not in ((), (n,)):
         raise ValueError(f"{name} must be a number or an array of {n} numbers; found shape {array.shape}.")
-    if np.isnan(array).any() or (array < 0).any() or (not infinite and np.isinf(array).any()):
+    if np.isnan(array).any() or (array < 0).any() or (not is_box and np.isinf(array).any()):
         raise ValueError(f"{name} must be at least 0 and finite; got {value!r}.")
-    if name == "max_weight" and array.shape == () and array == 0:
+    if is_box and array.shape == () and array == 0:
         raise ValueError("max_weight must be above 0.")
     return np.array(np.broadcast_to(array, (n,)))
