@@ -17,7 +17,6 @@ The method of the paper on soft-margin boosting by nonlinear conjugate gradients
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.master.simplex import SimplexSolution, Watcher, WholeOracle, simplex_record
-from cardboost.problem.budget import clock
+from cardboost.problem.budget import Late, clock, never
 from cardboost.problem.trace import Record, Status
 
 Array = NDArray[np.float64]
@@ -66,7 +65,7 @@ def mprp_on_simplex(
     delta: float = 1e-4,
     epsilon: float | None = None,
     callback: Watcher | None = None,
-    late: Callable[[], bool] = lambda: False,
+    late: Late = never,
 ) -> SimplexSolution:
     """Minimise on the simplex by conjugate gradients.
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cardboost import _kernels
 from cardboost.dictionary.base import ColumnPool
 from cardboost.problem.bound import dual_bound
+from cardboost.problem.budget import Late, never
 from cardboost.problem.losses import Loss
 from cardboost.problem.prices import MasterSolution, Prices
 from cardboost.problem.risk import EmpiricalRisk, RiskPoint
@@ -102,11 +103,7 @@ class Master:
         return self._gram
 
     def solve(
-        self,
-        tol: float | None = 1e-8,
-        max_iter: int = 100,
-        certified: bool = True,
-        late: Callable[[], bool] = lambda: False,
+        self, tol: float | None = 1e-8, max_iter: int = 100, certified: bool = True, late: Late = never
     ) -> MasterSolution:
         """Newton steps until the relative gap over the pool is small.
 

@@ -13,7 +13,6 @@ the Gram matrix of the exponential loss, divided by its value.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -24,12 +23,13 @@ from numpy.typing import NDArray
 from cardboost import _kernels
 from cardboost.dictionary.base import ColumnPool, Dictionary
 from cardboost.dictionary.columns import least
-from cardboost.problem.budget import clock
+from cardboost.problem.budget import Late, clock, never
 from cardboost.problem.risk import EmpiricalRisk, RiskPoint
 from cardboost.problem.trace import Record, Status
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int32]
+Weighted = tuple[Columns, Array]  # columns and their weights
 
 _NEW = 24  # columns that come into use after a look, at least
 _SERVED = 4  # as many times those of the last look that were of use, where they are more
@@ -78,47 +78,39 @@ class Look:
         return len(self.new)
 
 
-class Oracle(ABC):
+class Oracle(Protocol):
     """A convex function of weights of columns; a point is whatever :meth:`at` gives.
 
     ``estimates``: whether a Hessian that need not be exact takes much less time.
     """
 
-    estimates = False
+    estimates: bool = False
 
-    @abstractmethod
     def at(self, columns: Columns, weights: Array) -> tuple[float, Any]:
         """The value for these weights, all others 0, and the point for the other methods."""
 
-    @abstractmethod
     def slopes(self, point: Any, columns: Columns) -> Array:
         """The gradient on these columns."""
 
-    @abstractmethod
     def hessian(self, point: Any, columns: Columns, slopes: Array, exact: bool = True) -> Array:
         """The Hessian on these columns, whose slopes are known; a new array. An estimate unless ``exact``."""
 
-    @abstractmethod
     def look(self, point: Any, columns: Columns, most: int) -> Look:
         """Look at all columns: these are in use, and at most so many of the others are wanted."""
 
 
-class WholeOracle(Oracle):
+class WholeOracle(Oracle, Protocol):
     """A function whose columns are all known from the beginning: steps may use all of them at once."""
 
-    @abstractmethod
     def whole(self, w: Array) -> tuple[float, Any]:
         """Value and point at weights of all columns."""
 
-    @abstractmethod
     def every_slope(self, point: Any) -> Array:
         """The gradient over all columns."""
 
-    @abstractmethod
     def curvature(self, point: Any, d: Array) -> tuple[float, Any]:
         """d'Hd, and what :meth:`moved` needs to know of the direction."""
 
-    @abstractmethod
     def moved(self, point: Any, w: Array, direction: Any, step: float) -> tuple[float, Any]:
         """Value and point at ``w``, ``step`` along that direction from the point."""
 
@@ -362,11 +354,11 @@ class SimplexNewton:
         self,
         oracle: Oracle,
         radius: float,
-        start: tuple[Columns, Array],
+        start: Weighted,
         *,
         tol: float,
         max_steps: int,
-        late: Callable[[], bool] = lambda: False,
+        late: Late = never,
     ) -> None:
         self.oracle, self.radius, self.tol, self.max_steps, self.late = oracle, radius, tol, max_steps, late
         self.columns, self.weights = start
@@ -451,50 +443,39 @@ def simplex_record(value: float, gap: float, support: int, slope: float, seconds
 def newton_on_simplex(
     oracle: Oracle,
     radius: float,
-    start: tuple[Columns, Array],
+    start: Weighted,
     *,
     tol: float,
     max_iter: int,
     callback: Watcher | None = None,
-    late: Callable[[], bool] = lambda: False,
+    late: Late = never,
 ) -> SimplexSolution:
     """From ``start``, columns with their weights, to a gap of at most ``tol``."""
     started = clock()
     newton = SimplexNewton(oracle, radius, start, tol=tol, max_steps=max_iter, late=late)
     records: list[Record] = []
-    status: Status | None = None
-    while status is None:
+    while True:
         newton.look()
-        support = int(np.count_nonzero(newton.weights))
-        seconds = clock() - started
+        support, seconds = int(np.count_nonzero(newton.weights)), clock() - started
         records.append(simplex_record(newton.value, newton.gap, support, newton.least_slope, seconds))
-        if callback is not None and callback(records[-1], newton.columns, newton.weights):
-            status = Status.STOPPED
-        else:
-            status = newton.reason()
-        if status is None:
-            newton.step()
-    return newton.solution(status, tuple(records))
+        stopped = callback is not None and callback(records[-1], newton.columns, newton.weights)
+        status = Status.STOPPED if stopped else newton.reason()
+        if status is not None:
+            return newton.solution(status, tuple(records))
+        newton.step()
 
 
 def start_by_radius(
-    oracle: Oracle,
-    radius: float,
-    start: tuple[Columns, Array],
-    *,
-    max_iter: int,
-    late: Callable[[], bool] = lambda: False,
-) -> tuple[tuple[Columns, Array], int]:
+    oracle: Oracle, radius: float, start: Weighted, *, max_iter: int, late: Late = never
+) -> tuple[Weighted, int]:
     """Columns and weights to begin with at this radius, through smaller radii first if it is large.
 
     Weights of a large sum put nearly all of p on a few rows, where the quadratic model is good for short
     steps only; the solution of a smaller radius, scaled up, is close. Also returns the steps taken.
     """
-    columns, weights = start
-    radii = [radius]
+    (columns, weights), radii, steps = start, [radius], 0
     while radii[-1] > _DIRECT:
         radii.append(radii[-1] / _FACTOR)
-    steps = 0
     for smaller in radii[:0:-1]:
         weights = weights * (smaller / weights.sum())
         solution = newton_on_simplex(
@@ -505,10 +486,10 @@ def start_by_radius(
 
 
 def newton_by_radius(
-    oracle: Oracle, radius: float, start: tuple[Columns, Array], *, tol: float, max_iter: int, **options: Any
+    oracle: Oracle, radius: float, start: Weighted, *, tol: float, max_iter: int, **options: Any
 ) -> SimplexSolution:
     """:func:`newton_on_simplex`, through smaller radii first if this one is large."""
-    late = options.get("late", lambda: False)
+    late = options.get("late", never)
     start, steps = start_by_radius(oracle, radius, start, max_iter=max_iter, late=late)
     solution = newton_on_simplex(oracle, radius, start, tol=tol, max_iter=max(0, max_iter - steps), **options)
     return replace(solution, steps=steps + solution.steps)

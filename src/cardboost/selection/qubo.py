@@ -283,7 +283,7 @@ def anneal(
     bits : int
         Bits per weight.
     max_variables : int, optional
-        Bits and columns are cut down until there are at most so many variables (2000 by default).
+        Bits and columns are cut down until there are at most so many variables, 2 or more (by default 2000).
     rounds : int
         The most calls; three in a row that bring nothing better are the end too.
     reads : int
@@ -301,15 +301,11 @@ def anneal(
     Raises
     ------
     ValueError
-        Where :func:`accepts` refuses the problem or an argument is out of range.
+        Where :func:`accepts` refuses the problem.
     ImportError
         Without dimod, or without dwave-samplers where a sampler is named.
     """
     require(accepts(problem))
-    if bits < 1 or rounds < 1 or reads < 1:
-        raise ValueError(f"bits, rounds and reads must be at least 1; got {bits}, {rounds} and {reads}.")
-    if max_variables is not None and max_variables < 2:
-        raise ValueError(f"max_variables must be at least 2, a bit and an indicator; got {max_variables}.")
     source = _ready(sampler)
     merged = merge_rows(problem)
     smaller = sketch_rows(merged)
@@ -339,9 +335,7 @@ class _Rounds:
         k = problem.max_terms
         self.limit = k if k is not None and k < len(problem.usable) else None  # on terms, where it can bind
         self.multiplier: float | None = None  # of this limit: what a term costs
-        self.wider = np.ones(
-            len(problem.prices)
-        )  # how much larger than expected the range of a weight must be
+        self.wider = np.ones(len(problem.prices))  # how much larger than expected ranges of weights must be
 
     def run(self, start: Array | None, rounds: int) -> str | None:
         """All rounds; returns why the sampler could not go on, or None."""

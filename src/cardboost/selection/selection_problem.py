@@ -97,12 +97,6 @@ class SelectionProblem:
     curved: bool = True
     distinct: bool = False
 
-    def __post_init__(self) -> None:
-        if self.limits is not None and self.groups is None:
-            raise ValueError("groups are needed with limits on features.")
-        if self.groups is not None and ((self.groups >= 0) != self.prices.charged).any():
-            raise ValueError("groups: the columns with a feature must be those that are charged.")
-
     @cached_property
     def usable(self) -> Support:
         """The charged columns that may have a weight."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -91,13 +92,21 @@ def check_matrix(
     signs = SignMatrix.pack(matrix) if pack and (prices.l2 > 0).all() else None
     if signs is None and matrix.dtype.kind == "f" and not np.isfinite(matrix).all():
         raise ValueError("A contains NaN or infinity.")
-    if sample_weight is not None and np.ndim(sample_weight) == 0:
-        raise ValueError(f"sample_weight must hold {len(matrix)} numbers; got {sample_weight!r}.")
-    weight = sample_weights(sample_weight, len(matrix))
+    weight = row_weights(sample_weight, len(matrix))
     if weight is not None and not (weight > 0).all():
         matrix, weight = matrix[weight > 0], weight[weight > 0]
         signs = None if signs is None else SignMatrix.pack(matrix)
     return MatrixProblem(matrix, RowWeights.make(len(matrix), weight), prices, signs)
+
+
+def row_weights(sample_weight: Any, n_rows: int) -> Array | None:
+    """The weights of all rows, or None without any; a single number for all of them is not accepted."""
+    refuse_mask(sample_weight, "sample_weight")
+    with contextlib.suppress(ValueError):
+        weight = sample_weights(sample_weight, n_rows)
+        if weight is None or np.ndim(sample_weight) > 0:
+            return weight
+    raise ValueError(f"sample_weight must hold {n_rows} finite numbers of at least 0, not all 0.")
 
 
 def weighted_classes(
@@ -109,7 +118,7 @@ def weighted_classes(
     positions of the rows with a weight.
     """
     classes, codes = class_codes(y, n_rows)
-    weight = sample_weights(sample_weight, n_rows)
+    weight = row_weights(sample_weight, n_rows)
     kept = np.arange(n_rows) if weight is None else np.flatnonzero(weight)
     present = np.unique(codes[kept])
     if len(present) != 2:
