@@ -259,7 +259,7 @@ class DictionaryOracle(Oracle):
         return _soft_hessian(np.ascontiguousarray(whole[:, columns]), point, slopes)
 
     def look(self, point: RiskPoint, columns: Columns, most: int) -> Look:
-        proposals = self.dictionary.best_columns(point, most, self.pool, "edge")
+        proposals = self.dictionary.best_columns(point, most, self.pool)
         old, first = _look(self.pool.edges(point) / -point.value, columns, most), self.pool.n_columns
         self.pool.append(proposals.atoms)
         new = np.arange(first, self.pool.n_columns, dtype=np.int32)
@@ -351,14 +351,7 @@ class SimplexNewton:
     """
 
     def __init__(
-        self,
-        oracle: Oracle,
-        radius: float,
-        start: Weighted,
-        *,
-        tol: float,
-        max_steps: int,
-        late: Late = never,
+        self, oracle: Oracle, radius: float, start: Weighted, *, tol: float, max_steps: int, late: Late
     ) -> None:
         self.oracle, self.radius, self.tol, self.max_steps, self.late = oracle, radius, tol, max_steps, late
         self.columns, self.weights = start
