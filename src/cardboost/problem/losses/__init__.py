@@ -459,19 +459,16 @@ def get_loss(name: str | Loss) -> Loss:
     0.41
     """
     accepted = _listed(MARGIN_LOSSES)
+    _refuse_evaluation(name)
     if isinstance(name, Loss):
-        _refuse_evaluation(name.name)
         if not in_kernels(name):
             raise ValueError(
                 f"loss={name.name!r} is for the Stagewise estimators only; here it must be one of {accepted}."
             )
         return name
-    _refuse_evaluation(name)
-    if name == Hinge.name:
-        return LOSSES[SmoothHinge.name]
-    if not isinstance(name, str) or name not in LOSSES:
+    if not isinstance(name, str) or name not in MARGIN_LOSSES:
         raise ValueError(f"loss must be one of {accepted}; got {name!r}.")
-    return LOSSES[name]
+    return LOSSES[SmoothHinge.name if name == Hinge.name else name]
 
 
 def stagewise_loss(loss: str | Loss, *, of_residual: bool) -> Loss:
@@ -493,26 +490,28 @@ def stagewise_loss(loss: str | Loss, *, of_residual: bool) -> Loss:
     ValueError
         For unknown names, losses of the other kind, and losses that only evaluate.
     """
-    accepted, other = (RESIDUAL_LOSSES, MARGIN_LOSSES) if of_residual else (MARGIN_LOSSES, RESIDUAL_LOSSES)
-    name = loss.name if isinstance(loss, Loss) else loss
-    _refuse_evaluation(name)
+    accepted, other, kind, estimator = (
+        (RESIDUAL_LOSSES, MARGIN_LOSSES, "residual", "StagewiseClassifier")
+        if of_residual
+        else (MARGIN_LOSSES, RESIDUAL_LOSSES, "margin", "StagewiseRegressor")
+    )
+    _refuse_evaluation(loss)
     if isinstance(loss, Loss):
         if loss.of_residual != of_residual:
-            kind = "residual" if of_residual else "margin"
             raise ValueError(
-                f"loss={name!r} must be a loss of the {kind}: see of_residual in docs/losses.md."
+                f"loss={loss.name!r} must be a loss of the {kind}: see of_residual in docs/losses.md."
             )
         return loss
-    if isinstance(name, str) and name in other:
-        estimator = "StagewiseClassifier" if of_residual else "StagewiseRegressor"
-        raise ValueError(f"loss={name!r} is for {estimator}; here it must be one of {_listed(accepted)}.")
-    if not isinstance(name, str) or name not in accepted:
-        raise ValueError(f"loss must be one of {_listed(accepted)}, or a Loss of your own; got {name!r}.")
-    return accepted[name]
+    if isinstance(loss, str) and loss in other:
+        raise ValueError(f"loss={loss!r} is for {estimator}; here it must be one of {_listed(accepted)}.")
+    if not isinstance(loss, str) or loss not in accepted:
+        raise ValueError(f"loss must be one of {_listed(accepted)}, or a Loss of your own; got {loss!r}.")
+    return accepted[loss]
 
 
-def _refuse_evaluation(name: object) -> None:
-    """Refuse to train on a loss that can only be evaluated."""
+def _refuse_evaluation(loss: object) -> None:
+    """Refuse to train on a loss that can only be evaluated, or on one of its name."""
+    name = loss.name if isinstance(loss, Loss) else loss
     if isinstance(name, str) and name in EVALUATION_LOSSES:
         raise ValueError(EVALUATION_LOSSES[name].refusal())
 
