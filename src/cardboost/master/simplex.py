@@ -69,7 +69,7 @@ class Look:
     """What a look at all columns shows: the gradient on those in use, the columns of least slope among the
     others with theirs, and the least slope of all."""
 
-    own: Array
+    inside: Array
     new: Columns
     slopes: Array
     least: float
@@ -268,7 +268,7 @@ class DictionaryOracle(Oracle):
         # learners that are fitted on the way bound no others
         edge = proposals.bound if self.dictionary.exact else float(np.max(proposals.edges, initial=-math.inf))
         bound = min(old.least, -edge / point.value)
-        return Look(old.own, np.concatenate([old.new, new])[best], slopes[best], bound)
+        return Look(old.inside, np.concatenate([old.new, new])[best], slopes[best], bound)
 
 
 class FunctionOracle(WholeOracle):
@@ -367,7 +367,7 @@ class SimplexNewton:
     def look(self) -> Look:
         """Look at all columns: the gap, and the columns that are to come into use."""
         seen = self._seen = self.oracle.look(self._point, self.columns, self._most_new)
-        slopes, value = seen.own, self.value
+        slopes, value = seen.inside, self.value
         mean = float(slopes @ self.weights) / self.radius
         self.least_slope = min(seen.least, float(slopes.min()))
         gap = self.gap = max(0.0, self.radius * (mean - self.least_slope))
@@ -401,11 +401,11 @@ class SimplexNewton:
         assert seen is not None
         exact = not self.oracle.estimates or self._stalled_looks > 0 or self._slow_looks >= _SLOW
         used = self.weights > 0
-        mean = float(seen.own @ self.weights) / self.radius
+        mean = float(seen.inside @ self.weights) / self.radius
         n_new = int(np.searchsorted(seen.slopes, mean))
         self.columns = np.concatenate([self.columns[used], seen.new[:n_new]])
         self.weights = np.concatenate([self.weights[used], np.zeros(n_new)])
-        slopes = np.concatenate([seen.own[used], seen.slopes[:n_new]])
+        slopes = np.concatenate([seen.inside[used], seen.slopes[:n_new]])
         goal = max(_CLOSER * gap, 0.2 * self.tol)
         for inner in range(min(_INNER if exact else 1, self.max_steps - self.steps)):
             if inner:

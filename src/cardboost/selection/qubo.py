@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -215,10 +216,8 @@ def in_bits(
     assignment is below the model at its weights, and setting indicators as they should be reaches it.
     """
     scale = 2.0 ** np.arange(bits) / (2.0**bits - 1.0)
-    owners = np.repeat(columns, bits)
-    steps = (top[columns][:, None] * scale).reshape(-1)
-    n = len(owners)
-    priced = np.flatnonzero(price[columns] > 0)
+    owners, steps = np.repeat(columns, bits), (top[columns][:, None] * scale).reshape(-1)
+    priced, n = np.flatnonzero(price[columns] > 0), len(owners)
     total = n + len(priced)
     linear, quadratic = np.zeros(total), np.zeros((total, total))
     linear[:n] = (model.slope + model.bend @ fixed)[owners] * steps
@@ -357,10 +356,8 @@ class _Rounds:
             except _UnusableAnswer as error:
                 return str(error)
             end = self._judge(qubo, samples, stated)
-            if best is None or end.objective < best.objective - 1e-9 * abs(best.objective):
-                best, stale = end, 0
-            else:
-                stale += 1
+            better = best is None or end.objective < best.objective - 1e-9 * abs(best.objective)
+            best, stale = (end, 0) if best is None or better else (best, stale + 1)
             if stale == _PATIENCE:
                 break
             # where nothing better came, the next model is made between the best weights and the convex ones
@@ -408,10 +405,8 @@ class _Rounds:
         allowed = allowed or [polisher.largest(lowest, k)]
         ranked = sorted({end.key: end for end in allowed}.values(), key=lambda end: end.objective)
         end = best_of(polisher.improve(refit) for refit in ranked)
-        disagreement = 0.0
-        if stated is not None:
-            difference = np.abs(stated - energies)
-            disagreement = float(np.max(np.where(np.isnan(difference), math.inf, difference)))
+        difference = np.abs(np.zeros(1) if stated is None else stated - energies)
+        disagreement = float(np.max(np.where(np.isnan(difference), math.inf, difference)))
         terms = int(np.count_nonzero((lowest > 0) & charged))
         self.records.append(QuboRound(
             variables=qubo.variables, columns=len(qubo.columns), bits=qubo.bits,
@@ -521,20 +516,18 @@ def _short(error: BaseException) -> str:
 
 
 def _dimod() -> Any:
+    return _imported("dimod", "The selector qubo needs dimod")
+
+
+def _imported(module: str, need: str) -> Any:
     try:
-        import dimod
+        return import_module(module)
     except ImportError as error:
-        raise ImportError("The selector qubo needs dimod: pip install 'cardboost[quantum]'.") from error
-    return dimod
+        raise ImportError(f"{need}: pip install 'cardboost[quantum]'.") from error
 
 
 def _named(name: str) -> Any:
-    try:
-        from dwave import samplers
-    except ImportError as error:
-        raise ImportError(
-            f"The sampler {name!r} needs dwave-samplers: pip install 'cardboost[quantum]'."
-        ) from error
+    samplers = _imported("dwave.samplers", f"The sampler {name!r} needs dwave-samplers")
     by_name = {"tabu": samplers.TabuSampler, "annealing": samplers.SimulatedAnnealingSampler}
     if name not in by_name:
         raise ValueError(f"sampler={name!r} is not known; by name there are 'tabu' and 'annealing'.")

@@ -61,8 +61,8 @@ class SignRefits:
     @classmethod
     def make(cls, merged: SelectionProblem) -> SignRefits | None:
         """None where the kernel does not take the problem."""
-        known = merged.limits is None and merged.risk.loss.name in ("exponential", "logistic")
-        if not known or merged.pool.dense().dtype != np.int8 or merged.pool.n_columns == 0:
+        suited = merged.limits is None and merged.risk.loss.name in ("exponential", "logistic")
+        if not suited or merged.pool.dense().dtype != np.int8 or merged.pool.n_columns == 0:
             return None
         columns = kernel_columns(merged)
         columns |= {"upper": np.minimum(columns["upper"], _LARGEST_WEIGHT), "max_terms": -1}

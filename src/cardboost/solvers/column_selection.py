@@ -184,7 +184,7 @@ def select_columns(
     # before the search, whose time is what all this leaves
     digest = Table(tuple(store.values), None, store.n_rows).digest(None, _positive(sample_weight), threads)
     distinct = _distinct_columns(problem.prices, store.values)
-    forbidden, given = bool((problem.prices.max_weight == 0).any()), problem.prices[distinct]
+    forbidden, unscaled = bool((problem.prices.max_weight == 0).any()), problem.prices[distinct]
     problem, exponent = problem.scaled()
     if exponent.any():
         store = ColumnStore(column_lines(problem.A), threads)
@@ -193,11 +193,11 @@ def select_columns(
     # the checker's curvature is that of the columns as they are
     task = SelectionProblem(pool, risk, problem.prices[distinct], max_terms, curved=not exponent.any())
     options = SearchOptions(method, max_nodes, bits, random_state, n_jobs)
-    found = select(task, None, options, budget, boxed=max_weight is not None)
-    task = replace(task, prices=found.problem.prices)
-    certificate = Certificate(_matrix_certificate(task, given, exponent, digest, found, forbidden))
-    x = spread(np.ldexp(found.incumbent.weights, -exponent), distinct, len(problem.prices))
-    reason = "feasible" if found.status == "optimal" else found.status
+    selection = select(task, None, options, budget, boxed=max_weight is not None)
+    task = replace(task, prices=selection.problem.prices)
+    certificate = Certificate(_matrix_certificate(task, unscaled, exponent, digest, selection, forbidden))
+    x = spread(np.ldexp(selection.incumbent.weights, -exponent), distinct, len(problem.prices))
+    reason = "feasible" if selection.status == "optimal" else selection.status
     return SelectionResult(
         x=x,
         support=np.flatnonzero(x),
@@ -207,23 +207,24 @@ def select_columns(
         guarantee=certificate.guarantee,
         status=reason if certificate.status == "feasible" else "optimal",
         certificate=certificate,
-        nodes=found.nodes,
-        sampling=found.sampling,
-        tabu=found.tabu,
+        nodes=selection.nodes,
+        sampling=selection.sampling,
+        tabu=selection.tabu,
     )
 
 
 def _matrix_certificate(
     task: SelectionProblem,
-    given: Prices,
+    unscaled: Prices,
     exponent: NDArray[np.intp],
     digest: str,
-    found: Selection,
+    selection: Selection,
     forbidden: bool,
 ) -> dict[str, Any]:
     """The certificate in the units of A, whose columns the search has divided by 2**exponent.
 
-    ``forbidden``: whether A has columns that may not be used, which the certificate leaves out.
+    ``unscaled``: the regularisation in these units. ``forbidden``: whether A has columns that may not be
+    used, which the certificate leaves out.
     """
     assert isinstance(task.pool, MatrixPool)
     distinct, store = task.pool.which, task.pool.store
@@ -233,16 +234,16 @@ def _matrix_certificate(
         loss=task.risk.loss.name,
         max_terms=task.max_terms,
         columns={"feature": distinct.tolist()},
-        prices=replace(given, max_weight=np.ldexp(task.prices.max_weight, -exponent)),
+        prices=replace(unscaled, max_weight=np.ldexp(task.prices.max_weight, -exponent)),
         rows=store.n_rows,
         features=len(store),
         digest=digest,
         candidates=forbidden,
     )
-    weights = found.incumbent.weights
+    weights = selection.incumbent.weights
     objective = task.objective(task.risk.evaluate(task.pool.margins(weights)).value, weights)
-    leaves = [replace(leaf, weights=np.ldexp(leaf.weights, -exponent)) for leaf in found.leaves]
-    bounds = [ProvenScope("pool", len(distinct), leaves, found.centre if task.curved else None)]
+    leaves = [replace(leaf, weights=np.ldexp(leaf.weights, -exponent)) for leaf in selection.leaves]
+    bounds = [ProvenScope("pool", len(distinct), leaves, selection.centre if task.curved else None)]
     return write_certificate(problem, np.ldexp(weights, -exponent), objective, (0.0, null), bounds)
 
 
