@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -516,18 +515,20 @@ def _short(error: BaseException) -> str:
 
 
 def _dimod() -> Any:
-    return _imported("dimod", "The selector qubo needs dimod")
-
-
-def _imported(module: str, need: str) -> Any:
     try:
-        return import_module(module)
+        import dimod
     except ImportError as error:
-        raise ImportError(f"{need}: pip install 'cardboost[quantum]'.") from error
+        raise ImportError("The selector qubo needs dimod: pip install 'cardboost[quantum]'.") from error
+    return dimod
 
 
 def _named(name: str) -> Any:
-    samplers = _imported("dwave.samplers", f"The sampler {name!r} needs dwave-samplers")
+    try:
+        from dwave import samplers
+    except ImportError as error:
+        raise ImportError(
+            f"The sampler {name!r} needs dwave-samplers: pip install 'cardboost[quantum]'."
+        ) from error
     by_name = {"tabu": samplers.TabuSampler, "annealing": samplers.SimulatedAnnealingSampler}
     if name not in by_name:
         raise ValueError(f"sampler={name!r} is not known; by name there are 'tabu' and 'annealing'.")
