@@ -114,7 +114,6 @@ def test_the_make_targets_of_the_readme_exist():
         "cardboost.model.scorecard",
         "cardboost.pareto.compute",
         "cardboost.problem.losses",
-        "cardboost.problem.losses.base",
         "cardboost.problem.trace",
         "cardboost.solvers.column_selection",
         "cardboost.solvers.l1",

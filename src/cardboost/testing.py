@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cardboost.problem.losses import Array, Loss
-from cardboost.problem.losses.evaluation import EvaluationLoss
+from cardboost.problem.losses import Array, EvaluationLoss, Loss
 from cardboost.problem.losses.vector import VectorLoss
 
 __all__ = ["check_loss", "check_vector_loss"]

@@ -216,11 +216,11 @@ def test_stumps_in_words():
 def test_refusals():
     X, y = np.arange(6.0).reshape(-1, 1), np.array([0, 1, 0, 1, 1, 0])
     for bad, text in (
-        (y[:5], "one label"),
-        (np.zeros(6), "two different"),
-        (np.arange(6), "two different"),
+        (y[:5], "inconsistent numbers of samples: 6 and 5"),
+        (np.zeros(6), "only one class is present"),
+        (np.arange(6), "two classes"),
         (np.array([0, 1, np.nan, 1, 1, 0]), "NaN"),
-        (np.array([0, "a", None, 1, 1, 0], dtype=object), "no order"),
+        (np.array([0, "a", None, 1, 1, 0], dtype=object), "NaN or None"),
     ):
         with pytest.raises(ValueError, match=text):
             StumpColumns.make(X, bad)

@@ -130,14 +130,6 @@ def test_limits_are_checked_and_dropped_where_they_say_nothing():
     assert not limits.allow(np.array([0, 1]))
 
 
-def test_problems_refuse_groups_that_do_not_fit():
-    problem, _, _ = stump_problem(0)
-    with pytest.raises(ValueError, match="groups are needed"):
-        replace(problem, groups=None)
-    with pytest.raises(ValueError, match="charged"):
-        replace(problem, groups=np.full(problem.pool.n_columns, -1, dtype=np.int32))
-
-
 # ---------------------------------------------------------------- unseen columns
 
 

@@ -460,9 +460,6 @@ def test_what_is_no_sampler():
 
     with pytest.raises(RuntimeError, match="makes it failed: KeyError"):
         anneal(problem, broken)
-    for more in ({"bits": 0}, {"rounds": 0}, {"reads": 0}, {"max_variables": 1}):
-        with pytest.raises(ValueError, match="at least"):
-            anneal(problem, "tabu", **more)
 
 
 def test_limits_on_features_are_refused():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from dataclasses import replace
+from functools import partial
 
 import joblib
 import numpy as np
@@ -21,7 +22,7 @@ from cardboost.selection import tabu
 from cardboost.selection.merge import merge_rows, sketch_rows
 from cardboost.selection.polish import polish
 from cardboost.selection.selection_problem import SelectionProblem
-from cardboost.selection.tabu import Grid, accepts, tabu_search, walk
+from cardboost.selection.tabu import Grid, accepts, check_bits, tabu_search, walk
 from cardboost.solvers import select_columns
 
 TOLERANCE = 1e-7
@@ -167,9 +168,10 @@ def test_starts_run_in_other_processes():
 
 def test_what_a_start_is_given_can_be_pickled():
     problem = merge_rows(hard_problem())
-    task = tabu._Wave(problem, Grid.make(problem.prices, 6, 1.0, 1.0), 100)
-    copy = pickle.loads(pickle.dumps(task))
-    (one, _), (other, _) = (tabu._run_start(own, [0, 3, 5], 1, 2) for own in (task, copy))
+    grid = Grid.make(problem.prices, 6, 1.0, 1.0)
+    run = partial(tabu._run_start, problem, grid, 100, frozenset(), 1)
+    copy = pickle.loads(pickle.dumps(run))
+    (one, _), (other, _) = (start(2, [0, 3, 5]) for start in (run, copy))
     assert one.objective == other.objective
     assert np.array_equal(one.weights, other.weights)
 
@@ -265,7 +267,7 @@ def test_any_number_of_bits_gives_a_model_inside_the_box(bits):
 @pytest.mark.parametrize("bits", [0, -1, 17, 2.5, True, None, "all", math.nan])
 def test_wrong_bits_are_refused(bits):
     with pytest.raises(ValueError, match="bits must be a whole number from 1 to 16, or 'auto'"):
-        tabu_search(hard_problem(), None, bits=bits)
+        check_bits(bits)
 
 
 @pytest.mark.parametrize("first", [1e-3, 0.2, 30.0])
@@ -371,11 +373,6 @@ def test_what_it_cannot_take_is_said_in_a_sentence():
         assert ". " not in sentence
         with pytest.raises(ValueError, match=word):
             tabu_search(problem, None)
-
-
-def test_a_negative_seed_is_refused():
-    with pytest.raises(ValueError, match="seed must be at least 0"):
-        tabu_search(hard_problem(), None, seed=-1)
 
 
 # ---------------------------------------------------------------- select_columns

@@ -202,8 +202,6 @@ def test_no_time_gives_a_result_all_the_same():
 
 def test_refusals():
     problem = problem_for(0)
-    with pytest.raises(ValueError, match="at least 1"):
-        choose_points(problem, np.zeros(len(problem.prices)), 0)
     risk = EmpiricalRisk(SquaredLoss(), RowWeights.make(50, None), None, target=np.zeros(50))
     real = SelectionProblem(problem.pool, risk, problem.prices, None)
     assert accepts(problem) is None

@@ -17,7 +17,7 @@ from cardboost.boosting.loop import StopRule, Weighting, boost
 from cardboost.boosting.task import NumberedColumns, RoundCallback, TrainingTask
 from cardboost.boosting.training import TrainingResult
 from cardboost.dictionary.base import ColumnPool
-from cardboost.master.mprp import MatrixAlong, mprp_on_simplex
+from cardboost.master.mprp import mprp_on_simplex
 from cardboost.master.simplex import (
     Columns,
     Look,
@@ -172,7 +172,7 @@ def _conjugate_gradients(start: tuple[Columns, Array], rounds: _Rounds) -> tuple
         return rounds.tell(records[-1]) or (len(records) >= settings.max_iter and record.gap > settings.tol)
 
     solution = mprp_on_simplex(
-        MatrixAlong(columns.oracle), settings.radius, full,
+        columns.oracle, settings.radius, full,
         tol=settings.tol, max_iter=settings.max_iter, callback=see, late=settings.budget.late,
     )  # fmt: skip
     status = solution.status

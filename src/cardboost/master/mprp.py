@@ -17,23 +17,14 @@ The method of the paper on soft-margin boosting by nonlinear conjugate gradients
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.master.simplex import (
-    FunctionOracle,
-    MatrixOracle,
-    SimplexSolution,
-    Watcher,
-    simplex_record,
-    soft_point,
-)
-from cardboost.problem.budget import clock
-from cardboost.problem.risk import RiskPoint
+from cardboost.master.simplex import SimplexSolution, Watcher, WholeOracle, simplex_record
+from cardboost.problem.budget import Late, clock, never
 from cardboost.problem.trace import Record, Status
 
 Array = NDArray[np.float64]
@@ -47,16 +38,13 @@ _AFRESH = 50  # steps after which margins are computed from the weights again
 def feasible_direction(w: Array, d: Array) -> Array:
     """The nearest direction to ``d`` with sum 0 that does not leave w >= 0; sort and scan, O(n log n)."""
     edge = w == 0
-    inner = d[~edge]
-    falling = np.sort(d[edge])[::-1]
+    inner, falling = d[~edge], np.sort(d[edge])[::-1]
     sums = float(inner.sum()) + np.concatenate([[0.0], np.cumsum(falling)])
-    counts = len(inner) + np.arange(len(falling) + 1)
     # with the m largest on the boundary included, the root is sums / counts; it is that of the largest m for
     # which the last one included is still above it
     with np.errstate(divide="ignore", invalid="ignore"):
-        roots = sums / counts
-    m = int(np.count_nonzero(falling > roots[:-1])) if len(falling) else 0
-    r = roots[m]
+        roots = sums / (len(inner) + np.arange(len(sums)))
+    r = roots[np.count_nonzero(falling > roots[:-1])]
     return np.where(edge, np.maximum(d - r, 0.0), d - r)
 
 
@@ -66,66 +54,8 @@ def tangent(w: Array, v: Array) -> Array:
     return np.where(inner, v - v[inner].mean(), 0.0)
 
 
-class Along(Protocol):
-    """A function of all weights with what a step along a direction needs."""
-
-    def at(self, w: Array) -> tuple[float, Any]:
-        """Value at these weights, and the point for the other methods."""
-
-    def gradient(self, point: Any) -> Array:
-        """The gradient over all weights."""
-
-    def curvature(self, point: Any, d: Array) -> tuple[float, Any]:
-        """d'Hd, and what :meth:`moved` needs to know of the direction."""
-
-    def moved(self, point: Any, w: Array, direction: Any, step: float) -> tuple[float, Any]:
-        """Value and point at ``w``, ``step`` along that direction from the point."""
-
-
-class MatrixAlong:
-    """The soft margin: a direction is one product with the matrix, a step along it none."""
-
-    def __init__(self, oracle: MatrixOracle) -> None:
-        self.oracle = oracle
-
-    def at(self, w: Array) -> tuple[float, RiskPoint]:
-        return soft_point(self.oracle.risk, self.oracle.store.margins(w))
-
-    def gradient(self, point: RiskPoint) -> Array:
-        return self.oracle.every_slope(point)
-
-    def curvature(self, point: RiskPoint, d: Array) -> tuple[float, Array]:
-        D = self.oracle.store.margins(d)
-        share, weights = point.rows[0] / point.value, self.oracle.risk.weights
-        mean = weights.mean(share * D)  # in fixed point, whatever the order of the rows
-        return weights.mean(share * (D - mean) ** 2), D
-
-    def moved(self, point: RiskPoint, w: Array, direction: Array, step: float) -> tuple[float, RiskPoint]:
-        return soft_point(self.oracle.risk, point.F + step * direction)
-
-
-class FunctionAlong:
-    """A user's function."""
-
-    def __init__(self, oracle: FunctionOracle) -> None:
-        self.oracle = oracle
-        self._every = np.arange(oracle.n, dtype=np.int32)
-
-    def at(self, w: Array) -> tuple[float, tuple[Array, Array]]:
-        return self.oracle.at(self._every, w)
-
-    def gradient(self, point: tuple[Array, Array]) -> Array:
-        return point[1]
-
-    def curvature(self, point: tuple[Array, Array], d: Array) -> tuple[float, None]:
-        return float(d @ self.oracle.hessian(point, self._every) @ d), None
-
-    def moved(self, point: Any, w: Array, direction: None, step: float) -> tuple[float, tuple[Array, Array]]:
-        return self.at(w)
-
-
 def mprp_on_simplex(
-    function: Along,
+    function: WholeOracle,
     radius: float,
     w: Array,
     *,
@@ -135,13 +65,13 @@ def mprp_on_simplex(
     delta: float = 1e-4,
     epsilon: float | None = None,
     callback: Watcher | None = None,
-    late: Callable[[], bool] = lambda: False,
+    late: Late = never,
 ) -> SimplexSolution:
     """Minimise on the simplex by conjugate gradients.
 
     Parameters
     ----------
-    function : Along
+    function : WholeOracle
         The convex function.
     radius : float
         Sum of the weights.
@@ -166,35 +96,38 @@ def mprp_on_simplex(
         Columns in use, their weights, the value and the gap that proves it.
     """
     began = clock()
-    value, point = function.at(w)
-    g = function.gradient(point)
+    value, point = function.whole(w)
+    g = function.every_slope(point)
     before: tuple[Array, Array, Array, float] | None = None  # w, g, d and |(-g)^f|^2 of the last step
     records: list[Record] = []
-    steps, unseen, least = 0, 0, math.inf
-    status: Status | None = None
+    steps, unseen, least_gap = 0, 0, math.inf
+
+    def record(criterion: float, seconds: float) -> Record:
+        least, support = float(g.min()), int(np.count_nonzero(w))
+        gap = max(0.0, float(g @ w) - radius * least)
+        return replace(simplex_record(value, gap, support, least, seconds), criterion=criterion)
+
+    def reason(slope: float, gap: float) -> Status | None:
+        if callback is not None and callback(records[-1], np.flatnonzero(w).astype(np.int32), w[w != 0]):
+            return Status.STOPPED
+        reasons = {
+            Status.OPTIMAL: gap <= tol,
+            Status.CRITERION: epsilon is not None and slope <= epsilon,
+            Status.ITERATION_LIMIT: steps >= max_iter,
+            Status.TIME_LIMIT: late(),
+            Status.PRECISION: unseen >= _PATIENCE or not slope > 0.0,
+        }
+        return next((status for status, holds in reasons.items() if holds), None)
+
     while True:
-        down = feasible_direction(w, -g)
-        size = float(down @ down)
-        d = down
+        d = down = feasible_direction(w, -g)
         if before is not None and before[3] > 0 and np.array_equal(before[0] == 0, w == 0):
             along, change, last = tangent(w, down), tangent(w, g - before[1]), tangent(w, before[2])
             d = down - (along @ change) / before[3] * last + (along @ last) / before[3] * change
         slope = float(down @ d)
-        gap = max(0.0, float(g @ w) - radius * float(g.min()))
-        record = simplex_record(value, gap, int(np.count_nonzero(w)), float(g.min()), clock() - began)
-        records.append(replace(record, criterion=slope))
-        if callback is not None and callback(records[-1], np.flatnonzero(w).astype(np.int32), w[w != 0]):
-            status = Status.STOPPED
-        elif gap <= tol:
-            status = Status.OPTIMAL
-        elif epsilon is not None and slope <= epsilon:
-            status = Status.CRITERION
-        elif steps >= max_iter:
-            status = Status.ITERATION_LIMIT
-        elif late():
-            status = Status.TIME_LIMIT
-        elif unseen >= _PATIENCE or not slope > 0.0:
-            status = Status.PRECISION
+        records.append(record(slope, clock() - began))
+        gap = records[-1].gap
+        status = reason(slope, gap)
         if status is not None:
             break
         moved = _line_search(function, radius, w, value, point, d, slope, rho, delta)
@@ -205,31 +138,28 @@ def mprp_on_simplex(
             before = None  # once more, along (-g)^f
             records.pop()
             continue
-        seen = value - moved[1] > _ROUNDING * abs(value) or gap < 0.9 * least
-        unseen, least = 0 if seen else unseen + 1, min(least, gap)
-        before = (w, g, d, size)
+        seen = value - moved[1] > _ROUNDING * abs(value) or gap < 0.9 * least_gap
+        unseen, least_gap = 0 if seen else unseen + 1, min(least_gap, gap)
+        before = (w, g, d, float(down @ down))
         w, value, point = moved
         steps += 1
         if steps % _AFRESH == 0:
-            fresh, point = function.at(w)
+            fresh, point = function.whole(w)
             value = min(value, fresh)
-        g = function.gradient(point)
-    gap = records[-1].gap
-    fresh, point = function.at(w)
+        g = function.every_slope(point)
+    fresh, point = function.whole(w)
     if abs(fresh - value) > _SEEN * abs(value):
         # margins were updated step by step, from far larger ones: what is stated comes from the weights
-        value, g = fresh, function.gradient(point)
-        gap = max(0.0, float(g @ w) - radius * float(g.min()))
-        if status is Status.OPTIMAL and gap > tol:
+        value, g = fresh, function.every_slope(point)
+        records[-1] = record(slope, records[-1].seconds)
+        if status is Status.OPTIMAL and records[-1].gap > tol:
             status = Status.PRECISION
-        corrected = simplex_record(value, gap, int(np.count_nonzero(w)), float(g.min()), records[-1].seconds)
-        records[-1] = replace(corrected, criterion=records[-1].criterion)
     used = np.flatnonzero(w).astype(np.int32)
-    return SimplexSolution(used, w[used], value, gap, steps, status, tuple(records))
+    return SimplexSolution(used, w[used], value, records[-1].gap, steps, status, tuple(records))
 
 
 def _line_search(
-    function: Along,
+    function: WholeOracle,
     radius: float,
     w: Array,
     value: float,
@@ -255,14 +185,14 @@ def _line_search(
             then[limits <= most] = 0.0
         then *= radius / then.sum()
         if step * drift > _ROUNDING * radius:  # the rounding of d would count as a gain
-            new, there = function.at(then)
+            new, there = function.whole(then)
         else:
             new, there = function.moved(point, then, direction, step)
         if new <= value - delta * step * step * length:
             return then, new, there
         if step * slope <= _SEEN * abs(value):
             # the value does not show such a drop any more; the slope at the new point does
-            g = function.gradient(there)
+            g = function.every_slope(there)
             if float((g - float(g @ then) / radius) @ d) <= 0.5 * slope:
                 return then, min(new, value), there
         if step * slope <= _ROUNDING * _ROUNDING * abs(value):

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from cardboost import _kernels
 from cardboost.dictionary.base import ColumnPool
 from cardboost.problem.bound import dual_bound
+from cardboost.problem.budget import Late, never
 from cardboost.problem.losses import Loss
 from cardboost.problem.prices import MasterSolution, Prices
 from cardboost.problem.risk import EmpiricalRisk, RiskPoint
+from cardboost.problem.trace import Status
 
 Array = NDArray[np.float64]
 
@@ -45,10 +47,7 @@ class Master:
         weights: Array | None = None,
         point: RiskPoint | None = None,
     ) -> None:
-        self.pool = pool
-        self.risk = risk
-        self._prices = prices
-        self.prices = prices(pool)
+        self.pool, self.risk, self._prices, self.prices = pool, risk, prices, prices(pool)
         self.weights = np.zeros(pool.n_columns) if weights is None else weights
         self.point = risk.evaluate(pool.margins(self.weights)) if point is None else point
         self._gram = np.empty((0, 0))
@@ -56,8 +55,6 @@ class Master:
         self._anchor_columns = 0
         self._metric: Array | None = None  # the Hessian as the steps use it
         self._exact = not pool.sketches
-        self._bound = -np.inf
-        self._bound_at: RiskPoint | None = None
 
     @property
     def objective(self) -> float:
@@ -66,15 +63,12 @@ class Master:
 
     def extend(self) -> None:
         """Take note of columns that were appended to the pool: their weights start at 0."""
-        n, old = self.pool.n_columns, len(self.weights)
-        self.weights = np.concatenate([self.weights, np.zeros(n - old)])
-        self._metric = None
-        self.prices = self._prices(self.pool)
+        self.weights = np.append(self.weights, np.zeros(self.pool.n_columns - len(self.weights)))
+        self._metric, self.prices = None, self._prices(self.pool)
 
     def reprice(self, prices: Callable[[ColumnPool], Prices]) -> None:
         """Same columns, other prices; weights outside the new box are clipped."""
-        self._prices = prices
-        self.prices = prices(self.pool)
+        self._prices, self.prices = prices, prices(self.pool)
         self.move_to(np.minimum(self.weights, self.prices.max_weight))
 
     def move_to(self, weights: Array) -> None:
@@ -99,26 +93,17 @@ class Master:
             self._anchor = self.point
         if done < n:
             rows = self.pool.gram(self._anchor, np.arange(done, n), exact=self._exact)
-            grown = np.empty((n, n))
-            grown[:done, :done] = self._gram
-            grown[done:] = rows
-            grown[:done, done:] = rows[:, :done].T
-            self._gram = grown
+            self._gram = np.ascontiguousarray(np.block([[self._gram, rows[:, :done].T], [rows]]))
         return self._gram
 
     def renew_gram(self) -> Array:
         """The Hessian at the present point, which becomes the anchor."""
-        self._anchor = self.point
+        self._anchor, self._anchor_columns = self.point, self.pool.n_columns
         self._gram = self.pool.gram(self.point, exact=self._exact)
-        self._anchor_columns = self.pool.n_columns
         return self._gram
 
     def solve(
-        self,
-        tol: float | None = 1e-8,
-        max_iter: int = 100,
-        certified: bool = True,
-        late: Callable[[], bool] = lambda: False,
+        self, tol: float | None = 1e-8, max_iter: int = 100, certified: bool = True, late: Late = never
     ) -> MasterSolution:
         """Newton steps until the relative gap over the pool is small.
 
@@ -137,27 +122,30 @@ class Master:
         Returns
         -------
         MasterSolution
-            Its status is "optimal", "stalled" (rounding hides any progress) or "iteration limit".
+            Its status is ``OPTIMAL``, ``PRECISION`` (rounding hides any progress) or ``ITERATION_LIMIT``.
         """
-        status, steps = "iteration limit", 0
-        self._bound, self._bound_at = -np.inf, None
+        status, steps = Status.ITERATION_LIMIT, 0
+        bound, bounded_at = -np.inf, None  # the best bound of this solve, and the point of the last one
         last_drop, promised = np.inf, np.inf
         slow = unseen = 0
         before: tuple[Array, Array] | None = None  # weights and edges one step ago
         if self._anchor_columns and self.pool.n_columns >= 2 * self._anchor_columns + 4:
             self._forget()
+
+        def closed(edges: Array) -> bool:
+            nonlocal bound, bounded_at
+            bound, bounded_at = max(bound, dual_bound(self.point, edges, self.prices)[0]), self.point
+            return tol is not None and self.objective - bound <= tol * max(abs(self.objective), 1e-300)
+
         while tol is not None or steps < max_iter:
             edges = self.pool.edges(self.point)
             if before is not None:
                 self._learn(self.weights - before[0], before[1] - edges)
             small = tol is not None and promised <= (100 if certified else 1) * tol * abs(self.objective)
             # far from the end the promised drop tells as much as the bound, which costs a pass over the rows
-            if tol is not None and certified and (small or steps in (0, max_iter)):
-                if self._gap(edges) <= tol * max(abs(self.objective), 1e-300):
-                    status = "optimal"
-                    break
-            elif small:
-                status = "optimal"
+            look = tol is not None and certified and (small or steps in (0, max_iter))
+            if closed(edges) if look else small:
+                status = Status.OPTIMAL
                 break
             if steps >= max_iter or late():
                 break
@@ -168,31 +156,23 @@ class Master:
                 before = None
                 fresh = self._fresh(start)
                 if promised <= 0.0 or tol is None or (fresh and self._exact):
-                    status = "stalled"
+                    status = Status.PRECISION
                     break
                 self._forget(exact=fresh)
                 continue
             # near the optimum the objective no longer shows what a step gains; the bound still does
             unseen = unseen + 1 if drop <= _ROUNDING * abs(self.objective) else 0
             if unseen > _UNSEEN:
-                status = "stalled"
+                status = Status.PRECISION
                 break
             slow = slow + 1 if tol is not None and drop > _SLOW * last_drop else 0
             if drop < _SHORTFALL * promised or slow >= _PATIENCE:
                 self._forget(exact=slow >= _PATIENCE and self._fresh(start))
                 slow = 0
             last_drop = drop
-        if tol is not None and certified and self._bound_at is not self.point:
-            gap = self._gap(self.pool.edges(self.point))
-            status = "optimal" if gap <= tol * max(abs(self.objective), 1e-300) else status
-        objective = self.objective
-        return MasterSolution(self.weights, objective, self._bound, objective - self._bound, status, steps)
-
-    def _gap(self, edges: Array) -> float:
-        """The gap over the pool with the best bound of this solve."""
-        self._bound = max(self._bound, dual_bound(self.point, edges, self.prices)[0])
-        self._bound_at = self.point
-        return self.objective - self._bound
+        if tol is not None and certified and bounded_at is not self.point:
+            status = Status.OPTIMAL if closed(self.pool.edges(self.point)) else status
+        return MasterSolution(self.weights, self.objective, bound, status, steps)
 
     def _fresh(self, point: RiskPoint) -> bool:
         """Whether the Hessian at the anchor is that of this point."""

@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 from cardboost import _kernels
 from cardboost.dictionary.base import ColumnPool, Dictionary
 from cardboost.dictionary.columns import least
-from cardboost.problem.budget import clock
+from cardboost.problem.budget import Late, clock, never
 from cardboost.problem.risk import EmpiricalRisk, RiskPoint
 from cardboost.problem.trace import Record, Status
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int32]
+Weighted = tuple[Columns, Array]  # columns and their weights
 
 _NEW = 24  # columns that come into use after a look, at least
 _SERVED = 4  # as many times those of the last look that were of use, where they are more
@@ -68,7 +69,7 @@ class Look:
     """What a look at all columns shows: the gradient on those in use, the columns of least slope among the
     others with theirs, and the least slope of all."""
 
-    own: Array
+    inside: Array
     new: Columns
     slopes: Array
     least: float
@@ -83,7 +84,7 @@ class Oracle(Protocol):
     ``estimates``: whether a Hessian that need not be exact takes much less time.
     """
 
-    estimates: bool
+    estimates: bool = False
 
     def at(self, columns: Columns, weights: Array) -> tuple[float, Any]:
         """The value for these weights, all others 0, and the point for the other methods."""
@@ -96,6 +97,29 @@ class Oracle(Protocol):
 
     def look(self, point: Any, columns: Columns, most: int) -> Look:
         """Look at all columns: these are in use, and at most so many of the others are wanted."""
+
+
+class WholeOracle(Oracle, Protocol):
+    """A function whose columns are all known from the beginning: steps may use all of them at once."""
+
+    def whole(self, w: Array) -> tuple[float, Any]:
+        """Value and point at weights of all columns."""
+
+    def every_slope(self, point: Any) -> Array:
+        """The gradient over all columns."""
+
+    def curvature(self, point: Any, d: Array) -> tuple[float, Any]:
+        """d'Hd, and what :meth:`moved` needs to know of the direction."""
+
+    def moved(self, point: Any, w: Array, direction: Any, step: float) -> tuple[float, Any]:
+        """Value and point at ``w``, ``step`` along that direction from the point."""
+
+    def choose(self, slopes: Array, most: int) -> Columns:
+        """At most so many columns to bring into use, the least slope first; inf marks those in use."""
+        return least(slopes, most)
+
+    def look(self, point: Any, columns: Columns, most: int) -> Look:
+        return _look(self.every_slope(point), columns, most, self.choose)
 
 
 # ------------------------------------------------------------------------------------------------ soft margin
@@ -146,45 +170,52 @@ class Store(Protocol):
         """Margins of weights of all columns."""
 
 
-class _Blocks:
-    """The block of the columns in use, which stay the same for some steps."""
+class MatrixOracle(WholeOracle):
+    """The soft margin over the columns of a store, y multiplied in.
 
-    def __init__(self, make: Callable[[Columns], Block]) -> None:
-        self._make = make
-        self._last: tuple[Columns, Block] | None = None
-
-    def __getitem__(self, columns: Columns) -> Block:
-        if self._last is None or self._last[0] is not columns:
-            self._last = (columns, self._make(columns))
-        return self._last[1]
-
-
-class MatrixOracle:
-    """The soft margin over the columns of a store, y multiplied in."""
+    A direction is one product with the matrix, a step along it none.
+    """
 
     def __init__(self, store: Store, risk: EmpiricalRisk) -> None:
         self.store, self.risk = store, risk
-        self.estimates = store.estimates
-        self._blocks = _Blocks(store.block)
+        self.estimates, self.choose = store.estimates, store.choose  # type: ignore[method-assign]
+        self._last: tuple[Columns, Block] | None = None
+
+    def _block(self, columns: Columns) -> Block:
+        """The columns in use stay the same for some steps."""
+        if self._last is None or self._last[0] is not columns:
+            self._last = (columns, self.store.block(columns))
+        return self._last[1]
 
     def at(self, columns: Columns, weights: Array) -> tuple[float, RiskPoint]:
-        return soft_point(self.risk, self._blocks[columns].margins(weights))
+        return soft_point(self.risk, self._block(columns).margins(weights))
+
+    def whole(self, w: Array) -> tuple[float, RiskPoint]:
+        return soft_point(self.risk, self.store.margins(w))
 
     def slopes(self, point: RiskPoint, columns: Columns) -> Array:
-        return self._blocks[columns].edges(point) / -point.value
+        return self._block(columns).edges(point) / -point.value
 
     def every_slope(self, point: RiskPoint) -> Array:
         return self.store.every_edge(point) / -point.value
 
     def hessian(self, point: RiskPoint, columns: Columns, slopes: Array, exact: bool = True) -> Array:
-        block = self._blocks[columns]
-        found = None if exact else block.estimate(point, slopes)
-        if found is not None:
-            return found
-        return block.gram(point) / point.value - slopes[:, None] * slopes
+        block = self._block(columns)
+        estimate = None if exact else block.estimate(point, slopes)
+        return _soft_hessian(block.gram(point), point, slopes) if estimate is None else estimate
 
-    def look(self, point: RiskPoint, columns: Columns, most: int) -> Look:
-        return _look(self.every_slope(point), columns, most, self.store.choose)
+    def curvature(self, point: RiskPoint, d: Array) -> tuple[float, Array]:
+        D = self.store.margins(d)
+        share, weights = point.rows[0] / point.value, self.risk.weights
+        mean = weights.mean(share * D)  # in fixed point, whatever the order of the rows
+        return weights.mean(share * (D - mean) ** 2), D
+
+    def moved(self, point: RiskPoint, w: Array, direction: Array, step: float) -> tuple[float, RiskPoint]:
+        return soft_point(self.risk, point.F + step * direction)
+
+
+def _soft_hessian(gram: Array, point: RiskPoint, slopes: Array) -> Array:
+    return gram / point.value - slopes[:, None] * slopes
 
 
 class SubStore:
@@ -210,74 +241,81 @@ class SubStore:
         return self._whole.margins(weights)
 
 
-class DictionaryOracle:
+class DictionaryOracle(Oracle):
     """The soft margin over a dictionary, whose columns are generated; they count in the order of the pool."""
-
-    estimates = False
 
     def __init__(self, dictionary: Dictionary, risk: EmpiricalRisk) -> None:
         self.dictionary, self.risk = dictionary, risk
         self.pool: ColumnPool = dictionary.pool()
 
     def at(self, columns: Columns, weights: Array) -> tuple[float, RiskPoint]:
-        full = np.zeros(self.pool.n_columns)
-        full[columns] = weights
-        return soft_point(self.risk, self.pool.margins(full))
+        return soft_point(self.risk, self.pool.margins(_spread(weights, columns, self.pool.n_columns)))
 
     def slopes(self, point: RiskPoint, columns: Columns) -> Array:
         return self.pool.edges(point)[columns] / -point.value
 
     def hessian(self, point: RiskPoint, columns: Columns, slopes: Array, exact: bool = True) -> Array:
         whole = self.pool.gram(point, columns.astype(np.intp), exact=True)
-        return np.ascontiguousarray(whole[:, columns]) / point.value - slopes[:, None] * slopes
+        return _soft_hessian(np.ascontiguousarray(whole[:, columns]), point, slopes)
 
     def look(self, point: RiskPoint, columns: Columns, most: int) -> Look:
-        found = self.dictionary.best_columns(point, most, self.pool)
-        known = self.pool.edges(point) / -point.value
-        old = _look(known, columns, most)
-        first = self.pool.n_columns
-        self.pool.append(found.atoms)
+        proposals = self.dictionary.best_columns(point, most, self.pool)
+        old, first = _look(self.pool.edges(point) / -point.value, columns, most), self.pool.n_columns
+        self.pool.append(proposals.atoms)
         new = np.arange(first, self.pool.n_columns, dtype=np.int32)
-        slopes = np.concatenate([old.slopes, found.edges / -point.value])
+        slopes = np.concatenate([old.slopes, proposals.edges / -point.value])
         best = np.argsort(slopes, kind="stable")[:most]
-        # learners that are fitted on the way bound nothing that they have not found
-        edge = found.bound if self.dictionary.exact else float(np.max(found.edges, initial=-math.inf))
+        # learners that are fitted on the way bound no others
+        edge = proposals.bound if self.dictionary.exact else float(np.max(proposals.edges, initial=-math.inf))
         bound = min(old.least, -edge / point.value)
-        return Look(old.own, np.concatenate([old.new, new])[best], slopes[best], bound)
+        return Look(old.inside, np.concatenate([old.new, new])[best], slopes[best], bound)
 
 
-class FunctionOracle:
+class FunctionOracle(WholeOracle):
     """A user's convex function of all weights: ``value_and_gradient(w)`` and ``hessian(w)``."""
-
-    estimates = False
 
     def __init__(self, function: Any, n: int) -> None:
         self.function, self.n = function, n
 
     def at(self, columns: Columns, weights: Array) -> tuple[float, tuple[Array, Array]]:
-        full = np.zeros(self.n)
-        full[columns] = weights
-        value, gradient = self.function.value_and_gradient(full)
+        return self.whole(_spread(weights, columns, self.n))
+
+    def whole(self, w: Array) -> tuple[float, tuple[Array, Array]]:
+        value, gradient = self.function.value_and_gradient(w)
         gradient = np.asarray(gradient, dtype=np.float64)
         if gradient.shape != (self.n,) or not np.isfinite(gradient).all() or not math.isfinite(value):
             raise ValueError(
                 "value_and_gradient must give a finite number and a finite gradient of all weights."
             )
-        return float(value), (full, gradient)
+        return float(value), (w, gradient)
 
     def slopes(self, point: tuple[Array, Array], columns: Columns) -> Array:
         return point[1][columns]
 
-    def hessian(
-        self, point: tuple[Array, Array], columns: Columns, slopes: Array | None = None, exact: bool = True
-    ) -> Array:
+    def every_slope(self, point: tuple[Array, Array]) -> Array:
+        return point[1]
+
+    def _hessian(self, point: tuple[Array, Array]) -> Array:
         whole = np.asarray(self.function.hessian(point[0]), dtype=np.float64)
         if whole.shape != (self.n, self.n) or not np.isfinite(whole).all():
             raise ValueError("hessian must give a finite matrix over all weights.")
-        return np.ascontiguousarray(whole[np.ix_(columns, columns)])
+        return np.ascontiguousarray(whole)
 
-    def look(self, point: tuple[Array, Array], columns: Columns, most: int) -> Look:
-        return _look(point[1], columns, most)
+    def hessian(self, point: Any, columns: Columns, slopes: Array, exact: bool = True) -> Array:
+        return np.ascontiguousarray(self._hessian(point)[np.ix_(columns, columns)])
+
+    def curvature(self, point: tuple[Array, Array], d: Array) -> tuple[float, None]:
+        return float(d @ self._hessian(point) @ d), None
+
+    def moved(self, point: Any, w: Array, direction: None, step: float) -> tuple[float, Any]:
+        return self.whole(w)
+
+
+def _spread(weights: Array, columns: Columns, n: int) -> Array:
+    """Weights of all columns, from those in use."""
+    full = np.zeros(n)
+    full[columns] = weights
+    return full
 
 
 def _look(
@@ -313,14 +351,7 @@ class SimplexNewton:
     """
 
     def __init__(
-        self,
-        oracle: Oracle,
-        radius: float,
-        start: tuple[Columns, Array],
-        *,
-        tol: float,
-        max_steps: int,
-        late: Callable[[], bool] = lambda: False,
+        self, oracle: Oracle, radius: float, start: Weighted, *, tol: float, max_steps: int, late: Late
     ) -> None:
         self.oracle, self.radius, self.tol, self.max_steps, self.late = oracle, radius, tol, max_steps, late
         self.columns, self.weights = start
@@ -336,7 +367,7 @@ class SimplexNewton:
     def look(self) -> Look:
         """Look at all columns: the gap, and the columns that are to come into use."""
         seen = self._seen = self.oracle.look(self._point, self.columns, self._most_new)
-        slopes, value = seen.own, self.value
+        slopes, value = seen.inside, self.value
         mean = float(slopes @ self.weights) / self.radius
         self.least_slope = min(seen.least, float(slopes.min()))
         gap = self.gap = max(0.0, self.radius * (mean - self.least_slope))
@@ -370,11 +401,11 @@ class SimplexNewton:
         assert seen is not None
         exact = not self.oracle.estimates or self._stalled_looks > 0 or self._slow_looks >= _SLOW
         used = self.weights > 0
-        mean = float(seen.own @ self.weights) / self.radius
+        mean = float(seen.inside @ self.weights) / self.radius
         n_new = int(np.searchsorted(seen.slopes, mean))
         self.columns = np.concatenate([self.columns[used], seen.new[:n_new]])
         self.weights = np.concatenate([self.weights[used], np.zeros(n_new)])
-        slopes = np.concatenate([seen.own[used], seen.slopes[:n_new]])
+        slopes = np.concatenate([seen.inside[used], seen.slopes[:n_new]])
         goal = max(_CLOSER * gap, 0.2 * self.tol)
         for inner in range(min(_INNER if exact else 1, self.max_steps - self.steps)):
             if inner:
@@ -405,50 +436,39 @@ def simplex_record(value: float, gap: float, support: int, slope: float, seconds
 def newton_on_simplex(
     oracle: Oracle,
     radius: float,
-    start: tuple[Columns, Array],
+    start: Weighted,
     *,
     tol: float,
     max_iter: int,
     callback: Watcher | None = None,
-    late: Callable[[], bool] = lambda: False,
+    late: Late = never,
 ) -> SimplexSolution:
     """From ``start``, columns with their weights, to a gap of at most ``tol``."""
     started = clock()
     newton = SimplexNewton(oracle, radius, start, tol=tol, max_steps=max_iter, late=late)
     records: list[Record] = []
-    status: Status | None = None
-    while status is None:
+    while True:
         newton.look()
-        support = int(np.count_nonzero(newton.weights))
-        seconds = clock() - started
+        support, seconds = int(np.count_nonzero(newton.weights)), clock() - started
         records.append(simplex_record(newton.value, newton.gap, support, newton.least_slope, seconds))
-        if callback is not None and callback(records[-1], newton.columns, newton.weights):
-            status = Status.STOPPED
-        else:
-            status = newton.reason()
-        if status is None:
-            newton.step()
-    return newton.solution(status, tuple(records))
+        stopped = callback is not None and callback(records[-1], newton.columns, newton.weights)
+        status = Status.STOPPED if stopped else newton.reason()
+        if status is not None:
+            return newton.solution(status, tuple(records))
+        newton.step()
 
 
 def start_by_radius(
-    oracle: Oracle,
-    radius: float,
-    start: tuple[Columns, Array],
-    *,
-    max_iter: int,
-    late: Callable[[], bool] = lambda: False,
-) -> tuple[tuple[Columns, Array], int]:
+    oracle: Oracle, radius: float, start: Weighted, *, max_iter: int, late: Late = never
+) -> tuple[Weighted, int]:
     """Columns and weights to begin with at this radius, through smaller radii first if it is large.
 
     Weights of a large sum put nearly all of p on a few rows, where the quadratic model is good for short
     steps only; the solution of a smaller radius, scaled up, is close. Also returns the steps taken.
     """
-    columns, weights = start
-    radii = [radius]
+    (columns, weights), radii, steps = start, [radius], 0
     while radii[-1] > _DIRECT:
         radii.append(radii[-1] / _FACTOR)
-    steps = 0
     for smaller in radii[:0:-1]:
         weights = weights * (smaller / weights.sum())
         solution = newton_on_simplex(
@@ -459,10 +479,10 @@ def start_by_radius(
 
 
 def newton_by_radius(
-    oracle: Oracle, radius: float, start: tuple[Columns, Array], *, tol: float, max_iter: int, **options: Any
+    oracle: Oracle, radius: float, start: Weighted, *, tol: float, max_iter: int, **options: Any
 ) -> SimplexSolution:
     """:func:`newton_on_simplex`, through smaller radii first if this one is large."""
-    late = options.get("late", lambda: False)
+    late = options.get("late", never)
     start, steps = start_by_radius(oracle, radius, start, max_iter=max_iter, late=late)
     solution = newton_on_simplex(oracle, radius, start, tol=tol, max_iter=max(0, max_iter - steps), **options)
     return replace(solution, steps=steps + solution.steps)

@@ -1,7 +1,7 @@
 """The time that some work may take, and how its stages share it: the only owner of the clock.
 
 A stage has to end when its share of the time is up; what it leaves goes to the stages that follow. All shares
-are in one table. Without a limit no search reads the clock, so that equal seeds give equal results.
+are in :class:`Stage`. Without a limit no search reads the clock, so that equal seeds give equal results.
 """
 
 from __future__ import annotations
@@ -10,77 +10,54 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from enum import Enum, auto
+from enum import Enum
 
 
 class Stage(Enum):
-    """A part of some work that looks at the clock; :data:`SHARES` says when it has to end."""
+    """A part of some work that looks at the clock.
 
-    ALL = auto()
+    Its ``share`` of the time is when it has to end, counted from the start of the work that it belongs to.
+    Stages follow one another, so what one leaves goes to the next. The last 5 or 10 % are for work that does
+    not look at the clock: the last refit, the certificate, the model itself (tests/test_time_limits.py).
+    """
+
+    share: float
+
+    def __new__(cls, share: float) -> Stage:
+        stage = object.__new__(cls)
+        stage._value_ = len(cls.__members__)  # stages of equal shares are different stages
+        stage.share = share
+        return stage
+
+    ALL = 1.0
     # a fit without a selection
-    COLUMNS = auto()
-    WEIGHTS = auto()
+    COLUMNS = 0.85  # nearly all: every column lowers the objective, and there is no search to wait for
+    WEIGHTS = 0.95  # convex steps over all columns, each of which leaves a valid model
     # a fit with a selection
-    HOT_START = auto()
-    CANDIDATES = auto()
-    CANDIDATE_WEIGHTS = auto()
-    RESELECTION = auto()
-    FEATURE_SEARCH = auto()
-    LOCAL_SEARCH = auto()
-    SIZES = auto()
-    SELECTION = auto()
-    DICTIONARY = auto()
+    HOT_START = 0.25  # the rounds that follow generate columns too, each with a choice
+    CANDIDATES = 0.45  # no columns come later, but half of the time must be left to choose among them
+    CANDIDATE_WEIGHTS = 0.5  # the weights of all candidates are only a start of the search
+    RESELECTION = 0.6  # every round ends with a choice; a last one with larger budgets follows
+    FEATURE_SEARCH = 0.65  # then come more columns of the chosen features, and a search among them
+    LOCAL_SEARCH = 0.75  # it finds a model; what follows may improve it, and bounds it
+    SIZES = 0.9  # as LOCAL_SEARCH, for many sizes and without a proof that would need the time
+    SELECTION = 0.9  # all that selectors do after local search; they share it as below
+    DICTIONARY = 0.95  # the bound over the dictionary is last: without it that over the pool stays
     # a selection, which has what local search has left
-    FIRST_CHOICE = auto()
-    FIRST_NODES = auto()
-    CHOICE = auto()
-    TABU = auto()
-    RELAXATION = auto()
-    SEARCH_BEGINS = auto()
-    SEARCH = auto()
-    LEAVES = auto()
+    FIRST_CHOICE = 0.2  # a quick choice, to see whether a few nodes prove it; lost where they do not
+    FIRST_NODES = 0.3  # these nodes
+    CHOICE = 0.5  # local search or a sampler: as much time as for everything that goes on from it
+    TABU = 0.6  # a further search, from the result of the first; only where the selector has it
+    RELAXATION = 0.65  # the bound of the root, without which there is no certificate
+    SEARCH_BEGINS = 0.75  # later than this, too little of SEARCH is left to begin with nodes
+    SEARCH = 0.85  # nodes of exact search
+    LEAVES = 0.95  # every leaf is bounded once more for the proof; else the root alone is the proof
     # other work
-    TEMPERATURES = auto()
-    FIT = auto()
-    ALL_ROWS = auto()
-    FOLDS = auto()
-    PROOFS = auto()
-
-
-#: Share of the time at which a stage has to end, counted from the start of the work that it belongs to.
-#: Stages follow one another, so what one leaves goes to the next. The last 5 or 10 % are for work that does
-#: not look at the clock: the last refit, the certificate, the model itself (tests/test_time_limits.py).
-SHARES = {
-    Stage.ALL: 1.0,
-    # a fit without a selection
-    Stage.COLUMNS: 0.85,  # nearly all: every column lowers the objective, and there is no search to wait for
-    Stage.WEIGHTS: 0.95,  # convex steps over all columns, each of which leaves a valid model
-    # a fit with a selection
-    Stage.HOT_START: 0.25,  # the rounds that follow generate columns too, each with a choice
-    Stage.CANDIDATES: 0.45,  # no columns come later, but half of the time must be left to choose among them
-    Stage.CANDIDATE_WEIGHTS: 0.5,  # the weights of all candidates are only a start of the search
-    Stage.RESELECTION: 0.6,  # every round ends with a choice; a last one with larger budgets follows
-    Stage.FEATURE_SEARCH: 0.65,  # then come more columns of the chosen features, and a search among them
-    Stage.LOCAL_SEARCH: 0.75,  # it finds a model; what follows may improve it, and bounds it
-    Stage.SIZES: 0.9,  # as LOCAL_SEARCH, for many sizes and without a proof that would need the time
-    Stage.SELECTION: 0.9,  # all that selectors do after local search; they share it as below
-    Stage.DICTIONARY: 0.95,  # the bound over the dictionary is last: without it that over the pool stays
-    # a selection
-    Stage.FIRST_CHOICE: 0.2,  # a quick choice, to see whether a few nodes prove it; lost where they do not
-    Stage.FIRST_NODES: 0.3,  # these nodes
-    Stage.CHOICE: 0.5,  # local search or a sampler: as much time as for everything that goes on from it
-    Stage.TABU: 0.6,  # a further search, from the result of the first; only where the selector has it
-    Stage.RELAXATION: 0.65,  # the bound of the root, without which there is no certificate
-    Stage.SEARCH_BEGINS: 0.75,  # later than this, too little of SEARCH is left to begin with nodes
-    Stage.SEARCH: 0.85,  # nodes of exact search
-    Stage.LEAVES: 0.95,  # every leaf is bounded once more for the proof; else the root alone is the proof
-    # other work
-    Stage.TEMPERATURES: 0.5,  # cross-validation of a soft margin; the fit on all rows has the other half
-    Stage.FIT: 0.8,  # of a command that chooses whole points afterwards
-    Stage.ALL_ROWS: 0.3,  # of a front, which needs all sizes on all rows before it can show any
-    Stage.FOLDS: 0.75,  # of a front: one more fit of all sizes per fold
-    Stage.PROOFS: 0.95,  # of a front: what is left goes to proofs, one size after another
-}
+    TEMPERATURES = 0.5  # cross-validation of a soft margin; the fit on all rows has the other half
+    FIT = 0.8  # of a command that chooses whole points afterwards
+    ALL_ROWS = 0.3  # of a front, which needs all sizes on all rows before it can show any
+    FOLDS = 0.75  # of a front: one more fit of all sizes per fold
+    PROOFS = 0.95  # of a front: what is left goes to proofs, one size after another
 
 
 def clock() -> float:
@@ -146,7 +123,7 @@ class Budget:
 
     def share(self, stage: Stage) -> float:
         """Seconds from the start at which a stage has to end."""
-        return SHARES[stage] * self.seconds
+        return stage.share * self.seconds
 
     def left_in(self, stage: Stage) -> float:
         """Seconds to the end of a stage, 0 when there are none."""

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.problem.trace import Status
+
 Array = NDArray[np.float64]
 
 
@@ -121,21 +123,9 @@ class PriceRule:
 
     def prices(self, n_columns: int, n_free: int) -> Prices:
         """For a pool whose first ``n_free`` columns are the intercept's, free but for their box."""
-
-        def column(value: float, free: float) -> Array:
-            out = np.full(n_columns, float(value))
-            out[:n_free] = free
-            return out
-
-        charged = np.ones(n_columns, dtype=bool)
-        charged[:n_free] = False
-        return Prices(
-            column(self.l1, 0.0),
-            column(self.l2, 0.0),
-            column(self.l0, 0.0),
-            column(self.max_weight, self.intercept_box),
-            charged,
-        )
+        charged = np.arange(n_columns) >= n_free
+        l1, l2, l0 = (np.where(charged, float(price), 0.0) for price in (self.l1, self.l2, self.l0))
+        return Prices(l1, l2, l0, np.where(charged, self.max_weight, self.intercept_box), charged)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +135,10 @@ class MasterSolution:
     weights: Array
     objective: float
     lower_bound: float
-    gap: float
-    status: str
+    status: Status
     n_iter: int
+
+    @property
+    def gap(self) -> float:
+        """How far the objective can be from the optimum."""
+        return self.objective - self.lower_bound

@@ -126,10 +126,6 @@ class EmpiricalRisk:
         if len(self.weights.shards.parts) != 1:  # they finish their sums, which then cannot be added up
             raise ValueError("the kernels of losses take rows in one part.")
 
-    def sums(self, F: Array, rows: Array) -> tuple[float, float, float, float, float, float, float]:
-        """The sums of a pass over the rows, relative to exp of the first of them; fills ``rows``."""
-        return self._pass(F, None, 0.0, rows)
-
     def evaluate(self, F: Array) -> RiskPoint:
         """The risk and the row weights at margins ``F``."""
         rows = np.empty((2, len(F)))
@@ -141,13 +137,17 @@ class EmpiricalRisk:
 
     def along(self, F: Array, D: Array, step: float) -> tuple[float, float, float]:
         """Value, slope and curvature of the risk at ``F + step * D`` as a function of ``step``."""
-        shift, loss, _, _, slope, bend, _ = self._pass(F, D, step, None)
+        shift, loss, _, _, slope, bend, _ = self.sums(F, None, D, step)
         unit = math.exp(min(shift, 700.0)) / self.weights.total
         return loss * unit + self.offset, slope * unit, bend * unit
 
-    def _pass(
-        self, F: Array, D: Array | None, step: float, rows: Array | None
+    def sums(
+        self, F: Array, rows: Array | None, D: Array | None = None, step: float = 0.0
     ) -> tuple[float, float, float, float, float, float, float]:
+        """The sums of a pass over the rows, relative to exp of the first of them; fills ``rows``.
+
+        Slope and curvature are those along ``D``, at ``F + step * D``.
+        """
         w = self.weights
         self.passes[0] += 1
         return _kernels.loss_pass(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import overload
@@ -130,6 +130,3 @@ class Trace(Sequence[Record]):
 
     def __len__(self) -> int:
         return len(self.records)
-
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self.records)

@@ -106,11 +106,8 @@ def exact_search(
         limit = min(limit, max(1.0, most_work // node_work(rows, columns, search.bounds.curved)))
     status = "optimal"
     while len(search.live):
-        if tree.size + 2 > limit:
-            status = "node limit"
-            break
-        if late():
-            status = "time limit"
+        if tree.size + 2 > limit or late():
+            status = "node limit" if tree.size + 2 > limit else "time limit"
             break
         search.advance(int(min(_BATCH, (limit - tree.size) // 2)))
         if progress is not None:

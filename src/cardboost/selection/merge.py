@@ -35,10 +35,11 @@ def merge_rows(problem: SelectionProblem) -> SelectionProblem:
     if columns.dtype != np.int8 or len(columns) == 0:
         return _stored(problem, columns, risk)
     first, group = _distinct_rows(columns)
-    weights = _merged_weights(risk.weights, group, len(first))
-    merged = replace(risk, weights=weights, sign=None, passes=[0])
+    n = len(first)
+    total = risk.weights.group_sums(np.ones(len(group)), group, n)
+    merged = replace(risk, weights=RowWeights.make(n, total), sign=None, passes=[0])
     if risk.target is not None:
-        target = _mean_targets(risk, risk.target, group, len(first))
+        target = _mean_targets(risk, risk.target, group, total)
         within = replace(risk, offset=0.0, passes=[0]).evaluate(target[group]).value
         merged = replace(merged, target=target, offset=risk.offset + within)
     return _stored(problem, np.take(columns, first, axis=1), merged)
@@ -136,23 +137,13 @@ def _distinct_rows(columns: NDArray[np.int8]) -> tuple[NDArray[np.intp], NDArray
     return order[new], group
 
 
-def _merged_weights(weights: RowWeights, group: NDArray[np.intp], n: int) -> RowWeights:
-    """The sum of the weights of every group."""
-    if weights.factor is None:
-        count = np.ones(len(group), np.int64) if weights.count is None else weights.count
-        total = np.zeros(n, dtype=np.int64)
-        np.add.at(total, group, count)
-        return RowWeights.make(n, total.astype(np.float64))
-    return RowWeights.make(n, weights.group_sums(np.ones(len(group)), group, n))
-
-
 def _mean_targets(
-    risk: EmpiricalRisk, target: NDArray[np.float64], group: NDArray[np.intp], n: int
+    risk: EmpiricalRisk, target: NDArray[np.float64], group: NDArray[np.intp], weight: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The weighted mean target of every group."""
+    """The weighted mean target of every group, whose ``weight`` is given."""
+    n = len(weight)
     least, most = np.full(n, np.inf), np.full(n, -np.inf)
     np.minimum.at(least, group, target)
     np.maximum.at(most, group, target)
     total = risk.weights.group_sums(target, group, n)
-    weight = risk.weights.group_sums(np.ones(len(target)), group, n)
     return np.clip(total / np.where(weight > 0, weight, 1.0), least, most)

@@ -24,9 +24,7 @@ from cardboost.selection.selection_problem import Incumbent, SelectionProblem, S
 Array = NDArray[np.float64]
 
 _REFITS_PER_ROUND = 6  # of the most promising moves
-_FEATURE_SWAPS = (
-    3  # pairs of a leaving and an entering feature that are extended to as many columns as allowed
-)
+_FEATURE_SWAPS = 3  # pairs of a leaving and an entering feature, extended to as many columns as allowed
 _SCREENED = 48  # entering columns that are scored for every drop, chosen by their estimated gains
 _WIDE = 64  # columns in use, beyond which columns leave by saliency and not by scores
 _LEAVING = 24  # columns of least saliency that may leave in a swap, where there are many
@@ -54,8 +52,7 @@ class Polisher(Refitter):
     @property
     def most_terms(self) -> int:
         """The most charged columns that a choice can use."""
-        usable, k = len(self.problem.usable), self.problem.max_terms
-        return usable if k is None else min(k, usable)
+        return len(self.problem.usable[: self.problem.max_terms])
 
     # ------------------------------------------------------------------------------------ features
 
@@ -244,12 +241,10 @@ class Polisher(Refitter):
         if self._whole_features:
             return self._ranked(incumbent, self._whole_moves(incumbent))[:_REFITS_PER_ROUND]
         p, k = self.problem.prices, self.problem.max_terms
-        support = incumbent.support.tolist()
+        support, edges = incumbent.support.tolist(), -self.model(incumbent)[0]
         inside = set(support)
         outside = [j for j in self.problem.usable.tolist() if j not in inside]
-        if entering is not None:
-            outside = [j for j in outside if j in entering]
-        edges = -self.model(incumbent)[0]
+        outside = outside if entering is None else [j for j in outside if j in entering]
         supports: list[list[int]] = []
         if self._l0 is not None or self._costs is not None:
             supports += [_without(support, j) for j in support]
@@ -317,29 +312,26 @@ class Polisher(Refitter):
         starts = [[*base, j] for base in bases for j in self._outside(base) if self._feature[j] not in parts]
         if not starts:
             return bases
-        supports, swaps = list(bases), set()
         size = len(incumbent.support) + 1 if k is None else k
+        swaps: dict[tuple[int, ...], list[int]] = {}  # the best start of every pair of features
         for i in np.argsort(self.scores(incumbent, starts), kind="stable"):
-            start = starts[i]
-            swap = (len(start), *start[:-1], self._feature[start[-1]])
-            if swap in swaps:
-                continue
-            swaps.add(swap)
-            supports += self._extensions(incumbent, start, size)
+            swaps.setdefault((len(starts[i]), *starts[i][:-1], self._feature[starts[i][-1]]), starts[i])
             if len(swaps) == _FEATURE_SWAPS:
                 break
-        return supports
+        return [
+            *bases,
+            *(wider for start in swaps.values() for wider in self._extensions(incumbent, start, size)),
+        ]
 
     def _extensions(self, incumbent: Incumbent, support: list[int], size: int) -> list[list[int]]:
         """A support, and what it becomes by adding the best column of its features again and again."""
-        extensions = [support]
-        while len(support) < size:
-            used = self._features(support)
+        extensions, used = [support], self._features(support)
+        while len(extensions[-1]) < size:
+            support = extensions[-1]
             wider = [[*support, j] for j in self._outside(support) if self._feature[j] in used]
             if not wider:
                 break
-            support = wider[int(np.argmin(self.scores(incumbent, wider)))]
-            extensions.append(support)
+            extensions.append(wider[int(np.argmin(self.scores(incumbent, wider)))])
         return extensions
 
 

@@ -215,10 +215,8 @@ def in_bits(
     assignment is below the model at its weights, and setting indicators as they should be reaches it.
     """
     scale = 2.0 ** np.arange(bits) / (2.0**bits - 1.0)
-    owners = np.repeat(columns, bits)
-    steps = (top[columns][:, None] * scale).reshape(-1)
-    n = len(owners)
-    priced = np.flatnonzero(price[columns] > 0)
+    owners, steps = np.repeat(columns, bits), (top[columns][:, None] * scale).reshape(-1)
+    priced, n = np.flatnonzero(price[columns] > 0), len(owners)
     total = n + len(priced)
     linear, quadratic = np.zeros(total), np.zeros((total, total))
     linear[:n] = (model.slope + model.bend @ fixed)[owners] * steps
@@ -283,7 +281,7 @@ def anneal(
     bits : int
         Bits per weight.
     max_variables : int, optional
-        Bits and columns are cut down until there are at most so many variables (2000 by default).
+        Bits and columns are cut down until there are at most so many variables, 2 or more (by default 2000).
     rounds : int
         The most calls; three in a row that bring nothing better are the end too.
     reads : int
@@ -301,15 +299,11 @@ def anneal(
     Raises
     ------
     ValueError
-        Where :func:`accepts` refuses the problem or an argument is out of range.
+        Where :func:`accepts` refuses the problem.
     ImportError
         Without dimod, or without dwave-samplers where a sampler is named.
     """
     require(accepts(problem))
-    if bits < 1 or rounds < 1 or reads < 1:
-        raise ValueError(f"bits, rounds and reads must be at least 1; got {bits}, {rounds} and {reads}.")
-    if max_variables is not None and max_variables < 2:
-        raise ValueError(f"max_variables must be at least 2, a bit and an indicator; got {max_variables}.")
     source = _ready(sampler)
     merged = merge_rows(problem)
     smaller = sketch_rows(merged)
@@ -339,9 +333,7 @@ class _Rounds:
         k = problem.max_terms
         self.limit = k if k is not None and k < len(problem.usable) else None  # on terms, where it can bind
         self.multiplier: float | None = None  # of this limit: what a term costs
-        self.wider = np.ones(
-            len(problem.prices)
-        )  # how much larger than expected the range of a weight must be
+        self.wider = np.ones(len(problem.prices))  # how much larger than expected ranges of weights must be
 
     def run(self, start: Array | None, rounds: int) -> str | None:
         """All rounds; returns why the sampler could not go on, or None."""
@@ -363,10 +355,8 @@ class _Rounds:
             except _UnusableAnswer as error:
                 return str(error)
             end = self._judge(qubo, samples, stated)
-            if best is None or end.objective < best.objective - 1e-9 * abs(best.objective):
-                best, stale = end, 0
-            else:
-                stale += 1
+            better = best is None or end.objective < best.objective - 1e-9 * abs(best.objective)
+            best, stale = (end, 0) if best is None or better else (best, stale + 1)
             if stale == _PATIENCE:
                 break
             # where nothing better came, the next model is made between the best weights and the convex ones
@@ -414,10 +404,8 @@ class _Rounds:
         allowed = allowed or [polisher.largest(lowest, k)]
         ranked = sorted({end.key: end for end in allowed}.values(), key=lambda end: end.objective)
         end = best_of(polisher.improve(refit) for refit in ranked)
-        disagreement = 0.0
-        if stated is not None:
-            difference = np.abs(stated - energies)
-            disagreement = float(np.max(np.where(np.isnan(difference), math.inf, difference)))
+        difference = np.abs(np.zeros(1) if stated is None else stated - energies)
+        disagreement = float(np.max(np.where(np.isnan(difference), math.inf, difference)))
         terms = int(np.count_nonzero((lowest > 0) & charged))
         self.records.append(QuboRound(
             variables=qubo.variables, columns=len(qubo.columns), bits=qubo.bits,

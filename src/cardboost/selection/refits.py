@@ -61,16 +61,12 @@ class SignRefits:
     @classmethod
     def make(cls, merged: SelectionProblem) -> SignRefits | None:
         """None where the kernel does not take the problem."""
-        if merged.limits is not None or merged.risk.loss.name not in ("exponential", "logistic"):
-            return None
-        if merged.pool.dense().dtype != np.int8 or merged.pool.n_columns == 0:
+        suited = merged.limits is None and merged.risk.loss.name in ("exponential", "logistic")
+        if not suited or merged.pool.dense().dtype != np.int8 or merged.pool.n_columns == 0:
             return None
         columns = kernel_columns(merged)
-        if columns["packed"] is None:
-            return None
-        return cls(
-            merged, columns | {"upper": np.minimum(columns["upper"], _LARGEST_WEIGHT), "max_terms": -1}
-        )
+        columns |= {"upper": np.minimum(columns["upper"], _LARGEST_WEIGHT), "max_terms": -1}
+        return None if columns["packed"] is None else cls(merged, columns)
 
     def solve(self, supports: Sequence[Sequence[int]], starts: Array, tol: float) -> list[Array | None]:
         """Weights of every support to a relative gap of ``tol``; None where that was not reached."""
@@ -146,9 +142,9 @@ class Refitter:
         """``problem``: over stored columns (merge_rows). ``late``: asked between refits whether to stop."""
         self.problem, self.late = problem, late
         self.work = 0
-        limits, l0 = problem.limits, problem.prices.l0
+        limits, l0, groups = problem.limits, problem.prices.l0, problem.groups
         # without limits all columns are of one feature, of which any number may be used
-        self._feature = ([0] * len(l0)) if problem.groups is None else problem.groups.tolist()
+        self._feature = ([0] * len(l0)) if groups is None else groups.tolist()
         self._costs = None if limits is None or limits.costs is None else limits.costs.tolist()
         self._l0 = l0.tolist() if np.any(l0 > 0) else None
         self._free = np.flatnonzero(~problem.prices.charged)

@@ -51,7 +51,7 @@ def best_of(results: Iterable[Result]) -> Result:
     return min(results, key=lambda result: result.objective)
 
 
-def spread(weights: Array, columns: NDArray[np.intp], n: int) -> Array:
+def spread(weights: Array, columns: NDArray[Any], n: int) -> Array:
     """Weights of some columns as weights of all ``n``, the others 0."""
     wide = np.zeros(n)
     wide[columns] = weights
@@ -96,12 +96,6 @@ class SelectionProblem:
     limits: FeatureLimits | None = None
     curved: bool = True
     distinct: bool = False
-
-    def __post_init__(self) -> None:
-        if self.limits is not None and self.groups is None:
-            raise ValueError("groups are needed with limits on features.")
-        if self.groups is not None and ((self.groups >= 0) != self.prices.charged).any():
-            raise ValueError("groups: the columns with a feature must be those that are charged.")
 
     @cached_property
     def usable(self) -> Support:

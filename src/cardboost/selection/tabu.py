@@ -14,8 +14,9 @@ own random numbers: results do not depend on how many of them run at the same ti
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -87,16 +88,6 @@ class Grid:
         return np.minimum(nearest, self.top).astype(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class _Wave:
-    """What all starts of a wave share; can be pickled. ``polished``: supports that are local optima."""
-
-    problem: SelectionProblem
-    grid: Grid
-    moves: int
-    polished: frozenset[tuple[int, ...]] = frozenset()
-
-
 def accepts(problem: SelectionProblem) -> str | None:
     """Why tabu search cannot take a problem, in a sentence; None where it can."""
     if not isinstance(problem.risk.loss, Exponential):
@@ -158,11 +149,8 @@ def tabu_search(
     Raises
     ------
     ValueError
-        Where :func:`accepts` refuses the problem, or ``bits`` or ``seed`` are out of range.
+        Where :func:`accepts` refuses the problem.
     """
-    check_bits(bits)
-    if seed < 0:
-        raise ValueError(f"seed must be at least 0; got {seed!r}.")
     require(accepts(problem))
     # many starts at the same time, each on one thread
     merged = merge_rows(replace(problem, risk=replace(problem.risk, threads=1)))
@@ -211,13 +199,11 @@ class _Multistart:
             return
         while self.starts < starts and not self.late():
             grid = Grid.make(self.problem.prices, self.bits, self.range, self.free_range)
-            wave = _Wave(self.problem, grid, moves, frozenset(self.polished))
+            run = partial(_run_start, self.problem, grid, moves, frozenset(self.polished), seed)
             numbers = range(self.starts, min(self.starts + _WAVE, starts))
-            supports = [self._support(number, seed) for number in numbers]
-            results = _run_wave(wave, supports, seed, self.starts, n_jobs, self.late)
-            models = [model for model, _ in results]
-            self.starts += len(results)
-            self.moves += sum(moves for _, moves in results)
+            wave = [(number, self._support(number, seed)) for number in numbers]
+            models, counts = zip(*_run_wave(run, wave, n_jobs, self.late), strict=True)
+            self.starts, self.moves = self.starts + len(models), self.moves + sum(counts)
             self._admit(models)
             self.polished.update(model.key for model in models)
             self._adapt()
@@ -238,7 +224,7 @@ class _Multistart:
         joining = random.choice(outside, count, replace=False)
         return sorted({*support.tolist(), *joining.tolist()} - set(leaving.tolist()))[: self.size]
 
-    def _admit(self, models: list[Incumbent]) -> None:
+    def _admit(self, models: Sequence[Incumbent]) -> None:
         """Keep the best models so far, one for each support."""
         by_support: dict[tuple[int, ...], Incumbent] = {}
         for model in sorted([*self.elite, *models], key=lambda model: model.objective):
@@ -276,35 +262,43 @@ def _adapted(used: float, largest: float) -> float:
 
 
 def _run_wave(
-    wave: _Wave, supports: Sequence[list[int]], seed: int, first: int, n_jobs: int | None, late: Late
+    run: Callable[..., tuple[Incumbent, int]], wave: Sequence[Any], n_jobs: int | None, late: Late
 ) -> list[tuple[Incumbent, int]]:
-    """All starts of a wave, in their order, numbered from ``first``: their models and moves."""
+    """All starts of a wave, in their order: their models and moves."""
     from joblib import Parallel, delayed, effective_n_jobs
 
-    if effective_n_jobs(n_jobs) == 1:
-        results: list[tuple[Incumbent, int]] = []
-        for number, support in enumerate(supports, first):
-            if results and late():
-                break
-            results.append(_run_start(wave, support, seed, number, late))
-        return results
-    parallel = Parallel(n_jobs=n_jobs, prefer="threads")
-    starts = enumerate(supports, first)
-    return list(parallel(delayed(_run_start)(wave, support, seed, number) for number, support in starts))
+    if effective_n_jobs(n_jobs) != 1:
+        return list(Parallel(n_jobs=n_jobs, prefer="threads")(delayed(run)(*start) for start in wave))
+    results: list[tuple[Incumbent, int]] = []
+    for start in wave:
+        if results and late():
+            break
+        results.append(run(*start, late))
+    return results
 
 
 def _run_start(
-    wave: _Wave, support: list[int], seed: int, number: int, late: Late = never
+    problem: SelectionProblem,
+    grid: Grid,
+    most: int,
+    polished: frozenset[tuple[int, ...]],
+    seed: int,
+    number: int,
+    support: list[int],
+    late: Late = never,
 ) -> tuple[Incumbent, int]:
-    """Tabu search from the best weights on a support; its elite is refitted, the best of it improved."""
-    polisher = Polisher(wave.problem, late)
+    """Tabu search from the best weights on a support; its elite is refitted, the best of it improved.
+
+    ``polished``: supports that are known to be local optima.
+    """
+    polisher = Polisher(problem, late)
     begin = polisher.refit(support)
     state = int(np.random.SeedSequence([seed, number, 0]).generate_state(1, np.uint64)[0] >> np.uint64(1))
-    elite, moves = walk(wave.problem, wave.grid, begin.weights, wave.moves, state, late)
-    charged = wave.problem.prices.charged
+    elite, moves = walk(problem, grid, begin.weights, most, state, late)
+    charged = problem.prices.charged
     ends = [polisher.refit(np.flatnonzero(charged & (weights > 0)), weights) for weights in elite]
     best = best_of([begin, *ends])
-    return best if best.key in wave.polished else polisher.improve(best), moves
+    return best if best.key in polished else polisher.improve(best), moves
 
 
 def walk(

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,8 @@ from cardboost.selection.selection_problem import SelectionProblem, best_of, req
 
 Array = NDArray[np.float64]
 Points = NDArray[np.int64]
+#: (moves, 2, 2): two columns, each with its change of points; the second change is 0 in moves of one column
+Moves = NDArray[np.int64]
 
 _UNITS = 16  # sizes of a point to start from
 _WIDER = 3  # of the starts that are searched further, with exchanges of columns
@@ -79,32 +82,6 @@ class _FittedPoints:
     total: Array
 
 
-@dataclass(frozen=True, eq=False)
-class _Moves:
-    """Changes of the points of two columns each; of one only, where the second change is 0."""
-
-    column: NDArray[np.intp]  # (moves, 2)
-    change: Points
-
-    @classmethod
-    def of(cls, moves: list[tuple[tuple[int, int], tuple[int, int]]]) -> _Moves:
-        """Pairs of a column and its change."""
-        flat = np.array(moves, dtype=np.int64).reshape(len(moves), 2, 2)
-        return cls(flat[:, :, 0].astype(np.intp), flat[:, :, 1])
-
-    def __len__(self) -> int:
-        return len(self.column)
-
-    def __getitem__(self, which: NDArray[np.bool_]) -> _Moves:
-        return _Moves(self.column[which], self.change[which])
-
-    def applied(self, points: Points) -> Points:
-        """The points after every move."""
-        after = np.tile(points, (len(self), 1))
-        np.add.at(after, (np.arange(len(self))[:, None], self.column), self.change)
-        return after
-
-
 def accepts(problem: SelectionProblem) -> str | None:
     """Why there are no whole points for a problem, in a sentence; None where there are."""
     if problem.risk.loss.name not in ("exponential", "logistic"):
@@ -127,7 +104,7 @@ def choose_points(
     weights : array
         Continuous weights to start from; of more columns than the problem allows they are thinned out first.
     most : int
-        The most points of a column.
+        The most points of a column, at least 1.
     scale : Scale, optional
         What a point is worth. Weights of more than ``most`` points are cut.
     late : callable
@@ -141,11 +118,9 @@ def choose_points(
     Raises
     ------
     ValueError
-        Where :func:`accepts` refuses the problem, or ``most`` is below 1.
+        Where :func:`accepts` refuses the problem.
     """
     require(accepts(problem))
-    if most < 1:
-        raise ValueError(f"most must be at least 1; got {most}.")
     merged = merge_rows(problem)
     support = np.flatnonzero(problem.prices.charged & (weights > 0))
     if not problem.allows(support):
@@ -298,12 +273,11 @@ class _PointSearch:
             result = better
         return result
 
-    def _steps(self, points: Points) -> _Moves:
+    def _steps(self, points: Points) -> Moves:
         """One or two columns a point more or less, a column less, or one more."""
         used = np.flatnonzero(points)
-        single = [
-            (j, sign) for j in used.tolist() for sign in (-1, 1) if 0 <= points[j] + sign <= self.top[j]
-        ]
+        signs = ((j, sign) for j in used.tolist() for sign in (-1, 1))
+        single = [(j, sign) for j, sign in signs if 0 <= points[j] + sign <= self.top[j]]
         moves = [(step, (step[0], 0)) for step in single]
         if len(used) <= _PAIRS:
             moves += [(one, two) for one, two in combinations(single, 2) if one[0] != two[0]]
@@ -312,36 +286,39 @@ class _PointSearch:
         if k is None or len(used) < k:
             sizes = sorted({1, 2, *points[used].tolist()})
             moves += [((j, to), (j, 0)) for j in self._unused(points) for to in sizes if to <= self.top[j]]
-        return self._allowed(points, _Moves.of(moves))
+        return self._allowed(points, moves)
 
-    def _exchanges(self, points: Points) -> _Moves:
+    def _exchanges(self, points: Points) -> Moves:
         """A column for another with about as many points."""
         others, moves = self._unused(points), []
         for i in np.flatnonzero(points).tolist():
             count = int(points[i])
             sizes = range(max(1, count - 2), count + 3)
             moves += [((i, -count), (j, to)) for j in others for to in sizes if to <= self.top[j]]
-        return self._allowed(points, _Moves.of(moves))
+        return self._allowed(points, moves)
 
     def _unused(self, points: Points) -> list[int]:
         return self.usable[points[self.usable] == 0].tolist()
 
-    def _allowed(self, points: Points, moves: _Moves) -> _Moves:
-        limits = self.problem.limits
+    def _allowed(self, points: Points, listed: list[Any]) -> Moves:
+        """Those of the moves that the limit on features allows."""
+        moves, limits = np.array(listed, dtype=np.int64).reshape(-1, 2, 2), self.problem.limits
         if limits is None or limits.max_features is None or not len(moves):
             return moves
         return moves[self._features(points, moves).sum(axis=1) <= limits.max_features]
 
-    def _features(self, points: Points, moves: _Moves) -> NDArray[np.bool_]:
+    def _features(self, points: Points, moves: Moves) -> NDArray[np.bool_]:
         """Which features are used after every move."""
         assert self.problem.groups is not None
         features, group = np.unique(self.problem.groups, return_inverse=True)
         used = np.zeros((len(moves), len(features)), dtype=bool)
-        move, column = np.nonzero(moves.applied(points))
+        after = np.tile(points, (len(moves), 1))
+        np.add.at(after, (np.arange(len(moves))[:, None], moves[:, :, 0]), moves[:, :, 1])
+        move, column = np.nonzero(after)
         used[move, group[column]] = True
         return used[:, features >= 0]
 
-    def _first_better(self, result: _FittedPoints, moves: _Moves) -> _FittedPoints | None:
+    def _first_better(self, result: _FittedPoints, moves: Moves) -> _FittedPoints | None:
         """The first of the most promising moves that helps."""
         if not len(moves):
             return None
@@ -349,7 +326,7 @@ class _PointSearch:
         enough = result.objective - 1e-11 * max(1.0, abs(result.objective))
         for i in np.argsort(scores, kind="stable")[:_FITS].tolist():
             points, total = result.points.copy(), result.total.copy()
-            for j, by in zip(moves.column[i], moves.change[i], strict=True):
+            for j, by in moves[i]:
                 points[j] += by
                 total += by * self.columns[j]
             other = self.fit(points, result.unit, result.intercept, total)
@@ -357,7 +334,7 @@ class _PointSearch:
                 return other
         return None
 
-    def _scores(self, result: _FittedPoints, moves: _Moves) -> Array:
+    def _scores(self, result: _FittedPoints, moves: Moves) -> Array:
         """The objective after every move by the quadratic model, unit and intercept fitted anew in it."""
         problem, prices, points = self.problem, self.problem.prices, result.points
         weights = self._weights(result)
@@ -373,7 +350,8 @@ class _PointSearch:
 
         # the value is f(u p + s), s = u * change, then along the points after the move and the intercept
         along = np.einsum("ij,j->i", gram[:, used], points[used].astype(np.float64))  # gram @ points
-        (i, j), (a, b) = moves.column.T, moves.change.T.astype(np.float64)
+        (i, a), (j, b) = moves.transpose(1, 2, 0)
+        a, b = a.astype(np.float64), b.astype(np.float64)
         u = result.unit
         slope = a * gradient[i] + b * gradient[j]
         bend = a * a * gram[i, i] + 2.0 * a * b * gram[i, j] + b * b * gram[j, j]
@@ -393,10 +371,10 @@ class _PointSearch:
         alone = unit * unit / np.maximum(unit_bend, 1e-300)
         return np.asarray(value - 0.5 * np.where(sound, drop / np.where(sound, determinant, 1.0), alone))
 
-    def _extra_cost(self, points: Points, moves: _Moves) -> Array:
+    def _extra_cost(self, points: Points, moves: Moves) -> Array:
         """How much more the columns and features in use cost after every move."""
         cost = np.zeros(len(moves))
-        for column, change in zip(moves.column.T, moves.change.T, strict=True):
+        for column, change in moves.transpose(1, 2, 0):
             used = (points[column] + change > 0).astype(np.float64) - (points[column] > 0)
             cost += np.where(change != 0, used, 0.0) * self.problem.prices.l0[column]
         limits, groups = self.problem.limits, self.problem.groups

@@ -21,9 +21,9 @@ from cardboost.problem.risk import EmpiricalRisk
 from cardboost.selection.merge import equal_columns
 from cardboost.selection.qubo import SamplingRecord
 from cardboost.selection.select import SearchOptions, Selection, check_method, select
-from cardboost.selection.selection_problem import SelectionProblem
+from cardboost.selection.selection_problem import SelectionProblem, spread
 from cardboost.selection.tabu import TabuRecord, check_bits
-from cardboost.solvers.matrix import MatrixProblem, check_matrix
+from cardboost.solvers.matrix import check_matrix
 
 Array = NDArray[np.float64]
 
@@ -169,13 +169,12 @@ def select_columns(
     budget = Budget.of(limit)
     problem = check_matrix(A, l1, l2, l0, max_weight, sample_weight)
     problem = problem.with_free(free, number("free_weight", free_weight, 0.0, strict=True))
-    n = problem.A.shape[1]
     max_terms = None if max_terms is None else whole("max_terms", max_terms, 0)
     check_bits(bits)
     random_state = whole("random_state", random_state, 0)
     if max_nodes is not None:
         whole("max_nodes", max_nodes, 1)
-    if max_terms is None and not (problem.l0 > 0).any():
+    if max_terms is None and not (problem.prices.l0 > 0).any():
         raise ValueError(
             "Give max_terms, l0 > 0, or both; without them every column may be used: see minimize_l1."
         )
@@ -184,22 +183,21 @@ def select_columns(
     store = ColumnStore(column_lines(problem.A), threads)
     # before the search, whose time is what all this leaves
     digest = Table(tuple(store.values), None, store.n_rows).digest(None, _positive(sample_weight), threads)
-    distinct = _distinct_columns(problem, store.values)
-    forbidden, given = bool((problem.max_weight == 0).any()), problem.prices(distinct)
+    distinct = _distinct_columns(problem.prices, store.values)
+    forbidden, unscaled = bool((problem.prices.max_weight == 0).any()), problem.prices[distinct]
     problem, exponent = problem.scaled()
     if exponent.any():
         store = ColumnStore(column_lines(problem.A), threads)
     exponent = exponent[distinct]
     pool = MatrixPool(store, distinct)
     # the checker's curvature is that of the columns as they are
-    task = SelectionProblem(pool, risk, problem.prices(distinct), max_terms, curved=not exponent.any())
+    task = SelectionProblem(pool, risk, problem.prices[distinct], max_terms, curved=not exponent.any())
     options = SearchOptions(method, max_nodes, bits, random_state, n_jobs)
-    found = select(task, None, options, budget, boxed=max_weight is not None)
-    task = replace(task, prices=found.problem.prices)
-    certificate = Certificate(_matrix_certificate(task, given, exponent, digest, found, forbidden))
-    x = np.zeros(n)
-    x[distinct] = np.ldexp(found.incumbent.weights, -exponent)
-    reason = "feasible" if found.status == "optimal" else found.status
+    selection = select(task, None, options, budget, boxed=max_weight is not None)
+    task = replace(task, prices=selection.problem.prices)
+    certificate = Certificate(_matrix_certificate(task, unscaled, exponent, digest, selection, forbidden))
+    x = spread(np.ldexp(selection.incumbent.weights, -exponent), distinct, len(problem.prices))
+    reason = "feasible" if selection.status == "optimal" else selection.status
     return SelectionResult(
         x=x,
         support=np.flatnonzero(x),
@@ -209,23 +207,24 @@ def select_columns(
         guarantee=certificate.guarantee,
         status=reason if certificate.status == "feasible" else "optimal",
         certificate=certificate,
-        nodes=found.nodes,
-        sampling=found.sampling,
-        tabu=found.tabu,
+        nodes=selection.nodes,
+        sampling=selection.sampling,
+        tabu=selection.tabu,
     )
 
 
 def _matrix_certificate(
     task: SelectionProblem,
-    given: Prices,
+    unscaled: Prices,
     exponent: NDArray[np.intp],
     digest: str,
-    found: Selection,
+    selection: Selection,
     forbidden: bool,
 ) -> dict[str, Any]:
     """The certificate in the units of A, whose columns the search has divided by 2**exponent.
 
-    ``forbidden``: whether A has columns that may not be used, which the certificate leaves out.
+    ``unscaled``: the regularisation in these units. ``forbidden``: whether A has columns that may not be
+    used, which the certificate leaves out.
     """
     assert isinstance(task.pool, MatrixPool)
     distinct, store = task.pool.which, task.pool.store
@@ -235,16 +234,16 @@ def _matrix_certificate(
         loss=task.risk.loss.name,
         max_terms=task.max_terms,
         columns={"feature": distinct.tolist()},
-        prices=replace(given, max_weight=np.ldexp(task.prices.max_weight, -exponent)),
+        prices=replace(unscaled, max_weight=np.ldexp(task.prices.max_weight, -exponent)),
         rows=store.n_rows,
         features=len(store),
         digest=digest,
         candidates=forbidden,
     )
-    weights = found.incumbent.weights
+    weights = selection.incumbent.weights
     objective = task.objective(task.risk.evaluate(task.pool.margins(weights)).value, weights)
-    leaves = [replace(leaf, weights=np.ldexp(leaf.weights, -exponent)) for leaf in found.leaves]
-    bounds = [ProvenScope("pool", len(distinct), leaves, found.centre if task.curved else None)]
+    leaves = [replace(leaf, weights=np.ldexp(leaf.weights, -exponent)) for leaf in selection.leaves]
+    bounds = [ProvenScope("pool", len(distinct), leaves, selection.centre if task.curved else None)]
     return write_certificate(problem, np.ldexp(weights, -exponent), objective, (0.0, null), bounds)
 
 
@@ -254,15 +253,14 @@ def _positive(sample_weight: ArrayLike | None) -> Array | None:
     return None if weight is None else weight[weight > 0]
 
 
-def _distinct_columns(problem: MatrixProblem, lines: NDArray[Any]) -> NDArray[np.int32]:
+def _distinct_columns(p: Prices, lines: NDArray[Any]) -> NDArray[np.int32]:
     """Of identical columns, those that no other one undercuts in every price and the box.
 
     ``lines``: the columns one after the other.
     """
-    usable = np.flatnonzero(problem.max_weight > 0)
+    usable = np.flatnonzero(p.max_weight > 0)
     group = equal_columns(lines.T)[usable]
-    counted = np.ones(len(problem.l0)) if problem.charged is None else problem.charged.astype(np.float64)
-    costs = np.stack([counted, problem.l0, problem.l1, problem.l2, -problem.max_weight])[:, usable]
+    costs = np.stack([p.charged.astype(np.float64), p.l0, p.l1, p.l2, -p.max_weight])[:, usable]
     order = np.lexsort((usable, *costs[::-1], group))
     kept: list[int] = []
     rivals: list[int] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cardboost.data.exact import refuse_mask
+from cardboost.data.labels import class_codes, sample_weights
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.signs import SignMatrix
 from cardboost.problem.prices import Prices
@@ -25,34 +27,30 @@ class MatrixProblem:
 
     A: NDArray[Any]
     weights: RowWeights
-    l1: Array
-    l2: Array
-    l0: Array
-    max_weight: Array
+    prices: Prices
     signs: SignMatrix | None
-    charged: NDArray[np.bool_] | None = None  # None: every column counts
 
     def scaled(self) -> tuple[MatrixProblem, NDArray[np.intp]]:
         """The same with columns of very large or small entries divided by powers of two, and their exponents.
 
         A weight is then so many times larger; prices and boxes follow, and no bit of an entry is lost.
         """
-        largest = np.abs(self.A).max(axis=0).astype(np.float64)
+        largest, p = np.abs(self.A).max(axis=0).astype(np.float64), self.prices
         exponent = np.maximum(np.frexp(largest)[1], _SMALLEST).astype(np.intp)
         exponent[(np.abs(exponent) <= _ORDINARY) | (largest == 0.0)] = 0
         if not exponent.any():
             return self, exponent
-        l1, l2 = np.ldexp(self.l1, -exponent), np.ldexp(self.l2, -2 * exponent)
-        box = np.ldexp(self.max_weight, exponent)
-        return replace(self, A=np.ldexp(self.A, -exponent), l1=l1, l2=l2, max_weight=box), exponent
-
-    def prices(self, which: NDArray[np.int32]) -> Prices:
-        charged = np.ones(len(which), dtype=bool) if self.charged is None else self.charged[which]
-        return Prices(self.l1[which], self.l2[which], self.l0[which], self.max_weight[which], charged)
+        l1, l2, box = (
+            np.ldexp(p.l1, -exponent),
+            np.ldexp(p.l2, -2 * exponent),
+            np.ldexp(p.max_weight, exponent),
+        )
+        prices = replace(p, l1=l1, l2=l2, max_weight=box)
+        return replace(self, A=np.ldexp(self.A, -exponent), prices=prices), exponent
 
     def with_free(self, free: ArrayLike, max_weight: float) -> MatrixProblem:
         """The same with columns that neither count nor cost, of at most this weight."""
-        n = self.A.shape[1]
+        n, p = len(self.prices), self.prices
         which = np.asarray(free)
         if which.size == 0:
             return self
@@ -60,11 +58,9 @@ class MatrixProblem:
             raise ValueError(f"free must hold numbers of columns, from 0 to {n - 1}; got {free!r}.")
         charged = np.ones(n, dtype=bool)
         charged[which] = False
-        none = lambda prices: np.where(charged, prices, 0.0)  # noqa: E731
-        box = np.where(charged, self.max_weight, np.minimum(self.max_weight, max_weight))
-        return replace(
-            self, l1=none(self.l1), l2=none(self.l2), l0=none(self.l0), max_weight=box, charged=charged
-        )
+        l1, l2, l0 = (np.where(charged, price, 0.0) for price in (p.l1, p.l2, p.l0))
+        box = np.where(charged, p.max_weight, np.minimum(p.max_weight, max_weight))
+        return replace(self, prices=Prices(l1, l2, l0, box, charged))
 
 
 def check_matrix(
@@ -76,8 +72,8 @@ def check_matrix(
     sample_weight: ArrayLike | None,
     pack: bool = False,
 ) -> MatrixProblem:
+    """The problem of these arguments, or a ValueError that says what is wrong with them."""
     refuse_mask(A, "A")
-    refuse_mask(sample_weight, "sample_weight")
     try:
         matrix = np.asarray(A)
     except ValueError as error:
@@ -88,44 +84,58 @@ def check_matrix(
         raise ValueError(
             f"A must have two dimensions and at least one row and one column; found {matrix.shape}."
         )
-    curve = _per_column("l2", l2, matrix.shape[1])
-    signs = SignMatrix.pack(matrix) if pack and (curve > 0).all() else None
+    n = matrix.shape[1]
+    box = np.inf if max_weight is None else max_weight
+    named = {"l1": l1, "l2": l2, "l0": l0, "max_weight": box}
+    columns = {name: _per_column(name, value, n, name == "max_weight") for name, value in named.items()}
+    prices = Prices(**columns, charged=np.ones(n, dtype=bool))
+    signs = SignMatrix.pack(matrix) if pack and (prices.l2 > 0).all() else None
     if signs is None and matrix.dtype.kind == "f" and not np.isfinite(matrix).all():
         raise ValueError("A contains NaN or infinity.")
-    m, n = matrix.shape
-    weight = None
-    if sample_weight is not None:
-        try:
-            weight = np.asarray(sample_weight, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"sample_weight must hold {m} numbers: {error}.") from error
-        if weight.shape != (m,) or not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
-            raise ValueError(f"sample_weight must hold {m} finite numbers of at least 0, not all 0.")
-        if not (weight > 0).all():
-            matrix, weight = matrix[weight > 0], weight[weight > 0]
-            m = len(weight)
-            signs = None if signs is None else SignMatrix.pack(matrix)
-    box = np.inf if max_weight is None else max_weight
-    return MatrixProblem(
-        matrix,
-        RowWeights.make(m, weight),
-        _per_column("l1", l1, n),
-        curve,
-        _per_column("l0", l0, n),
-        _per_column("max_weight", box, n, infinite=True),
-        signs,
-    )
+    weight = row_weights(sample_weight, len(matrix))
+    if weight is not None and not (weight > 0).all():
+        matrix, weight = matrix[weight > 0], weight[weight > 0]
+        signs = None if signs is None else SignMatrix.pack(matrix)
+    return MatrixProblem(matrix, RowWeights.make(len(matrix), weight), prices, signs)
 
 
-def _per_column(name: str, value: ArrayLike, n: int, infinite: bool = False) -> Array:
+def row_weights(sample_weight: Any, n_rows: int) -> Array | None:
+    """The weights of all rows, or None without any; a single number for all of them is not accepted."""
+    refuse_mask(sample_weight, "sample_weight")
+    with contextlib.suppress(ValueError):
+        weight = sample_weights(sample_weight, n_rows)
+        if weight is None or np.ndim(sample_weight) > 0:
+            return weight
+    raise ValueError(f"sample_weight must hold {n_rows} finite numbers of at least 0, not all 0.")
+
+
+def weighted_classes(
+    y: Any, sample_weight: Any, n_rows: int
+) -> tuple[tuple[Any, Any], NDArray[np.bool_], Array | None, NDArray[np.intp]]:
+    """The two classes of the rows that have a weight.
+
+    Returns both labels in order, which of these rows have the second one, the weights of all rows, and the
+    positions of the rows with a weight.
+    """
+    classes, codes = class_codes(y, n_rows)
+    weight = row_weights(sample_weight, n_rows)
+    kept = np.arange(n_rows) if weight is None else np.flatnonzero(weight)
+    present = np.unique(codes[kept])
+    if len(present) != 2:
+        raise ValueError(f"y must hold two classes in rows with a weight; found {len(present)}.")
+    low, high = classes[present].tolist()
+    return (low, high), codes[kept] == present[1], weight, kept
+
+
+def _per_column(name: str, value: ArrayLike, n: int, is_box: bool) -> Array:
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be a number or one number per column; got {value!r}.") from error
     if array.shape not in ((), (n,)):
         raise ValueError(f"{name} must be a number or an array of {n} numbers; found shape {array.shape}.")
-    if np.isnan(array).any() or (array < 0).any() or (not infinite and np.isinf(array).any()):
+    if np.isnan(array).any() or (array < 0).any() or (not is_box and np.isinf(array).any()):
         raise ValueError(f"{name} must be at least 0 and finite; got {value!r}.")
-    if name == "max_weight" and array.shape == () and array == 0:
+    if is_box and array.shape == () and array == 0:
         raise ValueError("max_weight must be above 0.")
     return np.array(np.broadcast_to(array, (n,)))

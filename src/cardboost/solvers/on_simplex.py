@@ -16,7 +16,7 @@ from cardboost.data.arguments import number, whole
 from cardboost.data.threads import usable_threads
 from cardboost.dictionary.columns import ColumnStore, WholeStore
 from cardboost.dictionary.signs import SignStore
-from cardboost.master.mprp import FunctionAlong, MatrixAlong, mprp_on_simplex
+from cardboost.master.mprp import mprp_on_simplex
 from cardboost.master.simplex import (
     FunctionOracle,
     MatrixOracle,
@@ -27,7 +27,8 @@ from cardboost.master.simplex import (
 )
 from cardboost.problem.losses import get_loss
 from cardboost.problem.risk import EmpiricalRisk
-from cardboost.problem.trace import Record
+from cardboost.problem.trace import Record, Status
+from cardboost.selection.selection_problem import spread
 from cardboost.solvers.matrix import check_matrix
 from cardboost.solvers.stump_columns import StumpColumns
 
@@ -160,14 +161,15 @@ def minimize_on_simplex(
         watch = lambda record, columns, weights: callback(_shifted(record, offset))  # noqa: E731
     if method == "newton":
         used = np.flatnonzero(start).astype(np.int32)
-        found = newton_by_radius(oracle, radius, (used, start[used]), tol=tol, max_iter=most, callback=watch)
+        solution = newton_by_radius(
+            oracle, radius, (used, start[used]), tol=tol, max_iter=most, callback=watch
+        )
     else:
-        along = MatrixAlong(oracle) if isinstance(oracle, MatrixOracle) else FunctionAlong(oracle)
-        found = mprp_on_simplex(
-            along, radius, start,
+        solution = mprp_on_simplex(
+            oracle, radius, start,
             tol=tol, max_iter=most, rho=rho, delta=delta, epsilon=epsilon, callback=watch,
         )  # fmt: skip
-    return _result(found, n, offset, tol, epsilon)
+    return _result(solution, n, offset, tol, epsilon)
 
 
 def _oracle(
@@ -177,8 +179,8 @@ def _oracle(
     if isinstance(A, StumpColumns):
         if sample_weight is not None:
             raise ValueError("sample_weight goes into StumpColumns.make.")
-        own = A.store.dictionary
-        risk = EmpiricalRisk(get_loss("exponential"), A.weights, own.sign, own.threads)
+        stumps = A.store.dictionary
+        risk = EmpiricalRisk(get_loss("exponential"), A.weights, stumps.sign, stumps.threads)
         return MatrixOracle(A.store.fresh(), risk), len(A), math.log(A.total_weight)
     if callable(getattr(A, "value_and_gradient", None)):
         if not callable(getattr(A, "hessian", None)):
@@ -191,11 +193,10 @@ def _oracle(
         return FunctionOracle(A, n), n, 0.0
     problem = check_matrix(A, 0.0, 1.0, 0.0, None, sample_weight, pack=True)
     threads = usable_threads(n_jobs)
-    store: Store
-    if problem.signs is not None:
-        store = SignStore(problem.signs, threads)
-    else:
-        store = WholeStore(ColumnStore(np.ascontiguousarray(problem.A.T), threads))
+    signs, lines = problem.signs, problem.A.T
+    store: Store = (
+        WholeStore(ColumnStore(lines.copy(), threads)) if signs is None else SignStore(signs, threads)
+    )
     total = float(len(problem.A)) if sample_weight is None else float(np.sum(np.asarray(sample_weight)))
     risk = EmpiricalRisk(get_loss("exponential"), problem.weights, None, threads)
     return MatrixOracle(store, risk), len(store), math.log(total)
@@ -205,10 +206,8 @@ def _start(oracle: MatrixOracle | FunctionOracle, n: int, radius: float, x0: Any
     """A point of the simplex: the one given, or the best column alone."""
     if x0 is None:
         assert isinstance(oracle, MatrixOracle)
-        start = np.zeros(n)
         point = soft_point(oracle.risk, np.zeros(oracle.store.n_rows))[1]
-        start[int(np.argmin(oracle.every_slope(point)))] = radius
-        return start
+        return radius * (np.arange(n) == np.argmin(oracle.every_slope(point)))
     try:
         start = np.array(x0, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -232,23 +231,20 @@ def project(v: Array, radius: float) -> Array:
 
 
 def _result(
-    found: SimplexSolution, n: int, offset: float, tol: float, epsilon: float | None
+    solution: SimplexSolution, n: int, offset: float, tol: float, epsilon: float | None
 ) -> SimplexResult:
-    x = np.zeros(n)
-    x[found.columns] = found.weights
-    message = {
-        "optimal": f"the gap is at most {tol:g}",
-        "criterion": f"(-g)^f . d is at most {epsilon}",
-        "iteration limit": "max_iter was reached; x is the best point so far",
-        "stopped": "the callback asked to stop",
-        "precision": "no step lowers the value any more; the gap is that of double precision",
-    }[found.status.value]
-    fun = found.objective + offset
-    history = tuple(_shifted(record, offset) for record in found.history)
-    return SimplexResult(
-        x, fun, found.gap, fun - found.gap, found.steps, history, found.status, message,
-        found.status in ("optimal", "criterion"),
-    )  # fmt: skip
+    """The solution over all columns, with the offset that its values lack."""
+    sentences = {
+        Status.OPTIMAL: f"the gap is at most {tol:g}",
+        Status.CRITERION: f"(-g)^f . d is at most {epsilon}",
+        Status.ITERATION_LIMIT: "max_iter was reached; x is the best point so far",
+        Status.PRECISION: "no step lowers the value any more; the gap is that of double precision",
+    }
+    status, gap, fun = solution.status, solution.gap, solution.objective + offset
+    x, message = spread(solution.weights, solution.columns, n), sentences.get(status, status.message)
+    history = tuple(_shifted(record, offset) for record in solution.history)
+    success = status in (Status.OPTIMAL, Status.CRITERION)
+    return SimplexResult(x, fun, gap, fun - gap, solution.steps, history, status, message, success)
 
 
 def _shifted(record: Record, offset: float) -> Record:

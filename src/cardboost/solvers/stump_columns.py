@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cardboost.data.binning import bin_table
 from cardboost.data.categories import Label, Other
@@ -16,6 +15,7 @@ from cardboost.data.weights import RowWeights
 from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stump_store import StumpStore
 from cardboost.dictionary.stumps import StumpDictionary
+from cardboost.solvers.matrix import weighted_classes
 
 
 @dataclass(frozen=True)
@@ -140,29 +140,12 @@ class StumpColumns:
         """
         table = read_table(X, categorical=categorical_features)
         check_rows(table)
-        classes, positive = _two_classes(y, table.n_rows)
-        weight = None
-        total = float(table.n_rows)
-        if sample_weight is not None:
-            try:
-                weight = np.asarray(sample_weight, dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"sample_weight must hold {table.n_rows} numbers: {error}.") from error
-            if (
-                weight.shape != (table.n_rows,)
-                or not np.isfinite(weight).all()
-                or (weight < 0).any()
-                or not weight.any()
-            ):
-                raise ValueError(
-                    f"sample_weight must hold {table.n_rows} finite numbers of at least 0, not all 0."
-                )
-            total = float(weight.sum())
-            kept = weight > 0
-            if not kept.all():
-                table, positive, weight = table.take(kept), positive[kept], weight[kept]
+        classes, positive, weight, kept = weighted_classes(y, sample_weight, table.n_rows)
+        total = float(table.n_rows if weight is None else weight.sum())
+        if len(kept) < table.n_rows:
+            table = table.take(kept)
         threads = usable_threads(n_jobs)
-        weights = RowWeights.make(table.n_rows, weight)
+        weights = RowWeights.make(table.n_rows, None if weight is None else weight[kept])
         matrix = bin_table(table, weights, max_bins, threads)
         orders = label_orders(matrix, weights, positive, threads)
         sign = np.where(positive, 1, -1).astype(np.int8)
@@ -196,18 +179,18 @@ class StumpColumns:
         if not -len(self) <= j < len(self):
             raise IndexError(f"there are {len(self)} columns; got {j}.")
         matrix = self.store.dictionary.matrix
-        own = self.store.stumps(np.array([j]))
-        feature, place = int(own.feature[0]), int(own.cut[0])
-        known = matrix.categories[feature]
+        stump = self.store.stumps(np.array([j]))
+        feature, place = int(stump.feature[0]), int(stump.cut[0])
+        categories = matrix.categories[feature]
         cut, labels = None, None
-        if known is not None:
-            held = np.flatnonzero(own.left[0, : known.n_codes]).tolist()
-            if len(held) < known.n_codes:
-                labels = tuple(known.label(code) for code in held)
+        if categories is not None:
+            codes = np.flatnonzero(stump.left[0, : categories.n_codes]).tolist()
+            if len(codes) < categories.n_codes:
+                labels = tuple(map(categories.label, codes))
         elif place < len(matrix.cuts[feature]):
             cut = float(matrix.cuts[feature][place])
         return Stump(
-            feature, self.names[feature], cut, labels, int(own.polarity[0]), bool(own.missing_left[0])
+            feature, self.names[feature], cut, labels, int(stump.polarity[0]), bool(stump.missing_left[0])
         )
 
     def describe(self, j: int) -> str:
@@ -224,19 +207,3 @@ class StumpColumns:
             For example ``'+1 where x0 <= 1, else -1'``.
         """
         return str(self.stump(j))
-
-
-def _two_classes(y: Any, n_rows: int) -> tuple[tuple[Any, Any], NDArray[np.bool_]]:
-    """Both labels in order, and which rows have the second one."""
-    labels = np.asarray(y)
-    if labels.shape != (n_rows,):
-        raise ValueError(f"y must hold one label for each of the {n_rows} rows; found shape {labels.shape}.")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError("y contains NaN or infinity: every row needs a label.")
-    try:
-        classes = np.unique(labels)
-    except TypeError as error:
-        raise ValueError(f"y holds labels of different types, which have no order: {error}.") from error
-    if len(classes) != 2:
-        raise ValueError(f"y must hold two different labels; found {len(classes)}.")
-    return (classes[0].item(), classes[1].item()), labels == classes[1]

@@ -14,7 +14,7 @@ from cardboost.boosting.task import TrainingSettings
 from cardboost.boosting.training import train
 from cardboost.certificate.certificate import Certificate
 from cardboost.data.arguments import flag, number, whole
-from cardboost.data.exact import refuse_mask, unmasked
+from cardboost.data.exact import unmasked
 from cardboost.data.threads import usable_threads
 from cardboost.dictionary.resolve import FittedLearners
 from cardboost.model.fitted_learner import count_rows, take_rows
@@ -22,6 +22,7 @@ from cardboost.model.learners import LearnerEnsemble
 from cardboost.problem.bound import guarantee
 from cardboost.problem.losses import get_loss
 from cardboost.problem.trace import Trace
+from cardboost.solvers.matrix import weighted_classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,21 +171,9 @@ def thin_learners(
     """
     every = FittedLearners(learners)
     X = unmasked(X)
-    refuse_mask(y, "y")
-    refuse_mask(sample_weight, "sample_weight")
-    labels, rows = np.asarray(y), count_rows(X)
-    if labels.shape != (rows,):
-        raise ValueError(f"y must hold {rows} labels, one per row of X; found shape {labels.shape}.")
-    weight = None
-    if sample_weight is not None:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-        if weight.shape != (rows,) or not np.isfinite(weight).all() or (weight < 0).any():
-            raise ValueError(f"sample_weight must hold {rows} finite numbers of at least 0.")
-        keep = np.flatnonzero(weight > 0)
-        X, labels, weight = take_rows(X, keep), labels[keep], weight[keep]
-    classes = np.unique(labels)
-    if len(classes) != 2:
-        raise ValueError(f"y must hold two classes in rows with a weight; found {len(classes)}.")
+    classes, positive, weight, kept = weighted_classes(y, sample_weight, count_rows(X))
+    if weight is not None:
+        X, weight = take_rows(X, kept), weight[kept]
     terms = None if max_terms is None else whole("max_terms", max_terms, 1)
     if candidates is None:
         candidates = len(every) if terms is None else 2 * terms
@@ -205,13 +194,13 @@ def thin_learners(
     task = LearnerTask.make(
         every,
         X,
-        np.where(labels == classes[1], 1, -1).astype(np.int8),
+        np.where(positive, 1, -1).astype(np.int8),
         settings.loss,
         settings.fit_intercept,
         settings.threads,
         n_features=int(X.shape[1]) if len(getattr(X, "shape", ())) == 2 else 1,
         sample_weight=weight,
-        classes=(classes[0].item(), classes[1].item()),
+        classes=classes,
     )
     return thin(task, settings)
 
