@@ -99,8 +99,8 @@ class Design:
         return np.asarray(self.transposed[which].T)
 
     def sums(self, pull: Array) -> Array:
-        """X' pull for all columns."""
-        return np.asarray(self.matrix.T @ pull)
+        """X' pull for all columns; of a pull with a column per class a row per class."""
+        return np.asarray(self.matrix.T @ pull).T
 
     def sums_of(self, which: Columns, pull: Array) -> Array:
         """X' pull for some columns."""

@@ -18,7 +18,7 @@ from scipy.linalg import lapack
 
 from cardboost import _kernels
 from cardboost.linear.design import Design
-from cardboost.linear.problem import Fit, LinearProblem, RowLosses, is_close
+from cardboost.linear.problem import Coefficients, Fit, Point, RowLosses, ScoreProblem, is_close
 
 Array = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ class _Point:
     gradient: Array
 
     @classmethod
-    def make(cls, problem: LinearProblem, z: Array) -> _Point:
+    def make(cls, problem: ScoreProblem, z: Array) -> _Point:
         coef, b = z[:-1], float(z[-1])
         design = problem.design
         if design.by_rows:
@@ -72,7 +72,7 @@ class _Point:
 class _Metric:
     """X' W X + l2, or its diagonal, to solve with; pairs of steps and gradients correct it."""
 
-    def __init__(self, problem: LinearProblem, design: Design, w: Array, diagonal: bool = False) -> None:
+    def __init__(self, problem: ScoreProblem, design: Design, w: Array, diagonal: bool = False) -> None:
         self.pairs: list[tuple[Array, Array, float]] = []
         self.intercept = problem.intercept
         self.replaceable = design.columns <= LARGEST_FACTOR  # by the matrix of all rows
@@ -122,13 +122,11 @@ class _Metric:
             self.pairs = [*self.pairs[-(_PAIRS - 1) :], (step, change, product)]
 
 
-def newton(
-    problem: LinearProblem, tol: float, max_iter: int, coef: Array | None = None, b: float = 0.0
-) -> Fit:
+def newton(problem: ScoreProblem, tol: float, max_iter: int, before: Coefficients | None = None) -> Fit:
     """The optimum for l1 = 0 to a relative gap of ``tol``."""
-    null = problem.null()
+    b, null = problem.null()
     design = problem.design
-    z = np.append(np.zeros(design.columns), null[0]) if coef is None else np.append(coef, b)
+    z = problem.start(before, b)
     work = design.rows * design.columns**2
     metric = None
     if work > _WORTH_SAMPLE and design.by_rows and 2 * _sample_size(design) <= design.rows:
@@ -141,11 +139,11 @@ def newton(
     done = False
     while True:
         if fresh or last <= 1e4 * tol * point.objective or steps % 5 == 0 or steps >= max_iter:
-            point, bound, done = _proof(problem, point, tol, null[1])
+            point, bound, done = _proof(problem, point, tol, null)
         if done:
             status = "optimal"
             break
-        if limit is not None and _separated(problem, point, null[1], limit):
+        if limit is not None and _separated(problem, point, null, limit):
             status = "separable"
             break
         if steps >= max_iter:
@@ -166,15 +164,16 @@ def newton(
             metric.learn(point, after)
             slow = slow + 1 if decrement > _FAST**2 * last and metric.replaceable else 0
         point, last = after, decrement
-    coef, b, objective = point.z[:-1], float(point.z[-1]), point.objective
+    z, objective = point.z, point.objective
     if status != "optimal":
-        b, objective, bound = problem.certified(coef, b)
-        if status == "precision" and is_close(objective, bound, tol, null[1]):
+        settled, objective, bound = problem.settled(Point(problem, z))
+        z = settled.z
+        if status == "precision" and is_close(objective, bound, tol, null):
             status = "optimal"
-    return Fit(coef, b, objective, bound, steps, status)
+    return Fit(z[:-1], float(z[-1]), objective, bound, steps, status)
 
 
-def _step(problem: LinearProblem, point: _Point, d: Array, decrement: float) -> _Point | None:
+def _step(problem: ScoreProblem, point: _Point, d: Array, decrement: float) -> _Point | None:
     """The point after a step that lowers the objective, or None."""
     rounding = 1e-15 * abs(point.objective)
     length = 1.0
@@ -191,7 +190,7 @@ def _step(problem: LinearProblem, point: _Point, d: Array, decrement: float) -> 
     return None
 
 
-def _proof(problem: LinearProblem, point: _Point, tol: float, null: float) -> tuple[_Point, float, bool]:
+def _proof(problem: ScoreProblem, point: _Point, tol: float, null: float) -> tuple[_Point, float, bool]:
     """The bound at this point; where it is close, with the intercept made exact first.
 
     With an exact intercept the gap is |gradient|^2 / (2 l2), or at least (box - |coef|)' |gradient|: no pass
@@ -217,7 +216,7 @@ def _proof(problem: LinearProblem, point: _Point, tol: float, null: float) -> tu
     return point, bound, is_close(point.objective, bound, tol, null)
 
 
-def _separated(problem: LinearProblem, point: _Point, null: float, limit: Array) -> bool:
+def _separated(problem: ScoreProblem, point: _Point, null: float, limit: Array) -> bool:
     """Whether there is no end to the coefficients: rows all on their side, or the box left."""
     if not problem.curved:
         return False
@@ -230,7 +229,7 @@ def _sample_size(design: Design) -> int:
     return max(_SMALLEST_SAMPLE + _SAMPLE * design.columns, int(_SAMPLE_SHARE * design.rows))
 
 
-def _start_on_sample(problem: LinearProblem, z: Array) -> tuple[Array, _Metric]:
+def _start_on_sample(problem: ScoreProblem, z: Array) -> tuple[Array, _Metric]:
     """The optimum of some of the rows, roughly, and a metric for all rows that is made of them."""
     design = problem.design
     rows = np.sort(np.random.default_rng(0).choice(design.rows, _sample_size(design), replace=False))
