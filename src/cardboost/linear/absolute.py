@@ -103,10 +103,7 @@ def _interior(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Arra
         d = ratio_up + ratio_down
         e = (centre / above - up) - (centre / below - down)
         right = design.sums((rest - e) / d)
-        h = np.empty((n + 1, n + 1))
-        h[:-1, :-1] = design.gram(1.0 / d)
-        h[-1, :-1] = h[:-1, -1] = design.sums(1.0 / d)
-        h[-1, -1] = float((1.0 / d).sum())
+        h = design.bordered_gram(1.0 / d, problem.intercept)
         diagonal = np.full(n, l2)
         if split:
             spread = plus / over + minus / under
@@ -118,7 +115,7 @@ def _interior(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Arra
         right = np.append(right, float(((rest - e) / d).sum()) + float(u.sum()))
         h[np.arange(n), np.arange(n)] += diagonal
         if not problem.intercept:
-            h[-1], h[:, -1], h[-1, -1], right[-1] = 0.0, 0.0, 1.0, 0.0
+            right[-1] = 0.0
         if not (np.isfinite(h).all() and np.isfinite(right).all()):
             status = "precision"
             break

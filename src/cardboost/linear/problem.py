@@ -159,18 +159,18 @@ class LinearProblem:
         return float(np.sqrt(self.s @ np.square(self.y))) or 1.0
 
 
-@dataclass(frozen=True, eq=False)
 class Point:
-    """Coefficients with the intercept last, and what they give; ``known_scores`` saves a pass."""
+    """Coefficients with the intercept last, and what they give, computed when it is first asked for.
 
-    problem: ScoreProblem | SoftmaxProblem
-    z: Array
-    known_scores: Array | None = None
+    ``known``: what is known already, of ``f``, ``losses`` and ``slope``.
+    """
+
+    def __init__(self, problem: ScoreProblem | SoftmaxProblem, z: Array, **known: Any) -> None:
+        self.problem, self.z = problem, z
+        self.__dict__.update(known)
 
     @cached_property
     def f(self) -> Array:
-        if self.known_scores is not None:
-            return self.known_scores
         return self.problem.scores(self.z[..., :-1], self.z[..., -1])
 
     @cached_property
@@ -187,6 +187,13 @@ class Point:
         pull = self.losses.pull
         ends = pull.sum(axis=0) * self.problem.intercept
         return np.concatenate([-self.problem.design.sums(pull), -ends[..., None]], axis=-1)
+
+    @cached_property
+    def gradient(self) -> Array:
+        """The derivative of loss and l2."""
+        gradient = self.slope.copy()
+        gradient[..., :-1] += self.problem.l2 * self.z[..., :-1]
+        return gradient
 
 
 @dataclass(frozen=True, eq=False)

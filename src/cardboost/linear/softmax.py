@@ -42,8 +42,7 @@ def _newton(
             return current, steps, "separable"
         if steps == max_iter:
             break
-        slope = current.slope.copy()
-        slope[:, :-1] += problem.l2 * current.z[:, :-1]
+        slope = current.gradient
 
         def product(v: Array, shares: Array = shares) -> Array:
             f = problem.scores(v[:, :-1], v[:, -1])
@@ -95,7 +94,7 @@ def _backtrack(point: Point, z: Array, d: Array, shift: Array, promised: float, 
     """
     length = 1.0
     for _ in range(40):
-        after = Point(point.problem, z, point.f + length * shift)
+        after = Point(point.problem, z, f=point.f + length * shift)
         if after.objective <= point.objective + 1e-4 * length * min(promised, 0.0) + rounding:
             return after
         length *= 0.5
