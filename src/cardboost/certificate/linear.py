@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from cardboost.certificate.base import BaseCertificate
+from cardboost.certificate.certificate import BaseCertificate
 from cardboost.certificate.checker.linear import OPTIMAL_GAP, ROUNDING, LinearClaims, LinearRows, evaluate
 from cardboost.certificate.statement import percent
 

@@ -11,12 +11,13 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.certificate import checker
+from cardboost.certificate.checker.format import leaf_weights
 from cardboost.problem.bound import Curve, Leaf, guarantee, proof_status
 from cardboost.problem.prices import Prices
 
@@ -27,16 +28,6 @@ VERSION = 6
 MAX_BYTES = 5_000_000  # of a file; a larger one does without the dictionary
 _LEAST_SIZE = 1e-290  # of the objective, as in the checker
 _CUTS_TO_WEIGH = 100_000  # at most some 25 characters each: fewer cannot pass the limit of a file
-
-
-class Labels(Protocol):
-    """The labels of a categorical feature: those that are a category each, and the rare others."""
-
-    @property
-    def kept(self) -> Sequence[Any]: ...
-
-    @property
-    def rare(self) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +64,8 @@ class CertifiedProblem:
     target : pair of float or None
         Mean and scale of the target of a regression.
     categories : sequence
-        Labels of every feature, None for a numeric one; empty where all are numeric.
+        Labels of every feature, with those that are a category each in ``kept`` and whether there are others
+        in ``rare``; None for a numeric one; empty where all are numeric.
     orders : sequence
         For every feature the codes of its labels in the order that makes its sets, or None.
     radius : float or None
@@ -100,7 +92,7 @@ class CertifiedProblem:
     max_features: int | None = None
     feature_costs: Array | None = None
     target: tuple[float, float] | None = None
-    categories: Sequence[Labels | None] = ()
+    categories: Sequence[Any] = ()
     monotonic: Sequence[int] = ()
     orders: Sequence[NDArray[Any] | None] = ()
     radius: float | None = None
@@ -243,15 +235,10 @@ def read_leaves(leaves: Sequence[Mapping[str, Any]], n_free: int, columns: int) 
     """The leaves of a scope of so many columns, over a pool with the intercept's columns."""
 
     def dense(intercept: float, weights: Any) -> Array:
-        full = np.zeros(n_free + columns)
-        full[:n_free] = [max(intercept, 0.0), max(-intercept, 0.0)][:n_free]
-        if isinstance(weights, str):
-            full[n_free:] = np.frombuffer(base64.b64decode(weights), dtype="<f4")
-        else:
-            for j, weight in weights:
-                if j < columns:  # row weights may come from columns outside of the scope
-                    full[n_free + j] = weight
-        return full
+        if not isinstance(weights, str):  # row weights may come from columns outside of the scope
+            weights = [(j, weight) for j, weight in weights if j < columns]
+        ends = [max(intercept, 0.0), max(-intercept, 0.0)][:n_free]
+        return np.concatenate([ends, leaf_weights(weights, columns, columns)])
 
     def read(leaf: Mapping[str, Any]) -> Leaf:
         curve = leaf.get("curve")
@@ -280,7 +267,7 @@ def _signed(content: dict[str, Any], size: float) -> dict[str, Any]:
 
 def _pairs(weights: Array, n_free: int) -> list[list[Any]]:
     """The nonzero weights as [column, weight], without the intercept."""
-    return [[int(j) - n_free, float(weights[j])] for j in np.flatnonzero(weights) if j >= n_free]
+    return [[j, weight] for j, weight in enumerate(weights[n_free:].tolist()) if weight]
 
 
 def _solution(weights: Array, n_free: int, objective: float) -> dict[str, Any]:
@@ -294,13 +281,9 @@ def _category_lists(problem: CertifiedProblem) -> dict[str, list[Any]]:
         return {}
     none = [None] * len(problem.columns["feature"])
     plain = (str, bool, int, float, type(None))
-    return {
-        "category": [
-            label if isinstance(label, plain) else {"other": True}
-            for label in problem.columns.get("category", none)
-        ],
-        "first": problem.columns.get("first", none),
-    }
+    labels = problem.columns.get("category", none)
+    categories = [label if isinstance(label, plain) else {"other": True} for label in labels]
+    return {"category": categories, "first": problem.columns.get("first", none)}
 
 
 def _categories(problem: CertifiedProblem, whole: bool) -> list[Any] | None:
@@ -310,16 +293,15 @@ def _categories(problem: CertifiedProblem, whole: bool) -> list[Any] | None:
         return None
     used = set(problem.columns["feature"])
     orders = problem.orders or [None] * len(problem.categories)
-    entries: list[Any] = []
-    for f, (labels, order) in enumerate(zip(problem.categories, orders, strict=True)):
-        if labels is None:
-            entries.append(None)
-        elif whole or f in used:
-            codes = None if order is None else order.tolist()
-            entries.append({"kept": list(labels.kept), "rare": bool(labels.rare), "order": codes})
-        else:
-            entries.append({"kept": [], "rare": False, "order": None})
-    return entries
+
+    def entry(f: int, labels: Any, order: NDArray[Any] | None) -> dict[str, Any]:
+        if not whole and f not in used:
+            return {"kept": [], "rare": False, "order": None}
+        codes = None if order is None else order.tolist()
+        return {"kept": list(labels.kept), "rare": bool(labels.rare), "order": codes}
+
+    features = zip(problem.categories, orders, strict=True)
+    return [None if labels is None else entry(f, labels, order) for f, (labels, order) in enumerate(features)]
 
 
 def _price_lists(prices: Prices) -> dict[str, list[Any]]:

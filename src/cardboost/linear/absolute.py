@@ -10,7 +10,7 @@ with |u_i| <= s_i, are the dual point: u' y less what the features can gain is t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,76 +19,26 @@ from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import linprog
 
-from cardboost.certificate.checker.linear import weighted_median
-from cardboost.linear.design import Design
-from cardboost.linear.problem import Fit, coefficient_box, is_close
+from cardboost.linear.problem import AbsoluteProblem, Fit, is_close
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class AbsoluteProblem:
-    """Rows, targets, weights that sum to 1, prices."""
-
-    design: Design
-    y: Array
-    s: Array
-    l1: float
-    l2: float
-    intercept: bool
-    target_size: float  # root mean square of the targets as they are given
-
-    def objective(self, coef: Array, b: float) -> float:
-        residual = self.y - self.design.scores(coef) - b
-        penalty = self.l1 * float(np.abs(coef).sum()) + 0.5 * self.l2 * float(coef @ coef)
-        return float(self.s @ np.abs(residual)) + penalty
-
-    def middle(self) -> float:
-        """The intercept of the model without features."""
-        return weighted_median(self.y, self.s) if self.intercept else 0.0
-
-    def null(self) -> float:
-        return float(self.s @ np.abs(self.y - self.middle()))
-
-    def feasible(self, u: Array) -> Array:
-        """The nearest row weights within their limits, with sum 0 where there is an intercept."""
-        u = np.clip(u, -self.s, self.s)
-        if not self.intercept:
-            return u
-        up, down = float(u[u > 0].sum()), -float(u[u < 0].sum())
-        if up == down:
-            return u
-        return np.where((u > 0) == (up > down), u * (min(up, down) / max(up, down)), u)
-
-    def dual(self, u: Array) -> tuple[Array, float]:
-        """Feasible row weights made of u, and their bound."""
-        u = self.feasible(u)
-        size = np.abs(self.design.sums(u))
-        if self.l2 > 0.0:
-            over = np.maximum(size - self.l1, 0.0)
-            return u, max(0.0, float(u @ self.y) - float(over @ over) / (2.0 * self.l2))
-        if self.l1 > 0.0:
-            largest = float(size.max(initial=0.0))
-            return u, max(0.0, min(1.0, self.l1 / largest if largest > 0 else 1.0) * float(u @ self.y))
-        box = coefficient_box(self.design, self.s, self.target_size)
-        return u, max(0.0, float(u @ self.y) - float(box @ size))
-
-
-def least_absolute(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Fit, Array]:
+def least_absolute(problem: AbsoluteProblem, tol: float, max_iter: int) -> Fit:
     """The optimum and its row weights."""
     unit = float(np.abs(problem.y).max(initial=0.0)) or 1.0
-    scaled = AbsoluteProblem(  # targets of size 1: the tolerances of the solvers are absolute
-        problem.design, problem.y / unit, problem.s, problem.l1, problem.l2 * unit, problem.intercept,
-        problem.target_size / unit,
-    )  # fmt: skip
+    # targets of size 1: the tolerances of the solvers are absolute
+    scaled = replace(
+        problem, y=problem.y / unit, l2=problem.l2 * unit, target_size=problem.size_of_targets() / unit
+    )
     solve = _interior if problem.l2 > 0.0 else _linear_program
     coef, b, u, steps, status = solve(scaled, tol, max_iter)
     coef, b = coef * unit, b * unit
     u, bound = problem.dual(u)
-    objective, null = problem.objective(coef, b), problem.null()
-    if is_close(objective, bound, tol, null):
+    objective = problem.objective(coef, b)
+    if is_close(objective, bound, tol, problem.null()[1]):
         status = "optimal"
-    return Fit(coef, b, objective, bound, max(1, steps), status), u
+    return Fit(coef, b, objective, bound, max(1, steps), status, u)
 
 
 def _linear_program(
@@ -118,7 +68,7 @@ def _linear_program(
         options={"maxiter": max_iter * 100, "dual_feasibility_tolerance": 1e-10},
     )
     if result.x is None:
-        return np.zeros(n), problem.middle(), np.zeros(m), int(result.nit), "iteration limit"
+        return np.zeros(n), problem.null()[0], np.zeros(m), int(result.nit), "iteration limit"
     coef = result.x[:n] - result.x[n : 2 * n] if split else result.x[:n]
     b = float(result.x[len(features)]) if problem.intercept else 0.0
     status = "iteration limit" if result.status == 1 else "precision"
@@ -129,10 +79,9 @@ def _interior(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Arra
     """Primal-dual interior-point steps. Row weights, and products within l1, stay strictly inside."""
     design, s, y = problem.design, problem.s, problem.y
     l1, l2, split = problem.l1, problem.l2, problem.l1 > 0.0
-    b = problem.middle()
+    b, null = problem.null()
     m, n = design.rows, design.columns
-    u = np.zeros(m)
-    size = max(float(s @ np.abs(y - b)), 1e-12)
+    u, size = np.zeros(m), max(null, 1e-12)
     up, down = np.maximum(y - b, 0.0) + size, np.maximum(b - y, 0.0) + size  # residual = up - down
     plus, minus = np.full(n, size), np.full(n, size)  # coefficients = plus - minus
     coef = np.zeros(n)
@@ -154,10 +103,7 @@ def _interior(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Arra
         d = ratio_up + ratio_down
         e = (centre / above - up) - (centre / below - down)
         right = design.sums((rest - e) / d)
-        h = np.empty((n + 1, n + 1))
-        h[:-1, :-1] = design.gram(1.0 / d)
-        h[-1, :-1] = h[:-1, -1] = design.sums(1.0 / d)
-        h[-1, -1] = float((1.0 / d).sum())
+        h = design.bordered_gram(1.0 / d, problem.intercept)
         diagonal = np.full(n, l2)
         if split:
             spread = plus / over + minus / under
@@ -169,7 +115,7 @@ def _interior(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Arra
         right = np.append(right, float(((rest - e) / d).sum()) + float(u.sum()))
         h[np.arange(n), np.arange(n)] += diagonal
         if not problem.intercept:
-            h[-1], h[:, -1], h[-1, -1], right[-1] = 0.0, 0.0, 1.0, 0.0
+            right[-1] = 0.0
         if not (np.isfinite(h).all() and np.isfinite(right).all()):
             status = "precision"
             break

@@ -22,12 +22,21 @@ from cardboost.data.arguments import flag, number, whole
 from cardboost.data.exact import require_exact_columns, unmasked
 from cardboost.data.labels import sample_weights
 from cardboost.data.threads import blas_threads, usable_threads
+from cardboost.linear.absolute import least_absolute
 from cardboost.linear.design import Design, FittedRows, comparable, fitted_rows
 from cardboost.linear.gradient import gradient
 from cardboost.linear.newton import newton
-from cardboost.linear.problem import BOX, Fit, LinearProblem
+from cardboost.linear.problem import (
+    BOX,
+    AbsoluteProblem,
+    Coefficients,
+    Fit,
+    LinearProblem,
+    ScoreProblem,
+    SoftmaxProblem,
+)
 from cardboost.linear.proximal import ProximalSolver, largest_price
-from cardboost.linear.proximal import path as solve_path
+from cardboost.linear.softmax import solve_softmax
 from cardboost.model.files import save_fitted
 from cardboost.model.linear import LinearModel
 
@@ -81,12 +90,6 @@ class LinearEstimator(BaseEstimator, ABC):
                 f"solver='newton' has no l1; got l1={self.l1!r}. Use 'prox-newton', 'gradient' or 'auto'."
             )
 
-    def _solver(self) -> str:
-        if self.solver == "auto":
-            return "prox-newton" if self.l1 > 0 else "newton"
-        # without any price the steps on the quadratic model are Newton steps
-        return "newton" if self.solver == "prox-newton" and self.l1 == 0 == self.l2 else str(self.solver)
-
     # ------------------------------------------------------------------------------------ reading
 
     def _read(self, X: Any, reset: bool) -> Any:
@@ -114,43 +117,22 @@ class LinearEstimator(BaseEstimator, ABC):
 
     # ------------------------------------------------------------------------------------ solving
 
-    def _solve(self, problem: LinearProblem, coef: Array | None, b: float) -> Fit:
-        solver, tol, most = self._solver(), float(self.tol), int(self.max_iter)
+    def _prices(self) -> tuple[float, float, bool]:
+        return float(self.l1), float(self.l2), bool(self.fit_intercept)
+
+    def _before(self, shape: tuple[int, ...]) -> Coefficients | None:
+        """Where a warm start begins: the coefficients of the previous fit, if they are of this shape."""
+        usable = self.warm_start and hasattr(self, "coef_") and self.coef_.shape == shape
+        return (self.coef_, self.intercept_) if usable else None
+
+    def _solve(self, problem: LinearProblem, before: Coefficients | None) -> Fit:
         problem, centres, middle = problem.centred()
-        b = b if coef is None else b + float(coef @ centres) - middle
+        if before is not None:
+            before = before[0], before[1] + before[0] @ centres - middle
         with solving(problem.design):
-            if solver == "newton":
-                fit = newton(problem, tol, most, coef, b)
-            elif solver == "gradient":
-                fit = gradient(problem, tol, most, coef, b, bool(self.accelerate))
-            else:
-                fit = ProximalSolver(problem, coef, b).solve(problem.l1, tol, most)
-        return self._finished(replace(fit, intercept=fit.intercept - float(fit.coef @ centres) + middle))
-
-    def _certificate(
-        self, loss: str, coef: Array, intercept: Array, fit: Fit, rows: Data, data: Data, **about: Any
-    ) -> LinearCertificate:
-        """The certificate on ``data``, as they came to ``fit``, of this model, or of the one without features
-        where rounding has made this one worse: the objectives of the certificate decide.
-
-        ``rows``: the merged rows in their fixed order, with weights that include those of the classes.
-        """
-        certificate = LinearCertificate(
-            loss, float(self.l1), float(self.l2), bool(self.fit_intercept), coef.copy(), intercept.copy(),
-            fit.objective, fit.lower_bound, fit.objective, fit.status,
-            box=BOX if self.l1 == 0 == self.l2 else None, **about,
-        )  # fmt: skip
-        entries = len(data[1]) * coef.size
-        with blas_threads(usable_threads(self.n_jobs) if entries > _WORTH_THREADS_ONCE else 1):
-            first = certificate.recomputed(*data)
-            if first.objective <= _CLEARLY * first.null_objective:
-                return first
-            plain = replace(certificate, class_weight=None).no_worse_than_empty(*rows)
-            settled = replace(certificate, coef=plain.coef, intercept=plain.intercept)
-            return settled.no_worse_than_empty(*data, rounding=ROUNDING).recomputed(*data)
-
-    def _finished(self, fit: Fit) -> Fit:
-        if not (np.isfinite(fit.coef).all() and np.isfinite(fit.intercept)):
+            fit = self._run(problem, before)
+        fit = replace(fit, intercept=fit.intercept - fit.coef @ centres + middle)
+        if not (np.isfinite(fit.coef).all() and np.isfinite(fit.intercept).all()):
             raise ValueError("X or y holds numbers too large for a linear model: scale the columns.")
         if self.verbose:
             print(
@@ -159,6 +141,43 @@ class LinearEstimator(BaseEstimator, ABC):
             )
         return fit
 
+    def _run(self, problem: LinearProblem, before: Coefficients | None) -> Fit:
+        solver, tol, most = self.solver, float(self.tol), int(self.max_iter)
+        if solver == "auto":
+            solver = "prox-newton" if self.l1 > 0 else "newton"
+        if solver == "prox-newton" and self.l1 == 0 == self.l2:
+            solver = "newton"  # without regularisation the steps on the quadratic model are Newton steps
+        if isinstance(problem, AbsoluteProblem):
+            return least_absolute(problem, tol, most)
+        assert isinstance(problem, ScoreProblem | SoftmaxProblem)
+        if solver == "gradient":
+            return gradient(problem, tol, most, before, bool(self.accelerate))
+        if isinstance(problem, SoftmaxProblem):
+            return solve_softmax(problem, solver, tol, most, before)
+        if solver == "newton":
+            return newton(problem, tol, most, before)
+        return ProximalSolver(problem, before).solve(problem.l1, tol, most)
+
+    def _certificate(self, loss: str, fit: Fit, rows: Data, data: Data, **about: Any) -> LinearCertificate:
+        """The certificate on ``data``, as they came to ``fit``, of this model, or of the one without features
+        where rounding has made this one worse: the objectives of the certificate decide.
+
+        ``rows``: the merged rows in their fixed order, with weights that include those of the classes.
+        """
+        certificate = LinearCertificate(
+            loss, *self._prices(), np.atleast_2d(fit.coef).copy(), np.array(fit.intercept, ndmin=1),
+            fit.objective, fit.lower_bound, fit.objective, fit.status,
+            box=BOX if self.l1 == 0 == self.l2 else None, **about,
+        )  # fmt: skip
+        entries = len(data[1]) * fit.coef.size
+        with blas_threads(usable_threads(self.n_jobs) if entries > _WORTH_THREADS_ONCE else 1):
+            first = certificate.recomputed(*data)
+            if first.objective <= _CLEARLY * first.null_objective:
+                return first
+            plain = replace(certificate, class_weight=None).no_worse_than_empty(*rows)
+            settled = replace(certificate, coef=plain.coef, intercept=plain.intercept)
+            return settled.no_worse_than_empty(*data, rounding=ROUNDING).recomputed(*data)
+
     def _warn_of_limits(self, fits: list[Fit]) -> None:
         """Called by ``fit``: the warning points to the line of the user."""
         for fit in fits:
@@ -166,18 +185,43 @@ class LinearEstimator(BaseEstimator, ABC):
                 reached = f"max_iter={self.max_iter} was reached with a gap of {fit.gap:.2g}"
                 warnings.warn(f"{reached}, above tol={self.tol:g}.", ConvergenceWarning, stacklevel=3)
 
-    def _path(self, problem: LinearProblem, l1s: Any, n: int, ratio: float) -> LinearPath:
-        problem, centres, middle = problem.centred()
+    def path(
+        self, X: Any, y: Any, l1s: Any = None, n: int = 20, *, sample_weight: Any = None, ratio: float = 0.01
+    ) -> LinearPath:
+        """Compute the optima for falling ``l1``, each from the one before.
+
+        For two classes, or the squared loss. The estimator itself is not changed.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`.
+        l1s : array or None, default=None
+            Values of ``l1``. None: ``n`` values, from the smallest at which no feature is used down to
+            ``ratio`` times that.
+        n : int, default=20
+            Number of values.
+        ratio : float, default=0.01
+            The last value divided by the first.
+
+        Returns
+        -------
+        LinearPath
+            Coefficients, intercepts, objectives and gaps, one for each value.
+        """
+        self._check_arguments()
+        copy = type(self)(**self.get_params(deep=False))
+        problem, centres, middle = replace(copy._path_problem(X, y, sample_weight), l1=0.0).centred()
         with solving(problem.design):
             if l1s is None:
                 n, ratio = whole("n", n, 1), number("ratio", ratio, 0.0, strict=True)
-                top = largest_price(problem) or 1.0
-                l1s = top * np.geomspace(1.0, ratio, n)
+                l1s = (largest_price(problem) or 1.0) * np.geomspace(1.0, ratio, n)
             else:
                 l1s = np.sort(np.asarray(l1s, dtype=np.float64).ravel())[::-1]
                 if len(l1s) == 0 or not np.isfinite(l1s).all() or (l1s < 0.0).any():
                     raise ValueError("l1s must hold finite numbers of at least 0, one or more.")
-            fits = list(solve_path(problem, l1s, float(self.tol), int(self.max_iter)))
+            solver = ProximalSolver(problem)
+            fits = [solver.solve(float(l1), float(self.tol), int(self.max_iter)) for l1 in l1s]
         return LinearPath(
             np.array(l1s),
             np.array([fit.coef for fit in fits]),
@@ -187,6 +231,10 @@ class LinearEstimator(BaseEstimator, ABC):
             tuple(np.flatnonzero(fit.coef) for fit in fits),
             tuple(fit.status for fit in fits),
         )
+
+    @abstractmethod
+    def _path_problem(self, X: Any, y: Any, sample_weight: Any) -> ScoreProblem:
+        """The problem whose path is asked for."""
 
     # ------------------------------------------------------------------------------------ the file
 

@@ -64,10 +64,7 @@ class Design:
     @cached_property
     def squares(self) -> Array:
         """The largest weight of any row times this bounds the squared length of a column: sum x^2."""
-        if self.sparse:
-            held = np.repeat(np.arange(self.columns), np.diff(self.starts))
-            return np.asarray(np.bincount(held, self.values**2, self.columns), dtype=np.float64)
-        return np.einsum("ij,ij->j", self.matrix, self.matrix)
+        return self.second_moments(np.ones(self.rows))
 
     def second_moments(self, s: Array) -> Array:
         """sum s x^2 of every column."""
@@ -99,8 +96,8 @@ class Design:
         return np.asarray(self.transposed[which].T)
 
     def sums(self, pull: Array) -> Array:
-        """X' pull for all columns."""
-        return np.asarray(self.matrix.T @ pull)
+        """X' pull for all columns; of a pull with a column per class a row per class."""
+        return np.asarray(self.matrix.T @ pull).T
 
     def sums_of(self, which: Columns, pull: Array) -> Array:
         """X' pull for some columns."""
@@ -119,6 +116,15 @@ class Design:
             part = self.matrix[begin : begin + _ROWS_AT_ONCE] * root[begin : begin + _ROWS_AT_ONCE, None]
             out = blas.dsyrk(1.0, part.T, 1.0, out, overwrite_c=1)
         return _both_halves(out)
+
+    def bordered_gram(self, w: Array, intercept: bool) -> Array:
+        """The same with a column of ones for the intercept last; without one, its row is of the identity."""
+        h = np.zeros((self.columns + 1, self.columns + 1))
+        h[:-1, :-1] = self.gram(w)
+        if intercept:
+            h[-1, :-1] = h[:-1, -1] = self.sums(w)
+        h[-1, -1] = float(w.sum()) if intercept else 1.0
+        return h
 
     def sweep(
         self, which: Columns, w: Array, g: Array, beta: Array, **prices: Any

@@ -1,9 +1,9 @@
 """Proximal gradient steps of length 1 / L, plain, or accelerated with restarts.
 
 L = curvature * lambda_max(X' diag(s) X) + l2, with the intercept as a column of ones and curvature 1/4 for
-the
-logistic loss and 1 for the squared loss: for l2 = 0 the step of the logistic loss is 4 / lambda_max. Power
-iteration gives lambda_max with an allowance; should a step break the bound that L promises, L is doubled.
+the logistic loss, 1/2 for softmax and 1 for the squared loss: for l2 = 0 the step of the logistic loss is
+4 / lambda_max. Power iteration gives lambda_max with an allowance; should a step break the bound that L
+promises, L is doubled.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.linear.problem import Fit, LinearProblem, is_close
+from cardboost.linear.problem import Coefficients, Fit, Point, ScoreProblem, SoftmaxProblem, is_close
 
 Array = NDArray[np.float64]
 
 
-def largest_eigenvalue(problem: LinearProblem, most: int = 200) -> float:
+def largest_eigenvalue(problem: ScoreProblem | SoftmaxProblem, most: int = 200) -> float:
     """An upper bound, as a rule close, on lambda_max(X' diag(s) X) with the intercept as a column of ones."""
     design, s = problem.design, problem.s
     trace = float(design.second_moments(s).sum()) + float(problem.intercept)
@@ -38,58 +38,44 @@ def largest_eigenvalue(problem: LinearProblem, most: int = 200) -> float:
 
 
 def gradient(
-    problem: LinearProblem,
+    problem: ScoreProblem | SoftmaxProblem,
     tol: float,
     max_iter: int,
-    coef: Array | None = None,
-    b: float = 0.0,
+    before: Coefficients | None = None,
     accelerate: bool = True,
 ) -> Fit:
     """The optimum to a relative gap of ``tol``, by first-order steps."""
-    null = problem.null()
-    z = np.append(np.zeros(problem.design.columns), null[0]) if coef is None else np.append(coef, b)
-    smooth = (0.25 if problem.curved else 1.0) * largest_eigenvalue(problem)
-    smooth = smooth if smooth > 0.0 else 1.0
-    status, steps = "iteration limit", 0
-    point, momentum = z, 1.0
-    objective = np.inf
-    while True:
-        f = problem.scores(point[:-1], float(point[-1]))
-        losses = problem.rows(f)
-        sums = problem.design.sums(losses.pull)
-        slope = np.append(-sums, -float(losses.pull.sum()) if problem.intercept else 0.0)
+    b, null = problem.null()
+    smooth = problem.steepest * largest_eigenvalue(problem) or 1.0
+    current = point = Point(problem, problem.start(before, b))
+    momentum, objective, status = 1.0, np.inf, "iteration limit"
+    for steps in range(1, max_iter + 1):
         while True:
-            after = _proximal(problem, point, slope, smooth)
-            move = after - point
-            reached = problem.rows(problem.scores(after[:-1], float(after[-1])))
-            bound = losses.loss + float(slope @ move) + 0.5 * smooth * float(move @ move)
-            if reached.loss <= bound * (1.0 + 1e-12) + 1e-300:
+            after = Point(problem, _proximal(problem, point, smooth))
+            move = (after.z - point.z).ravel()
+            bound = point.losses.loss + float(point.slope.ravel() @ move) + 0.5 * smooth * float(move @ move)
+            if after.losses.loss <= bound * (1.0 + 1e-12) + 1e-300:
                 break
             smooth *= 2.0
-        steps += 1
-        now = reached.loss + problem.penalty(after[:-1])
-        if accelerate:
-            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
-            if float((point - after) @ (after - z)) > 0.0 or now > objective:  # restart
-                following, point = 1.0, after
-            else:
-                point = after + (momentum - 1.0) / following * (after - z)
-            momentum = following
+        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
+        turned = float((point.z - after.z).ravel() @ (after.z - current.z).ravel()) > 0.0
+        if not accelerate or turned or after.objective > objective:  # restart
+            following, point = 1.0, after
         else:
-            point = after
-        z, objective = after, now
-        if steps % 10 == 0 or steps >= max_iter:
-            z[-1], objective, lower = problem.certified(z[:-1], float(z[-1]))
-            if is_close(objective, lower, tol, null[1]):
+            point = Point(problem, after.z + (momentum - 1.0) / following * (after.z - current.z))
+        current, objective, momentum = after, after.objective, following
+        if steps % 10 == 0 or steps == max_iter:
+            settled, objective, lower = problem.settled(current)
+            current, point = settled, settled if point is current else point
+            if is_close(objective, lower, tol, null):
                 status = "optimal"
                 break
-            if steps >= max_iter:
-                break
-    return Fit(z[:-1], float(z[-1]), objective, lower, steps, status)
+    return Fit(current.z[..., :-1], current.z[..., -1], objective, lower, steps, status)
 
 
-def _proximal(problem: LinearProblem, z: Array, slope: Array, smooth: float) -> Array:
-    step = z - slope / smooth
-    coef_step = step[:-1]
-    shrunk = np.sign(coef_step) * np.maximum(np.abs(coef_step) - problem.l1 / smooth, 0.0)
-    return np.append(shrunk / (1.0 + problem.l2 / smooth), step[-1])
+def _proximal(problem: ScoreProblem | SoftmaxProblem, point: Point, smooth: float) -> Array:
+    z = point.z - point.slope / smooth
+    coef = z[..., :-1]
+    shrunk = np.sign(coef) * np.maximum(np.abs(coef) - problem.l1 / smooth, 0.0)
+    coef[...] = shrunk / (1.0 + problem.l2 / smooth)
+    return z

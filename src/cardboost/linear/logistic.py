@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,19 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from cardboost.certificate.linear import LinearCertificate
 from cardboost.data.arguments import whole
 from cardboost.data.labels import class_codes, class_factors, sample_weights, search_seed
-from cardboost.linear.base import (
-    LinearEstimator,
-    LinearPath,
-    SeparableDataWarning,
-    raw_weights,
-    solving,
-)
+from cardboost.linear.base import Data, LinearEstimator, SeparableDataWarning, raw_weights
 from cardboost.linear.design import Design
-from cardboost.linear.problem import Fit, LinearProblem
-from cardboost.linear.softmax import SoftmaxProblem, solve_softmax
+from cardboost.linear.problem import Fit, ScoreProblem, SoftmaxProblem
 from cardboost.linear.subset import best_subset
 from cardboost.model.base import class_probabilities
 from cardboost.model.linear import LinearModel, LinearScore
@@ -47,14 +39,16 @@ class _ClassRows:
     s: Array
     classes: NDArray[Any]
     factors: Array | None
-    data: tuple[Any, Any, Any]  # X, y and sample_weight of the fit
+    data: Data  # of the fit
 
     def sign(self, k: int) -> Array:
         return np.where(self.codes == k, 1.0, -1.0)
 
     @property
-    def plain_classes(self) -> tuple[Any, ...]:
-        return tuple(label.item() if hasattr(label, "item") else label for label in self.classes)
+    def about(self) -> dict[str, Any]:
+        """What a certificate says of the classes."""
+        factors = None if self.factors is None else tuple(self.factors.tolist())
+        return {"classes": _plain(self.classes), "class_weight": factors}
 
 
 class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
@@ -200,23 +194,21 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         if self.multi_class not in MULTI_CLASS:
             names = ", ".join(map(repr, MULTI_CLASS))
             raise ValueError(f"multi_class must be one of {names}; got {self.multi_class!r}.")
-        before = (self.coef_, self.intercept_) if self.warm_start and hasattr(self, "coef_") else None
         rows = self._class_rows(X, y, sample_weight)
         scores = 1 if len(rows.classes) == 2 else len(rows.classes)
-        if before is not None and before[0].shape != (scores, rows.design.columns):
-            before = None
         self.classes_ = rows.classes
         self._softmax = scores > 1 and self.multi_class == "multinomial"
-        if (
-            self.max_features is not None
-            and whole("max_features", self.max_features, 0) < rows.design.columns
-        ):
-            self._fit_subset(rows, scores)
-            fits, separable = list[Fit](), False
-        elif self._softmax:
-            fits, separable = self._fit_softmax(rows, before)
+        targets = [1] if scores == 1 else [*range(scores)]
+        limit, columns = self.max_features, rows.design.columns
+        if limit is not None and whole("max_features", limit, 0) < columns:
+            fits, certificates = self._fit_subsets(rows, targets)
+            separable = False
         else:
-            fits, separable = self._fit_scores(rows, scores, before)
+            fits, certificates, separable = self._fit_scores(rows, targets)
+        self.coef_ = np.vstack([fit.coef for fit in fits])
+        self.intercept_ = np.hstack([fit.intercept for fit in fits])
+        self.n_iter_ = max(1, *(fit.n_iter for fit in fits))
+        self.certificate_: Any = certificates[0] if len(certificates) == 1 else certificates
         if separable:
             warnings.warn(_SEPARABLE, SeparableDataWarning, stacklevel=2)
         else:
@@ -249,111 +241,53 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         rows = self._fitted_rows(X, codes, weight)
         return _ClassRows(rows.design, rows.y, rows.s, classes, factors, data)
 
-    def _prices(self) -> tuple[float, float, bool]:
-        return float(self.l1), float(self.l2), bool(self.fit_intercept)
-
-    def _fit_scores(
-        self, rows: _ClassRows, scores: int, before: tuple[Array, Array] | None
-    ) -> tuple[list[Fit], bool]:
-        """One score for two classes, else one for every class against the rest."""
-        coef, intercept = np.zeros((scores, rows.design.columns)), np.zeros(scores)
-        certificates, fits, separable = [], [], False
-        for k in range(scores):
-            target = 1 if scores == 1 else k
-            problem = LinearProblem(rows.design, rows.sign(target), rows.s, "logistic", *self._prices())
-            start = (None, 0.0) if before is None else (before[0][k], float(before[1][k]))
-            fit = self._solve(problem, *start)
-            coef[k], intercept[k] = fit.coef, fit.intercept
-            fits.append(fit)
-            separable |= self.l1 == 0 == self.l2 and _separable(problem, fit)
-            certificate = self._class_certificate(rows, "logistic", coef[[k]], intercept[[k]], fit, target)
-            coef[k], intercept[k] = certificate.coef[0], certificate.intercept[0]
+    def _fit_scores(self, rows: _ClassRows, targets: list[int]) -> tuple[list[Fit], list[Any], bool]:
+        """Softmax, one score for two classes, or one for every class against the rest."""
+        before = self._before((len(targets), rows.design.columns))
+        problems: list[tuple[Any, Any, int | None]] = [
+            (self._against_rest(rows, target), k, target) for k, target in enumerate(targets)
+        ]
+        if self._softmax:
+            arguments = (rows.design, rows.codes, rows.s, "softmax", *self._prices())
+            problems = [(SoftmaxProblem(*arguments, n_classes=len(targets)), slice(None), None)]
+        fits, certificates, separable = [], [], False
+        merged = rows.design.matrix, rows.classes[rows.codes], rows.s
+        for problem, k, target in problems:
+            fit = self._solve(problem, None if before is None else (before[0][k], before[1][k]))
+            certificate = self._certificate(problem.loss, fit, merged, rows.data, target=target, **rows.about)
+            if target is None:
+                separable = fit.status == "separable"
+            else:
+                separable |= self.l1 == 0 == self.l2 and _separable(problem, fit)
             certificates.append(certificate)
-        self.coef_, self.intercept_ = coef, intercept
-        self.n_iter_ = max(1, *(fit.n_iter for fit in fits))
-        self.certificate_: Any = certificates[0] if scores == 1 else certificates
-        return fits, separable
+            fits.append(replace(fit, coef=certificate.coef.copy(), intercept=certificate.intercept.copy()))
+        return fits, certificates, separable
 
-    def _fit_softmax(self, rows: _ClassRows, before: tuple[Array, Array] | None) -> tuple[list[Fit], bool]:
-        centres = rows.design.centres() if self.fit_intercept else np.zeros(rows.design.columns)
-        design = rows.design.less(centres)
-        problem = SoftmaxProblem(design, rows.codes, len(rows.classes), rows.s, *self._prices())
-        start = None if before is None else np.column_stack([before[0], before[1] + before[0] @ centres])
-        with solving(rows.design):
-            fit = solve_softmax(
-                problem, self._solver(), float(self.tol), int(self.max_iter), start, bool(self.accelerate)
-            )
-        self._finished(fit)
-        coef = fit.coef[:, :-1].copy()
-        intercept = fit.coef[:, -1] - coef @ centres
-        self.certificate_ = self._class_certificate(rows, "softmax", coef, intercept, fit, None)
-        self.coef_, self.intercept_ = self.certificate_.coef.copy(), self.certificate_.intercept.copy()
-        self.n_iter_ = fit.n_iter
-        return [fit], fit.status == "separable"
+    def _against_rest(self, rows: _ClassRows, target: int) -> ScoreProblem:
+        return ScoreProblem(rows.design, rows.sign(target), rows.s, "logistic", *self._prices())
 
-    def _class_certificate(
-        self, rows: _ClassRows, loss: str, coef: Array, b: Array, fit: Fit, target: int | None
-    ) -> LinearCertificate:
-        return self._certificate(
-            loss, coef, b, fit, (rows.design.matrix, rows.classes[rows.codes], rows.s), rows.data,
-            classes=rows.plain_classes, target=target,
-            class_weight=None if rows.factors is None else tuple(rows.factors.tolist()),
-        )  # fmt: skip
-
-    def _fit_subset(self, rows: _ClassRows, scores: int) -> None:
+    def _fit_subsets(self, rows: _ClassRows, targets: list[int]) -> tuple[list[Fit], list[Any]]:
+        """The best coefficients on few features, one score for two classes or one for every class."""
         if rows.design.sparse:
             raise TypeError(
                 "Sparse data is not supported with max_features: the exact search stores every column."
             )
         if self._softmax:
             raise ValueError("max_features is for two classes, or for multi_class='ovr'.")
-        targets = [1] if scores == 1 else range(scores)
         subsets = [
             best_subset(
-                rows.design, rows.sign(k), rows.s, self.max_features, *self._prices(),
-                seed=search_seed(self.random_state), n_jobs=self.n_jobs, classes=rows.plain_classes, target=k,
-                class_weight=None if rows.factors is None else tuple(rows.factors.tolist()),
+                self._against_rest(rows, target), self.max_features,
+                seed=search_seed(self.random_state), n_jobs=self.n_jobs, target=target, **rows.about,
             )
-            for k in targets
+            for target in targets
         ]  # fmt: skip
-        self.coef_ = np.array([subset.coef for subset in subsets])
-        self.intercept_ = np.array([subset.intercept for subset in subsets])
-        self.n_iter_ = max(1, *(subset.nodes for subset in subsets))
-        certificates = [subset.certificate for subset in subsets]
-        self.certificate_ = certificates[0] if scores == 1 else certificates
+        return [fit for fit, _ in subsets], [certificate for _, certificate in subsets]
 
-    def path(
-        self, X: Any, y: Any, l1s: Any = None, n: int = 20, *, sample_weight: Any = None, ratio: float = 0.01
-    ) -> LinearPath:
-        """Compute the optima for falling ``l1``, each from the one before; for two classes.
-
-        The estimator itself is not changed.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for :meth:`fit`.
-        l1s : array or None, default=None
-            Values of ``l1``. None: ``n`` values, from the smallest at which no feature is used down to
-            ``ratio`` times that.
-        n : int, default=20
-            Number of values.
-        ratio : float, default=0.01
-            The last value divided by the first.
-
-        Returns
-        -------
-        LinearPath
-            Coefficients, intercepts, objectives and gaps, one for each value.
-        """
-        self._check_arguments()
-        copy = type(self)(**self.get_params(deep=False))
-        rows = copy._class_rows(X, y, sample_weight)
+    def _path_problem(self, X: Any, y: Any, sample_weight: Any) -> ScoreProblem:
+        rows = self._class_rows(X, y, sample_weight)
         if len(rows.classes) != 2:
             raise ValueError(f"path is for two classes; y has {len(rows.classes)}.")
-        _, l2, intercept = self._prices()
-        problem = LinearProblem(rows.design, rows.sign(1), rows.s, "logistic", 0.0, l2, intercept)
-        return self._path(problem, l1s, n, ratio)
+        return self._against_rest(rows, 1)
 
     # ------------------------------------------------------------------------------------ predicting
 
@@ -427,12 +361,16 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
     @property
     def model_(self) -> LinearModel:
         check_is_fitted(self)
-        labels = tuple(label.item() if hasattr(label, "item") else label for label in self.classes_)
         scores = tuple(LinearScore.of(coef, b) for coef, b in zip(self.coef_, self.intercept_, strict=True))
-        return LinearModel(self._loss(), self.n_features_in_, self._names(), labels, scores)
+        return LinearModel(self._loss(), self.n_features_in_, self._names(), _plain(self.classes_), scores)
 
 
-def _separable(problem: LinearProblem, fit: Fit) -> bool:
+def _plain(labels: NDArray[Any]) -> tuple[Any, ...]:
+    """Labels as Python objects."""
+    return tuple(label.item() if hasattr(label, "item") else label for label in labels)
+
+
+def _separable(problem: ScoreProblem, fit: Fit) -> bool:
     """Whether every row is on its side, which proves it, or some are as far out as if it were so."""
     margins = problem.y * problem.scores(fit.coef, fit.intercept)
     return bool((margins > 0.0).all() or np.abs(margins).max() > _CERTAIN)

@@ -10,7 +10,7 @@ computed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from scipy.linalg import lapack
 
 from cardboost import _kernels
 from cardboost.linear.design import Design
-from cardboost.linear.problem import Fit, LinearProblem, RowLosses, is_close
+from cardboost.linear.problem import Coefficients, Fit, Point, RowLosses, ScoreProblem, is_close
 
 Array = NDArray[np.float64]
 
@@ -38,41 +38,23 @@ _SLOW_STEPS = 2  # in a row after which the matrix is computed again
 SEPARATED = 1e-8  # share of the loss without features at which separated rows are left alone
 
 
-@dataclass(frozen=True, eq=False)
-class _Point:
-    """Coefficients with the intercept last, and everything that one pass over the rows shows there."""
-
-    z: Array
-    f: Array
-    losses: RowLosses
-    sums: Array
-    objective: float
-    gradient: Array
-
-    @classmethod
-    def make(cls, problem: LinearProblem, z: Array) -> _Point:
-        coef, b = z[:-1], float(z[-1])
-        design = problem.design
-        if design.by_rows:
-            out = np.empty((3, design.rows))
-            squared = problem.loss == "squared"
-            loss, sums = _kernels.rows_pass(
-                design.matrix, coef, b, squared, problem.y, problem.s, out, design.threads
-            )
-            f, losses = out[0], RowLosses(loss, out[1], out[2])
-        else:
-            f = problem.scores(coef, b)
-            losses = problem.rows(f)
-            sums = design.sums(losses.pull)
-        slope = -float(losses.pull.sum()) if problem.intercept else 0.0
-        gradient = np.append(problem.l2 * coef - sums, slope)
-        return cls(z, f, losses, sums, losses.loss + problem.penalty(coef), gradient)
+def _point(problem: ScoreProblem, z: Array) -> Point:
+    """A point, with everything that one pass over the rows of a dense table shows there."""
+    design = problem.design
+    if not design.by_rows:
+        return Point(problem, z)
+    out, squared = np.empty((3, design.rows)), problem.loss == "squared"
+    loss, sums = _kernels.rows_pass(
+        design.matrix, z[:-1], float(z[-1]), squared, problem.y, problem.s, out, design.threads
+    )
+    slope = np.append(-sums, -float(out[1].sum()) if problem.intercept else 0.0)
+    return Point(problem, z, f=out[0], losses=RowLosses(loss, out[1], out[2]), slope=slope)
 
 
 class _Metric:
     """X' W X + l2, or its diagonal, to solve with; pairs of steps and gradients correct it."""
 
-    def __init__(self, problem: LinearProblem, design: Design, w: Array, diagonal: bool = False) -> None:
+    def __init__(self, problem: ScoreProblem, design: Design, w: Array, diagonal: bool = False) -> None:
         self.pairs: list[tuple[Array, Array, float]] = []
         self.intercept = problem.intercept
         self.replaceable = design.columns <= LARGEST_FACTOR  # by the matrix of all rows
@@ -83,9 +65,7 @@ class _Metric:
             squares = np.append(design.second_moments(w) + problem.l2, total)
             self.scale = 1.0 / np.sqrt(np.where(squares > 0.0, squares, 1.0))
             return
-        h = np.empty((design.columns + 1, design.columns + 1))
-        h[:-1, :-1] = design.gram(w)
-        h[-1, :-1] = h[:-1, -1] = design.sums(w) if problem.intercept else 0.0
+        h = design.bordered_gram(w, problem.intercept)
         h[-1, -1] = total if problem.intercept and total > 0.0 else 1.0
         h[np.arange(design.columns), np.arange(design.columns)] += problem.l2
         squares = np.diagonal(h)
@@ -115,37 +95,35 @@ class _Metric:
             q[-1] = 0.0
         return q
 
-    def learn(self, before: _Point, after: _Point) -> None:
+    def learn(self, before: Point, after: Point) -> None:
         step, change = after.z - before.z, after.gradient - before.gradient
         product = float(step @ change)
         if product > 1e-12 * math.sqrt(float(step @ step) * float(change @ change)):
             self.pairs = [*self.pairs[-(_PAIRS - 1) :], (step, change, product)]
 
 
-def newton(
-    problem: LinearProblem, tol: float, max_iter: int, coef: Array | None = None, b: float = 0.0
-) -> Fit:
+def newton(problem: ScoreProblem, tol: float, max_iter: int, before: Coefficients | None = None) -> Fit:
     """The optimum for l1 = 0 to a relative gap of ``tol``."""
-    null = problem.null()
+    b, null = problem.null()
     design = problem.design
-    z = np.append(np.zeros(design.columns), null[0]) if coef is None else np.append(coef, b)
+    z = problem.start(before, b)
     work = design.rows * design.columns**2
     metric = None
     if work > _WORTH_SAMPLE and design.by_rows and 2 * _sample_size(design) <= design.rows:
         z, metric = _start_on_sample(problem, z)
     fresh = metric is None and work <= _CHEAP and design.columns <= LARGEST_FACTOR  # a matrix for every step
-    point = _Point.make(problem, z)
+    point = _point(problem, z)
     status, steps, slow, bound = "iteration limit", 0, 0, 0.0
     limit = problem.box if problem.l2 == 0.0 else None
     last = np.inf
     done = False
     while True:
         if fresh or last <= 1e4 * tol * point.objective or steps % 5 == 0 or steps >= max_iter:
-            point, bound, done = _proof(problem, point, tol, null[1])
+            point, bound, done = _proof(problem, point, tol, null)
         if done:
             status = "optimal"
             break
-        if limit is not None and _separated(problem, point, null[1], limit):
+        if limit is not None and _separated(problem, point, null, limit):
             status = "separable"
             break
         if steps >= max_iter:
@@ -166,20 +144,21 @@ def newton(
             metric.learn(point, after)
             slow = slow + 1 if decrement > _FAST**2 * last and metric.replaceable else 0
         point, last = after, decrement
-    coef, b, objective = point.z[:-1], float(point.z[-1]), point.objective
+    z, objective = point.z, point.objective
     if status != "optimal":
-        b, objective, bound = problem.certified(coef, b)
-        if status == "precision" and is_close(objective, bound, tol, null[1]):
+        settled, objective, bound = problem.settled(Point(problem, z))
+        z = settled.z
+        if status == "precision" and is_close(objective, bound, tol, null):
             status = "optimal"
-    return Fit(coef, b, objective, bound, steps, status)
+    return Fit(z[:-1], float(z[-1]), objective, bound, steps, status)
 
 
-def _step(problem: LinearProblem, point: _Point, d: Array, decrement: float) -> _Point | None:
+def _step(problem: ScoreProblem, point: Point, d: Array, decrement: float) -> Point | None:
     """The point after a step that lowers the objective, or None."""
     rounding = 1e-15 * abs(point.objective)
     length = 1.0
     for _ in range(40):
-        after = _Point.make(problem, point.z + length * d)
+        after = _point(problem, point.z + length * d)
         if after.objective <= point.objective - 1e-4 * length * decrement:
             return after
         small = decrement <= 10.0 * rounding and after.objective <= point.objective + rounding
@@ -191,7 +170,7 @@ def _step(problem: LinearProblem, point: _Point, d: Array, decrement: float) -> 
     return None
 
 
-def _proof(problem: LinearProblem, point: _Point, tol: float, null: float) -> tuple[_Point, float, bool]:
+def _proof(problem: ScoreProblem, point: Point, tol: float, null: float) -> tuple[Point, float, bool]:
     """The bound at this point; where it is close, with the intercept made exact first.
 
     With an exact intercept the gap is |gradient|^2 / (2 l2), or at least (box - |coef|)' |gradient|: no pass
@@ -207,17 +186,14 @@ def _proof(problem: LinearProblem, point: _Point, tol: float, null: float) -> tu
     pull = point.losses.pull
     if problem.intercept and abs(float(pull.sum())) > 1e-16:
         f, b, losses = problem.balance(point.f, float(point.z[-1]), point.losses)
-        z = np.append(point.z[:-1], b)
         pull = problem.balanced_pull(losses.pull)
-        sums = problem.design.sums(pull)
-        coef = z[:-1]
-        gradient = np.append(problem.l2 * coef - sums, -float(losses.pull.sum()))
-        point = _Point(z, f, losses, sums, losses.loss + problem.penalty(coef), gradient)
-    bound = problem.dual(pull, point.sums)
+        slope = np.append(-problem.design.sums(pull), -float(losses.pull.sum()))
+        point = Point(problem, np.append(point.z[:-1], b), f=f, losses=losses, slope=slope)
+    bound = problem.dual(pull, point.slope[:-1])
     return point, bound, is_close(point.objective, bound, tol, null)
 
 
-def _separated(problem: LinearProblem, point: _Point, null: float, limit: Array) -> bool:
+def _separated(problem: ScoreProblem, point: Point, null: float, limit: Array) -> bool:
     """Whether there is no end to the coefficients: rows all on their side, or the box left."""
     if not problem.curved:
         return False
@@ -230,14 +206,14 @@ def _sample_size(design: Design) -> int:
     return max(_SMALLEST_SAMPLE + _SAMPLE * design.columns, int(_SAMPLE_SHARE * design.rows))
 
 
-def _start_on_sample(problem: LinearProblem, z: Array) -> tuple[Array, _Metric]:
+def _start_on_sample(problem: ScoreProblem, z: Array) -> tuple[Array, _Metric]:
     """The optimum of some of the rows, roughly, and a metric for all rows that is made of them."""
     design = problem.design
     rows = np.sort(np.random.default_rng(0).choice(design.rows, _sample_size(design), replace=False))
     part = design.take(rows)
     sample = replace(problem, design=part, y=problem.y[rows], s=problem.s[rows] / problem.s[rows].sum())
     diagonal = len(rows) / design.rows * design.columns > _CHEAP_GRAM
-    point = _Point.make(sample, z)
+    point = _point(sample, z)
     metric = _Metric(sample, part, point.losses.curvature, diagonal=True)
     for step in range(1, 2 * _SAMPLE_STEPS):
         d = metric.direction(point.gradient)

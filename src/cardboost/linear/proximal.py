@@ -9,8 +9,7 @@ are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,12 @@ from scipy.linalg import blas
 
 from cardboost import _kernels
 from cardboost.linear.design import Design
-from cardboost.linear.problem import Fit, LinearProblem, RowLosses, is_close
+from cardboost.linear.problem import Coefficients, Fit, RowLosses, ScoreProblem, is_close
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int32]
 Indices = NDArray[np.intp]
 
-LARGEST_GRAM = 3000  # columns of a working set whose X' W X is kept
 _BLOCK = 128
 _STALE = 0.3  # share of the curvature that may have changed since X' W X was made
 _MANY = 1_000_000  # entries of a table for which X' W X is kept in single precision at first
@@ -36,11 +34,16 @@ _STEPS = 50  # prox-Newton steps between two looks at all columns
 
 
 class State:
-    """Coefficients and the scores that belong to them."""
+    """Coefficients and the scores that belong to them, with the best intercept."""
 
-    def __init__(self, problem: LinearProblem, coef: Array, b: float) -> None:
-        self.coef = coef
-        self.f, self.b, self.losses = problem.balance(problem.scores(coef, b), b)
+    def __init__(self, problem: ScoreProblem, before: Coefficients | None) -> None:
+        coef, b = (np.zeros(problem.design.columns), 0.0) if before is None else before
+        self.coef = np.array(coef, dtype=np.float64)
+        self.move(problem, problem.scores(self.coef, b), b)
+
+    def move(self, problem: ScoreProblem, f: Array, b: float) -> None:
+        """To these scores, up to the intercept."""
+        self.f, self.b, self.losses = problem.balance(f, b)
 
 
 def violation(g: Array, beta: Array, l1: float, l2: float) -> float:
@@ -51,7 +54,7 @@ def violation(g: Array, beta: Array, l1: float, l2: float) -> float:
 
 
 class SparseSet:
-    """A working set of sparse columns, or of very many dense ones."""
+    """A working set of sparse columns."""
 
     def __init__(self, design: Design) -> None:
         self.design = design
@@ -67,7 +70,7 @@ class SparseSet:
         return self.design.sums_of(self.which, pull)
 
     def step(
-        self, problem: LinearProblem, losses: RowLosses, g: Array, beta: Array, tolerance: float, most: int
+        self, problem: ScoreProblem, losses: RowLosses, g: Array, beta: Array, tolerance: float, most: int
     ) -> tuple[Array, float]:
         """Minimise the model from ``beta``, which is changed: how scores and intercept change."""
         shift, b, _ = self.design.sweep(
@@ -160,7 +163,7 @@ class DenseSet:
         return values.astype(np.float32) if self.single else values
 
     def step(
-        self, problem: LinearProblem, losses: RowLosses, g: Array, beta: Array, tolerance: float, most: int
+        self, problem: ScoreProblem, losses: RowLosses, g: Array, beta: Array, tolerance: float, most: int
     ) -> tuple[Array, float]:
         self._refresh(losses.curvature)
         before = beta.copy()
@@ -172,15 +175,9 @@ class DenseSet:
         return (beta - before) @ self.held, b
 
 
-WorkingSet = SparseSet | DenseSet
-
-
-def working_set(design: Design, most: int) -> WorkingSet:
-    """The kind of set for so many columns."""
-    return SparseSet(design) if design.sparse or most > LARGEST_GRAM else DenseSet(design)
-
-
-def descend(problem: LinearProblem, active: WorkingSet, state: State, needed: float, most: int) -> int:
+def descend(
+    problem: ScoreProblem, active: SparseSet | DenseSet, state: State, needed: float, most: int
+) -> int:
     """Prox-Newton steps on the working set until the conditions hold to ``needed``; the number of steps."""
     which = active.which
     beta = state.coef[which].copy()
@@ -204,12 +201,12 @@ def descend(problem: LinearProblem, active: WorkingSet, state: State, needed: fl
         state.coef[which] = beta
         if not problem.curved and length == 1.0 and done > 1:
             # the model is the loss itself: what is left is rounding, or sweeps that ran out
-            state.f, state.b, state.losses = problem.balance(problem.scores(state.coef, state.b), state.b)
+            state.move(problem, problem.scores(state.coef, state.b), state.b)
     return done
 
 
 def _search(
-    problem: LinearProblem, state: State, beta: Array, d: Array, shift: Array, b: float
+    problem: ScoreProblem, state: State, beta: Array, d: Array, shift: Array, b: float
 ) -> tuple[float, bool]:
     """Go along the step while the objective falls; the state follows. Length 0 where it does not.
 
@@ -230,7 +227,7 @@ def _search(
     return 0.0, False
 
 
-def largest_price(problem: LinearProblem) -> float:
+def largest_price(problem: ScoreProblem) -> float:
     """The smallest l1 under which no feature is used."""
     _, _, losses = problem.balance(np.zeros(len(problem.y)), 0.0)
     sums = problem.design.sums(problem.balanced_pull(losses.pull))
@@ -261,14 +258,11 @@ class _Optimum:
 class ProximalSolver:
     """One matrix, any number of prices one after the other: each solution is the start of the next."""
 
-    def __init__(self, problem: LinearProblem, coef: Array | None = None, b: float = 0.0) -> None:
+    def __init__(self, problem: ScoreProblem, before: Coefficients | None = None) -> None:
         self.problem = problem
-        start = np.zeros(problem.design.columns) if coef is None else np.array(coef, dtype=np.float64)
-        self.state = State(problem, start, b)
+        self.state = State(problem, before)
         self.null = problem.null()[1]
-        self.set = working_set(problem.design, problem.design.columns)
-        if problem.design.columns > 3000 and not problem.design.sparse:
-            self.set = working_set(problem.design, 0)
+        self.set = (SparseSet if problem.design.sparse else DenseSet)(problem.design)
         self.sums: Array | None = None  # of all columns at the present point
         self.l1: float | None = None  # the price before
         self._before: _Optimum | None = None  # that of the price before that
@@ -276,7 +270,7 @@ class ProximalSolver:
 
     def solve(self, l1: float, tol: float, max_iter: int) -> Fit:
         """The optimum for this price, to a relative gap of ``tol``."""
-        problem, state = self.problem.priced(l1), self.state
+        problem, state = replace(self.problem, l1=l1), self.state
         alive = np.ones(problem.design.columns, dtype=bool)
         steps, status, stuck, needed, rounds = 0, "iteration limit", 0, 0, 0
         last, target = np.inf, 3.0 * tol * max(l1, 1e-3 * self.null)
@@ -308,13 +302,13 @@ class ProximalSolver:
             if stuck or target < _SINGLE * l1:
                 self.set.be_precise()
             steps += descend(problem, self.set, state, target, min(_STEPS, max_iter - steps))
-            state.f, state.b, state.losses = problem.balance(state.f, state.b)
+            state.move(problem, state.f, state.b)
             self.sums = None
             rounds += 1
         self.l1 = l1
         return Fit(state.coef.copy(), state.b, look.objective, look.bound, steps, status)
 
-    def _look(self, problem: LinearProblem, alive: NDArray[np.bool_]) -> _Look:
+    def _look(self, problem: ScoreProblem, alive: NDArray[np.bool_]) -> _Look:
         """Products with all columns, or with those that are left where these are few."""
         state = self.state
         pull = problem.balanced_pull(state.losses.pull)
@@ -328,28 +322,21 @@ class ProximalSolver:
             self.sums = problem.design.sums(pull)
         return _Look(self.sums, objective, problem.dual(pull, self.sums), True)
 
-    def _go_on(self, problem: LinearProblem, look: _Look) -> None:
+    def _go_on(self, problem: ScoreProblem, look: _Look) -> None:
         """Begin where a straight line through the last two optima leads, if that is better than the last."""
-        state, line = self.state, self._line(problem.l1)
+        state, before = self.state, self._before
         now = None if self.l1 is None else _Optimum(self.l1, look.sums, state.coef.copy(), state.f, state.b)
-        self._lead = None
-        if now is not None and line is not None:
-            before, further = line
-            coef = now.coef + further * (now.coef - before.coef)
-            f, b, losses = problem.balance(
-                now.f + further * (now.f - before.f), now.b + further * (now.b - before.b)
-            )
-            if losses.loss + problem.penalty(coef) < state.losses.loss + problem.penalty(now.coef):
-                state.coef, state.f, state.b, state.losses = coef, f, b, losses
-            self._lead = further * (now.sums - before.sums)
-        self._before = now
-
-    def _line(self, l1: float) -> tuple[_Optimum, float] | None:
-        """The optimum before the last, and how far the next price lies, in steps from there to the last."""
-        before = self._before
-        if before is None or self.l1 is None or not before.l1 > self.l1 > l1:
-            return None
-        return before, min(1.0, (self.l1 - l1) / (before.l1 - self.l1))
+        self._before, self._lead = now, None
+        if now is None or before is None or not before.l1 > now.l1 > problem.l1:
+            return
+        further = min(1.0, (now.l1 - problem.l1) / (before.l1 - now.l1))  # in steps from before to now
+        coef = now.coef + further * (now.coef - before.coef)
+        f, b, losses = problem.balance(
+            now.f + further * (now.f - before.f), now.b + further * (now.b - before.b)
+        )
+        if losses.loss + problem.penalty(coef) < state.losses.loss + problem.penalty(now.coef):
+            state.coef, state.f, state.b, state.losses = coef, f, b, losses
+        self._lead = further * (now.sums - before.sums)
 
     def _choose(
         self, sums: Array, l1: float, used: Indices, needed: int, alive: NDArray[np.bool_], first: bool
@@ -371,7 +358,7 @@ class ProximalSolver:
         top = np.argpartition(-size, needed - 1)[:needed]
         return np.sort(top)
 
-    def _screen(self, problem: LinearProblem, look: _Look, alive: NDArray[np.bool_]) -> None:
+    def _screen(self, problem: ScoreProblem, look: _Look, alive: NDArray[np.bool_]) -> None:
         """Leave out columns that no optimum uses: the optimal pull is close to this one, by the gap.
 
         The dual is strongly concave: |u - u*|^2 <= 2 gap max(s) / m with m = 4 for the logistic loss and 1
@@ -388,10 +375,3 @@ class ProximalSolver:
         safe = theta * size + radius * np.sqrt(problem.design.squares) < problem.l1
         safe &= self.state.coef == 0.0
         alive &= ~safe
-
-
-def path(problem: LinearProblem, l1s: Sequence[float], tol: float, max_iter: int) -> Iterator[Fit]:
-    """The optimum for every price, each from the one before."""
-    solver = ProximalSolver(problem)
-    for l1 in l1s:
-        yield solver.solve(float(l1), tol, max_iter)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,10 +10,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from cardboost.data.labels import real_targets
-from cardboost.linear.absolute import AbsoluteProblem, least_absolute
-from cardboost.linear.base import LinearEstimator, LinearPath, raw_weights, solving
+from cardboost.linear.base import Data, LinearEstimator, raw_weights
 from cardboost.linear.design import FittedRows
-from cardboost.linear.problem import LinearProblem, middle_of
+from cardboost.linear.problem import AbsoluteProblem, ScoreProblem
 from cardboost.model.linear import LinearModel, LinearScore
 
 Array = NDArray[np.float64]
@@ -141,34 +139,15 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
             raise ValueError(f"loss must be one of {', '.join(map(repr, LOSSES))}; got {self.loss!r}.")
         if self.loss == "absolute" and self.solver != "auto":
             raise ValueError(f"loss='absolute' has its own solvers: use solver='auto'; got {self.solver!r}.")
-        before = getattr(self, "coef_", None) if self.warm_start else None
-        X = self._read(X, reset=True)
-        target = real_targets(y, X.shape[0])
-        rows = self._rows(X, target, sample_weight)
-        design = rows.design
+        rows, data = self._rows(X, y, sample_weight)
         if self.fit_intercept:
             _refuse_flat(rows.y)
-        prices = float(self.l1), float(self.l2), bool(self.fit_intercept)
-        dual = None
-        if self.loss == "absolute":
-            centres, middle = np.zeros(design.columns), 0.0
-            if self.fit_intercept:
-                centres, middle = design.centres(), middle_of(rows.y)
-            size = float(np.sqrt(rows.s @ np.square(rows.y))) or 1.0
-            absolute = AbsoluteProblem(design.less(centres), rows.y - middle, rows.s, *prices, size)
-            with solving(design):
-                fit, dual = least_absolute(absolute, float(self.tol), int(self.max_iter))
-            fit = replace(fit, intercept=fit.intercept - float(fit.coef @ centres) + middle)
-            fit, dual = self._finished(fit), rows.spread(dual)
-        else:
-            problem = LinearProblem(design, rows.y, rows.s, "squared", *prices)
-            fits = before is not None and len(before) == design.columns
-            fit = self._solve(
-                problem, before if fits else None, float(getattr(self, "intercept_", 0.0)) if fits else 0.0
-            )
+        kind = AbsoluteProblem if self.loss == "absolute" else ScoreProblem
+        problem = kind(rows.design, rows.y, rows.s, self.loss, *self._prices())
+        fit = self._solve(problem, self._before((rows.design.columns,)))
         self.certificate_ = self._certificate(
-            self.loss, fit.coef[None, :], np.array([float(fit.intercept)]), fit,
-            (design.matrix, rows.y, rows.s), (X, target, sample_weight), dual=dual,
+            self.loss, fit, (rows.design.matrix, rows.y, rows.s), data,
+            dual=None if fit.dual is None else rows.spread(fit.dual),
         )  # fmt: skip
         self.coef_ = self.certificate_.coef[0].copy()
         self.intercept_ = float(self.certificate_.intercept[0])
@@ -176,42 +155,18 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
         self._warn_of_limits([fit])
         return self
 
-    def path(
-        self, X: Any, y: Any, l1s: Any = None, n: int = 20, *, sample_weight: Any = None, ratio: float = 0.01
-    ) -> LinearPath:
-        """Compute the optima for falling ``l1``, each from the one before; for the squared loss.
-
-        The estimator itself is not changed.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for :meth:`fit`.
-        l1s : array or None, default=None
-            Values of ``l1``. None: ``n`` values, from the smallest at which no feature is used down to
-            ``ratio`` times that.
-        n : int, default=20
-            Number of values.
-        ratio : float, default=0.01
-            The last value divided by the first.
-
-        Returns
-        -------
-        LinearPath
-            Coefficients, intercepts, objectives and gaps, one for each value.
-        """
-        self._check_arguments()
+    def _path_problem(self, X: Any, y: Any, sample_weight: Any) -> ScoreProblem:
         if self.loss != "squared":
             raise ValueError(f"path is for loss='squared'; got {self.loss!r}.")
-        copy = type(self)(**self.get_params(deep=False))
-        X = copy._read(X, reset=True)
-        rows = copy._rows(X, real_targets(y, X.shape[0]), sample_weight)
-        l2, intercept = float(self.l2), bool(self.fit_intercept)
-        problem = LinearProblem(rows.design, rows.y, rows.s, "squared", 0.0, l2, intercept)
-        return self._path(problem, l1s, n, ratio)
+        rows, _ = self._rows(X, y, sample_weight)
+        return ScoreProblem(rows.design, rows.y, rows.s, "squared", *self._prices())
 
-    def _rows(self, X: Any, target: Array, sample_weight: Any) -> FittedRows:
-        return self._fitted_rows(X, target, raw_weights(sample_weight, X.shape[0]))
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[FittedRows, Data]:
+        """The rows of a fit, and the data as they were read."""
+        X = self._read(X, reset=True)
+        target = real_targets(y, X.shape[0])
+        rows = self._fitted_rows(X, target, raw_weights(sample_weight, X.shape[0]))
+        return rows, (X, target, sample_weight)
 
     def predict(self, X: Any) -> Array:
         """Predicted targets of the rows.

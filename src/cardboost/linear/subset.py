@@ -14,22 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.certificate.certificate import Certificate
-from cardboost.linear.design import Design, comparable, fitted_rows
+from cardboost.linear.design import comparable, fitted_rows
+from cardboost.linear.problem import Fit, ScoreProblem
 from cardboost.solvers import select_columns
 
 Array = NDArray[np.float64]
 
 INTERCEPT_BOX = 20.0
-
-
-@dataclass(frozen=True, eq=False)
-class Subset:
-    """The coefficients chosen, and the proof that comes with them."""
-
-    coef: Array
-    intercept: float
-    certificate: Certificate
-    nodes: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,45 +56,41 @@ class _View:
 
 
 def best_subset(
-    design: Design,
-    sign: Array,
-    s: Array,
+    problem: ScoreProblem,
     max_features: int | None,
-    l1: float,
-    l2: float,
-    intercept: bool,
     *,
     seed: int,
     n_jobs: int | None,
     classes: tuple[Any, ...],
     target: int,
     class_weight: tuple[float, ...] | None,
-) -> Subset:
-    """The best coefficients on at most ``max_features`` features, or how far from them the search is."""
-    scale = np.sqrt(design.second_moments(s))
+) -> tuple[Fit, Certificate]:
+    """The best coefficients on at most ``max_features`` features, or how far from them the search is.
+
+    The second value is the proof that comes with them.
+    """
+    design = problem.design
+    scale = np.sqrt(design.second_moments(problem.s))
     scale[scale == 0.0] = 1.0
-    view = _View(scale, intercept, classes, target, class_weight)
-    A = view.matrix(design.matrix, sign)
-    n, free = design.columns, 2 * int(intercept)
+    view = _View(scale, problem.intercept, classes, target, class_weight)
+    n, free = design.columns, 2 * int(problem.intercept)
     both = np.tile(scale, 2)
     selection = select_columns(
-        A,
+        view.matrix(design.matrix, problem.y),
         max_terms=max_features,
-        l1=np.concatenate([np.zeros(free), l1 / both]),
-        l2=np.concatenate([np.zeros(free), l2 / both**2]),
+        l1=np.concatenate([np.zeros(free), problem.l1 / both]),
+        l2=np.concatenate([np.zeros(free), problem.l2 / both**2]),
         max_weight=None,
         free=np.arange(free),
         free_weight=INTERCEPT_BOX,
         loss="logistic",
-        sample_weight=s,
+        sample_weight=problem.s,
         method="auto",
         random_state=seed,
         n_jobs=n_jobs,
     )
-    weights = selection.x[free:]
-    return Subset(
-        (weights[:n] - weights[n:]) / scale,
-        float(selection.x[0] - selection.x[1]) if intercept else 0.0,
-        replace(selection.certificate, view=view),
-        selection.nodes,
-    )
+    weights, certificate = selection.x[free:], replace(selection.certificate, view=view)
+    intercept = float(selection.x[0] - selection.x[1]) if problem.intercept else 0.0
+    bounds = certificate.objective, certificate.lower_bound
+    coef = (weights[:n] - weights[n:]) / scale
+    return Fit(coef, intercept, *bounds, selection.nodes, certificate.status), certificate

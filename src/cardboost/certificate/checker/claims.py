@@ -51,12 +51,9 @@ def _solution_faults(solution: dict[str, Any], path: str, evidence: Evidence) ->
     prices = {key: values[index] for key, values in evidence.prices.items()}
     for i in np.flatnonzero(~((weights > 0) & (weights <= prices["max_weight"]))):
         yield f"{path}.weights[{i}][1]: {weights[i]} is outside (0, {prices['max_weight'][i]}]"
-    terms = int(np.count_nonzero(evidence.charged[index]))
-    if problem["max_terms"] is not None and terms > problem["max_terms"]:
-        yield f"{path}.weights: {terms} charged columns, but problem.max_terms is {problem['max_terms']}"
+    if crowded := _crowded(index, evidence):
+        yield f"{path}.weights: {crowded}"
     used = np.unique(evidence.feature[index][evidence.charged[index]])
-    if problem["max_features"] is not None and len(used) > problem["max_features"]:
-        yield f"{path}.weights: {len(used)} features, but problem.max_features is {problem['max_features']}"
     if abs(solution["intercept"]) > (problem["intercept_box"] or 0.0):
         yield f"{path}.intercept: {solution['intercept']!r} is outside the box {problem['intercept_box']}"
     with np.errstate(over="ignore", invalid="ignore"):
@@ -154,11 +151,11 @@ def _crowded(columns: list[int], evidence: Evidence) -> str | None:
     inside = np.array(columns, dtype=np.intp)
     inside = inside[evidence.charged[inside]]
     if problem["max_terms"] is not None and len(inside) > problem["max_terms"]:
-        return f"{len(inside)} charged columns, but max_terms is {problem['max_terms']}"
+        return f"{len(inside)} charged columns, but problem.max_terms is {problem['max_terms']}"
     if problem["max_features"] is not None:
         features = len(np.unique(evidence.feature[inside]))
         if features > problem["max_features"]:
-            return f"{features} features, but max_features is {problem['max_features']}"
+            return f"{features} features, but problem.max_features is {problem['max_features']}"
     return None
 
 

@@ -28,6 +28,7 @@ _LIGHTEST = 1e-300  # share of a class
 _FIRST_ROWS = 64  # tell most columns that are not far from 0
 _ROWS_AT_ONCE = 2048
 _FAR = 1e3  # a column whose middle is so many times its range from 0 is shifted
+_NUMBERS = ("objective", "lower_bound", "null_objective")
 _LOSSES = ("logistic", "softmax", "squared", "absolute")
 _STATUSES = ("optimal", "feasible", "iteration limit", "precision", "separable")
 
@@ -148,32 +149,25 @@ class LinearClaims:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; :meth:`from_dict` is the way back."""
-        scores = []
-        for coef, intercept in zip(self.coef, self.intercept, strict=True):
-            used = np.flatnonzero(coef)
-            scores.append(
-                {"intercept": float(intercept), "features": used.tolist(), "weights": coef[used].tolist()}
-            )
+        scores = [
+            {
+                "intercept": float(b),
+                "features": np.flatnonzero(coef).tolist(),
+                "weights": coef[coef != 0].tolist(),
+            }
+            for coef, b in zip(self.coef, self.intercept, strict=True)
+        ]
+        problem = {key: getattr(self, key) for key in ("loss", "l1", "l2", "fit_intercept")}
+        problem["n_features"] = int(self.coef.shape[1])
+        for key in ("classes", "class_weight"):
+            problem[key] = None if getattr(self, key) is None else list(getattr(self, key))
         return {
             "format": "cardboost-linear-certificate",
             "version": 1,
-            "problem": {
-                "loss": self.loss,
-                "l1": self.l1,
-                "l2": self.l2,
-                "fit_intercept": self.fit_intercept,
-                "n_features": int(self.coef.shape[1]),
-                "classes": None if self.classes is None else list(self.classes),
-                "class_weight": None if self.class_weight is None else list(self.class_weight),
-                "target": self.target,
-                "box": self.box,
-            },
+            "problem": problem | {"target": self.target, "box": self.box},
             "solution": scores,
             "dual": None if self.dual is None else self.dual.tolist(),
-            "objective": self.objective,
-            "lower_bound": self.lower_bound,
-            "null_objective": self.null_objective,
-            "status": self.status,
+            **{key: getattr(self, key) for key in (*_NUMBERS, "status")},
         }
 
     @classmethod
@@ -184,14 +178,14 @@ class LinearClaims:
             coef = np.zeros((len(scores), int(problem["n_features"])))
             for row, score in zip(coef, scores, strict=True):
                 row[np.asarray(score["features"], dtype=np.intp)] = score["weights"]
+            named: dict[str, Any] = {key: float(content[key]) for key in _NUMBERS}
+            for key in ("classes", "class_weight"):
+                named[key] = None if problem[key] is None else tuple(problem[key])
             return cls(
                 loss=problem["loss"], l1=float(problem["l1"]), l2=float(problem["l2"]),
                 fit_intercept=bool(problem["fit_intercept"]), coef=coef,
                 intercept=np.array([float(score["intercept"]) for score in scores]),
-                objective=float(content["objective"]), lower_bound=float(content["lower_bound"]),
-                null_objective=float(content["null_objective"]), status=str(content["status"]),
-                classes=None if problem["classes"] is None else tuple(problem["classes"]),
-                class_weight=None if problem["class_weight"] is None else tuple(problem["class_weight"]),
+                status=str(content["status"]), **named,
                 target=problem["target"], box=problem["box"],
                 dual=None if content["dual"] is None else np.asarray(content["dual"], dtype=np.float64),
             )  # fmt: skip
@@ -271,23 +265,12 @@ def _constant(claims: LinearClaims, y: NDArray[Any], s: Array, centre: float) ->
         return np.array([centre + float(s @ (y - centre))])
     if claims.loss == "absolute":
         return np.array([weighted_median(y, s)])
-    held = np.bincount(y, s, len(claims.classes or ()))
     if claims.loss == "logistic":
         held = np.array([s[y == claims.target].sum(), s[y != claims.target].sum()])
+    else:
+        held = np.bincount(y, s, len(claims.classes or ()))
     logs = np.log(np.maximum(held, _LIGHTEST))
     return logs[:1] - logs[1] if claims.loss == "logistic" else logs - logs.mean()
-
-
-def _penalty(claims: LinearClaims) -> float:
-    return claims.l1 * float(np.abs(claims.coef).sum()) + claims.l2 / 2.0 * float(
-        np.square(claims.coef).sum()
-    )
-
-
-def _null_objective(claims: LinearClaims, rows: LinearRows) -> float:
-    """The loss of the model without features."""
-    scores = rows.constant - rows.centre if claims.fit_intercept else rows.constant
-    return _loss(claims, rows, np.broadcast_to(scores, (len(rows.s), len(scores))))
 
 
 def _loss(claims: LinearClaims, rows: LinearRows, scores: Array) -> float:
@@ -310,30 +293,31 @@ def _loss(claims: LinearClaims, rows: LinearRows, scores: Array) -> float:
 def evaluate(claims: LinearClaims, rows: LinearRows) -> tuple[float, float, float]:
     """Objective, lower bound and objective without features."""
     scores = rows.scores(claims)
-    objective = _loss(claims, rows, scores) + _penalty(claims)
-    return objective, _bound(claims, rows, scores), _null_objective(claims, rows)
+    l1, l2 = float(np.abs(claims.coef).sum()), float(np.square(claims.coef).sum())
+    objective = _loss(claims, rows, scores) + (claims.l1 * l1 + claims.l2 / 2.0 * l2)
+    empty = np.broadcast_to(rows.constant - rows.centre, (len(rows.s), len(rows.constant)))
+    return objective, _bound(claims, rows, scores), _loss(claims, rows, empty)
 
 
 def _bound(claims: LinearClaims, rows: LinearRows, scores: Array) -> float:
-    s = rows.s
+    s, y, f = rows.s, rows.y, scores[:, 0]
     if claims.loss == "softmax":
         return _softmax_bound(claims, rows, scores)
     if claims.loss == "absolute":
-        return _absolute_bound(claims, rows)
-    f = scores[:, 0]
+        dual = claims.dual
+        if dual is None or dual.shape != s.shape or not (np.abs(dual) <= s * (1.0 + 1e-12)).all():
+            return -np.inf
+        u = _balanced(dual, dual > 0, dual < 0) if claims.fit_intercept else dual
+        return _price(claims, rows, u[:, None], lambda theta: min(theta, 1.0) * float(u @ y))
     if claims.loss == "logistic":
-        sign = np.where(rows.y == claims.target, 1.0, -1.0)
+        sign = np.where(y == claims.target, 1.0, -1.0)
         u = s * sign / (1.0 + np.exp(np.minimum(sign * f, 700.0)))
-        if claims.fit_intercept:
-            up, down = u[sign > 0].sum(), -u[sign < 0].sum()
-            heavier = max(up, down)
-            if heavier > 0.0:
-                u = u * np.where((sign > 0) == (up > down), min(up, down) / heavier, 1.0)
+        u = _balanced(u, sign > 0, sign < 0) if claims.fit_intercept else u
         return _price(claims, rows, u[:, None], lambda theta: _entropy(s, min(theta, 1.0) * np.abs(u) / s))
-    u = s * (rows.y - f)
+    u = s * (y - f)
     if claims.fit_intercept:
         u = u - s * u.sum()
-    along, square = float(u @ rows.y), float(np.square(u) @ (1.0 / s))
+    along, square = float(u @ y), float(np.square(u) @ (1.0 / s))
 
     def squared(theta: float) -> float:
         best = along / square if square > 0.0 else 0.0
@@ -343,16 +327,11 @@ def _bound(claims: LinearClaims, rows: LinearRows, scores: Array) -> float:
     return _price(claims, rows, u[:, None], squared)
 
 
-def _absolute_bound(claims: LinearClaims, rows: LinearRows) -> float:
-    u = claims.dual
-    if u is None or u.shape != rows.s.shape or not (np.abs(u) <= rows.s * (1.0 + 1e-12)).all():
-        return -np.inf
-    if claims.fit_intercept:
-        up, down = u[u > 0].sum(), -u[u < 0].sum()
-        heavier = max(up, down)
-        if heavier > 0.0:
-            u = u * np.where((u > 0) == (up > down), min(up, down) / heavier, 1.0)
-    return _price(claims, rows, u[:, None], lambda theta: min(theta, 1.0) * float(u @ rows.y))
+def _balanced(u: Array, above: NDArray[np.bool_], below: NDArray[np.bool_]) -> Array:
+    """Row weights of sum 0, as an intercept asks for: the heavier side is scaled down."""
+    up, down = u[above].sum(), -u[below].sum()
+    heavier = max(up, down)
+    return u * np.where(above == (up > down), min(up, down) / heavier, 1.0) if heavier > 0.0 else u
 
 
 def _price(claims: LinearClaims, rows: LinearRows, u: Array, value: Any) -> float:
