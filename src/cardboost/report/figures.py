@@ -10,7 +10,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from cardboost.model.printable import printable_html
 from cardboost.report.axes import Axis, Kind, axis_for
@@ -26,6 +26,7 @@ _SHAPES: dict[str, list[tuple[float, float]]] = {
     "cross": [],
 }
 INK, GREY, PALE = "#222222", "#5a5a5a", "#e2e2e2"
+CENTRED, BOLD = {"text_anchor": "middle"}, {"font_weight": "600"}
 _FONT = "'Segoe UI', 'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif"
 _LETTER_WIDTH = 0.56  # mean, in font sizes
 _MOST_MARKED_POINTS = 40  # marks of more points would run into each other
@@ -67,11 +68,8 @@ class PlotArea:
 
     def position(self, x: float, y: float) -> Position:
         """The position of a pair of values on the page."""
-        area = self.area
-        return (
-            area.x + area.width * self.across.position(x),
-            area.y + area.height * (1 - self.up.position(y)),
-        )
+        area, across, up = self.area, self.across.position(x), self.up.position(y)
+        return area.x + area.width * across, area.y + area.height * (1 - up)
 
     def frame(self, x_label: str, y_label: str) -> list[str]:
         """Ticks with their labels, pale grid lines, and the two axes."""
@@ -81,23 +79,26 @@ class PlotArea:
         for tick in up.ticks:
             y = bottom - area.height * up.position(tick.value)
             parts.append(segment(area.x, y, right, y, PALE))
-            parts.append(text(area.x - 6.0, y + 4.0, tick.label, anchor="end", size=TICK_SIZE))
+            parts.append(text(area.x - 6.0, y + 4.0, tick.label, TICK_SIZE, text_anchor="end"))
         for tick in across.ticks:
             x = area.x + area.width * across.position(tick.value)
             parts.append(segment(x, bottom, x, bottom + 4.0, GREY))
-            parts.append(text(x, bottom + 17.0, tick.label, anchor="middle", size=TICK_SIZE))
+            parts.append(text(x, bottom + 17.0, tick.label, TICK_SIZE, **CENTRED))
         for value in across.minor:
             x = area.x + area.width * across.position(value)
             parts.append(segment(x, bottom, x, bottom + 2.5, GREY, 0.8))
         if up.zero:  # values below this line are zero
             y = bottom - area.height * up.zero
             parts.append(segment(area.x, y, right, y, GREY, dashes="1 4"))
-        parts.append(segment(area.x, bottom, right, bottom, GREY))
-        parts.append(segment(area.x, area.y, area.x, bottom, GREY))
         middle = area.y + area.height / 2
-        parts.append(text(area.x + area.width / 2, outer.y + outer.height - 6.0, x_label, anchor="middle"))
-        parts.append(text(outer.x + 11.0, middle, y_label, anchor="middle", turned=True))
-        return parts
+        turn = f"rotate(-90 {number(outer.x + 11.0)} {number(middle)})"
+        return [
+            *parts,
+            segment(area.x, bottom, right, bottom, GREY),
+            segment(area.x, area.y, area.x, bottom, GREY),
+            text(area.x + area.width / 2, outer.y + outer.height - 6.0, x_label, **CENTRED),
+            text(outer.x + 11.0, middle, y_label, **CENTRED, transform=turn),
+        ]
 
 
 @dataclass(frozen=True)
@@ -121,12 +122,15 @@ class Series:
         if self.spread and (len(self.spread) != len(self.y) or min(self.spread) < 0):
             raise ValueError(f"series {self.name!r} needs a spread of at least 0 for every point, or none.")
 
-    def ends(self) -> tuple[float, ...]:
+    @property
+    def marked(self) -> bool:
+        """Whether every point has a mark."""
+        return len(self.x) <= _MOST_MARKED_POINTS
+
+    def ends(self) -> list[float]:
         """All values that the axis must hold."""
-        if not self.spread:
-            return self.y
-        bars = list(zip(self.y, self.spread, strict=True))
-        return (*(y - half for y, half in bars), *(y + half for y, half in bars))
+        bars = zip(self.y, self.spread or (0.0,) * len(self.y), strict=True)
+        return [end for y, half in bars for end in (y - half, y + half)]
 
 
 @dataclass(frozen=True)
@@ -144,19 +148,16 @@ class Chart:
     def draw(self, box: Box) -> list[str]:
         across = axis_for((x for series in self.series for x in series.x), self.x_scale, most=6)
         up = axis_for((y for series in self.series for y in series.ends()), self.y_scale, counts=self.counts)
-        styles = [k if series.style is None else series.style for k, series in enumerate(self.series)]
-        marked = [len(series.x) <= _MOST_MARKED_POINTS for series in self.series]
-        names = [series.name for series in self.series]
-        legend, rows = legend_of(names, styles, marked, box) if len(names) > 1 else ([], 0)
+        legend, rows = legend_of(self.series, box) if len(self.series) > 1 else ([], 0)
         plot = PlotArea(box, across, up, top=rows * _LINE_HEIGHT + (8.0 if rows else 2.0))
         parts = [*legend, *plot.frame(self.x_label, self.y_label)]
-        for series, style, with_marks in zip(self.series, styles, marked, strict=True):
-            points = [plot.position(x, y) for x, y in zip(series.x, series.y, strict=True)]
+        for style, series in numbered(self.series):
             for x, y, half in zip(series.x, series.y, series.spread, strict=False):
                 if half:
                     parts.extend(bar(plot.position(x, y - half), plot.position(x, y + half), style))
+            points = list(map(plot.position, series.x, series.y))
             parts.append(polyline(points, style))
-            if with_marks:
+            if series.marked:
                 parts.extend(mark(x, y, style, series.size) for x, y in points)
         return parts
 
@@ -193,51 +194,61 @@ class Figure:
         panel_width = (inner - _GAP * (across - 1)) / across
         top, title, bottom = self._rows()
         parts = [
-            text(_MARGIN, 28.0 + 20.0 * k, line, size=TITLE_SIZE, bold=True)
+            text(_MARGIN, 28.0 + 20.0 * k, line, TITLE_SIZE, **BOLD)
             for k, line in enumerate(wrapped(self.title, inner, TITLE_SIZE))
         ]
         for k, panel in enumerate(self.panels):
             x = _MARGIN + k % across * (panel_width + _GAP)
             y = top + title + k // across * (title + self.height)
             if panel.title:
-                parts.append(text(x, y - 10.0, panel.title, size=12.5, bold=True))
+                parts.append(text(x, y - 10.0, panel.title, 12.5, **BOLD))
             parts.extend(panel.draw(Box(x, y, panel_width, self.height)))
         for k, line in enumerate(wrapped(self.caption, inner, TEXT_SIZE)):
-            parts.append(text(_MARGIN, bottom + 16.0 + TEXT_SIZE + _LINE_HEIGHT * k, line, colour=GREY))
+            parts.append(text(_MARGIN, bottom + 16.0 + TEXT_SIZE + _LINE_HEIGHT * k, line, fill=GREY))
         width, height = (f"{length:g}" for length in self.size)
-        return "\n".join(
-            [
-                f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-                f'height="{height}" role="img" font-family="{_FONT}">',
-                f"<title>{printable_html(self.title)}</title>",
-                f"<desc>{printable_html(self.caption)}</desc>",
-                f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-                *parts,
-                "</svg>\n",
-            ]
-        )
+        head = [
+            element("title", printable_html(self.title)),
+            element("desc", printable_html(self.caption)),
+            element("rect", width=width, height=height, fill="#ffffff"),
+        ]
+        view = {"viewBox": f"0 0 {width} {height}", "width": width, "height": height, "role": "img"}
+        content = "\n".join(["", *head, *parts, ""])
+        return element("svg", content, xmlns="http://www.w3.org/2000/svg", **view, font_family=_FONT) + "\n"
 
 
-def legend_of(
-    names: Sequence[str], styles: Sequence[int], marked: Sequence[bool], box: Box
-) -> tuple[list[str], int]:
+def legend_of(series: Sequence[Series], box: Box) -> tuple[list[str], int]:
     """Names with a piece of their line, in rows at the top of the box; and how many rows there are."""
     parts: list[str] = []
     offset, row = 0.0, 0
-    for name, style, with_mark in zip(names, styles, marked, strict=True):
-        width = 34.0 + text_width(name, TEXT_SIZE)
+    for style, line in numbered(series):
+        width = 34.0 + text_width(line.name, TEXT_SIZE)
         if offset and offset + width > box.width:
             offset, row = 0.0, row + 1
         x, y = box.x + offset, box.y + 9.0 + row * _LINE_HEIGHT
         parts.append(polyline([(x, y), (x + 26.0, y)], style))
-        if with_mark:
+        if line.marked:
             parts.append(mark(x + 13.0, y, style))
-        parts.append(text(x + 32.0, y + 4.0, name))
+        parts.append(text(x + 32.0, y + 4.0, line.name))
         offset += width + 16.0
     return parts, row + 1
 
 
+def numbered(series: Sequence[Series]) -> list[tuple[int, Series]]:
+    """Every series with its style."""
+    return [(k if line.style is None else line.style, line) for k, line in enumerate(series)]
+
+
 # pieces of SVG
+
+
+def element(tag: str, content: str | None = None, **attributes: str | float | None) -> str:
+    """An element of SVG; attributes that are None are left out, and numbers go to a hundredth of a pixel."""
+    words = [f"<{tag}"]
+    for name, value in attributes.items():
+        if value is not None:
+            shown = value if isinstance(value, str) else number(value)
+            words.append(f'{name.replace("_", "-")}="{shown}"')
+    return " ".join(words) + ("/>" if content is None else f">{content}</{tag}>")
 
 
 def number(value: float) -> str:
@@ -245,40 +256,23 @@ def number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def text(
-    x: float,
-    y: float,
-    words: str,
-    *,
-    size: float = TEXT_SIZE,
-    anchor: str = "start",
-    colour: str = INK,
-    bold: bool = False,
-    turned: bool = False,
-) -> str:
-    weight = ' font-weight="600"' if bold else ""
-    turn = f' transform="rotate(-90 {number(x)} {number(y)})"' if turned else ""
-    return (
-        f'<text x="{number(x)}" y="{number(y)}" font-size="{size:g}" text-anchor="{anchor}" '
-        f'fill="{colour}"{weight}{turn}>{printable_html(words)}</text>'
-    )
+def text(x: float, y: float, words: str, size: float = TEXT_SIZE, **look: str) -> str:
+    """Words that begin at a point; ``look`` has other attributes, such as ``text_anchor``."""
+    look = {"text_anchor": "start", "fill": INK} | look
+    return element("text", printable_html(words), x=x, y=y, font_size=size, **look)
 
 
 def segment(
     x0: float, y0: float, x1: float, y1: float, colour: str, width: float = 1.0, dashes: str = ""
 ) -> str:
-    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
-    ends = f'x1="{number(x0)}" y1="{number(y0)}" x2="{number(x1)}" y2="{number(y1)}"'
-    return f'<line {ends} stroke="{colour}" stroke-width="{width:g}"{dashed}/>'
+    ends = {"x1": x0, "y1": y0, "x2": x1, "y2": y1}
+    return element("line", **ends, stroke=colour, stroke_width=width, stroke_dasharray=dashes or None)
 
 
 def polyline(points: Iterable[Position], style: int, width: float = 1.8) -> str:
-    dashes = _DASHES[style % len(_DASHES)]
-    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
-    return (
-        f'<polyline points="{corners(points)}" fill="none" stroke="{colour_of(style)}" '
-        f'stroke-width="{width:g}" stroke-linejoin="round"{dashed}/>'
-    )
+    look = {"stroke": colour_of(style), "stroke_width": width, "stroke_linejoin": "round"}
+    dashes = _DASHES[style % len(_DASHES)] or None
+    return element("polyline", points=corners(points), fill="none", **look, stroke_dasharray=dashes)
 
 
 def bar(low: Position, high: Position, style: int) -> list[str]:
@@ -291,13 +285,13 @@ def bar(low: Position, high: Position, style: int) -> list[str]:
 def mark(x: float, y: float, style: int, size: float = 3.6) -> str:
     """A small shape in the colour of a style."""
     shape, colour = list(_SHAPES)[style % len(_SHAPES)], colour_of(style)
-    look = f'fill="#ffffff" stroke="{colour}" stroke-width="1.6"'
+    look: dict[str, Any] = {"fill": "#ffffff", "stroke": colour, "stroke_width": 1.6}
     if shape == "circle":
-        return f'<circle cx="{number(x)}" cy="{number(y)}" r="{size:g}" {look}/>'
+        return element("circle", cx=x, cy=y, r=size, **look)
     if shape == "cross":
         ends = [(x - size, y - size, x + size, y + size), (x - size, y + size, x + size, y - size)]
         return "".join(segment(*end, colour, 1.6) for end in ends)
-    return f'<polygon points="{corners((x + size * a, y + size * b) for a, b in _SHAPES[shape])}" {look}/>'
+    return element("polygon", points=corners((x + size * a, y + size * b) for a, b in _SHAPES[shape]), **look)
 
 
 def corners(points: Iterable[Position]) -> str:
