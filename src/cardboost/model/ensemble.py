@@ -358,7 +358,7 @@ class Ensemble(TableModel):
         )
 
     @cached_property
-    def _flat(self) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+    def _flat(self) -> tuple[tuple[int, ...], tuple[Any, Any, Any, Any]]:
         return flatten(self._steps)
 
 

@@ -16,8 +16,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from dataclasses import fields as dataclass_fields
-from functools import cache
 from itertools import chain, pairwise
 from typing import Any, ClassVar, Self
 
@@ -433,10 +431,9 @@ def form(check: Kind | None, read: Kind | None = None, write: Kind = Field.write
     return {"form": Field(check, read, write)}
 
 
-@cache
 def form_of(record: type[Record]) -> dict[str, Field]:
     """The form of every field of a record."""
-    return {entry.name: entry.metadata["form"] for entry in dataclass_fields(record)}
+    return {name: entry.metadata["form"] for name, entry in record.__dataclass_fields__.items()}
 
 
 class Record:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cardboost.data.categories import OTHER, Categories, Label, Other
 from cardboost.model import schema
@@ -173,8 +172,8 @@ def add_up(terms: Sequence[Term], name: str, categories: Categories | None) -> S
     return StepFunction(terms[0].feature, name, tuple(cuts), tuple(levels.tolist()), missing, labels)
 
 
-def flatten(steps: Sequence[StepFunction]) -> tuple[tuple[int, ...], tuple[NDArray[Any], ...]]:
-    """The features of step functions, and cuts, offsets, levels and missing of all as the kernel reads them."""
+def flatten(steps: Sequence[StepFunction]) -> tuple[tuple[int, ...], tuple[Any, Any, Any, Any]]:
+    """Features of step functions; cuts, offsets, levels and missing of all, as the kernel reads them."""
     parts = [step.distinct() for step in steps]
     return tuple(step.feature for step in steps), (
         np.array([cut for cuts, _ in parts for cut in cuts], dtype=np.float64),

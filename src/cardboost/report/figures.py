@@ -26,7 +26,8 @@ _SHAPES: dict[str, list[tuple[float, float]]] = {
     "cross": [],
 }
 INK, GREY, PALE = "#222222", "#5a5a5a", "#e2e2e2"
-CENTRED, BOLD = {"text_anchor": "middle"}, {"font_weight": "600"}
+CENTRED: dict[str, Any] = {"text_anchor": "middle"}
+BOLD: dict[str, Any] = {"font_weight": "600"}
 _FONT = "'Segoe UI', 'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif"
 _LETTER_WIDTH = 0.56  # mean, in font sizes
 _MOST_MARKED_POINTS = 40  # marks of more points would run into each other
@@ -265,12 +266,12 @@ def text(x: float, y: float, words: str, size: float = TEXT_SIZE, **look: str) -
 def segment(
     x0: float, y0: float, x1: float, y1: float, colour: str, width: float = 1.0, dashes: str = ""
 ) -> str:
-    ends = {"x1": x0, "y1": y0, "x2": x1, "y2": y1}
-    return element("line", **ends, stroke=colour, stroke_width=width, stroke_dasharray=dashes or None)
+    look: dict[str, Any] = {"stroke": colour, "stroke_width": width, "stroke_dasharray": dashes or None}
+    return element("line", x1=x0, y1=y0, x2=x1, y2=y1, **look)
 
 
 def polyline(points: Iterable[Position], style: int, width: float = 1.8) -> str:
-    look = {"stroke": colour_of(style), "stroke_width": width, "stroke_linejoin": "round"}
+    look: dict[str, Any] = {"stroke": colour_of(style), "stroke_width": width, "stroke_linejoin": "round"}
     dashes = _DASHES[style % len(_DASHES)] or None
     return element("polyline", points=corners(points), fill="none", **look, stroke_dasharray=dashes)
 
