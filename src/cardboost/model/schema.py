@@ -16,6 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, pairwise
 from typing import Any, ClassVar, Self
 
@@ -241,15 +242,22 @@ def kind(what: str, accepts: Callable[[Any], bool], convert: Kind) -> Kind:
 def number(what: str = "a finite number", holds: Callable[[float], bool] = math.isfinite) -> Kind:
     """Real numbers for which this holds. Minus zero becomes zero: it says the same and prints better."""
 
-    def accepts(value: Any) -> bool:
-        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-            return False
-        try:
-            return holds(float(value))
-        except OverflowError:
-            return False
+    def check(value: Any) -> float:
+        plain = value if type(value) is float else _as_float(value)
+        if not holds(plain):
+            raise expected(what, value)
+        return plain + 0.0
 
-    return kind(what, accepts, lambda value: float(value) + 0.0)
+    return check
+
+
+def _as_float(value: Any) -> float:
+    """A number as a float; NaN for what is no number, or none that a float can hold."""
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    try:
+        return float(value) if real else math.nan
+    except OverflowError:
+        return math.nan
 
 
 def is_integer(value: Any) -> bool:
@@ -431,9 +439,12 @@ def form(check: Kind | None, read: Kind | None = None, write: Kind = Field.write
     return {"form": Field(check, read, write)}
 
 
-def form_of(record: type[Record]) -> dict[str, Field]:
+def _form_of(record: type[Record]) -> dict[str, Field]:
     """The form of every field of a record."""
     return {name: entry.metadata["form"] for name, entry in record.__dataclass_fields__.items()}
+
+
+form_of: Callable[[Any], dict[str, Field]] = cache(_form_of)
 
 
 class Record:

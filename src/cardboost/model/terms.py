@@ -68,12 +68,14 @@ class Term(Record):
     one_of: tuple[Label | Other, ...] | None = field(default=None, metadata=form(schema.maybe(_label_set)))
 
     def _check(self) -> None:
-        stated = [name for name in ("one_of", "category", "cut") if getattr(self, name) is not None]
-        if not stated:
-            raise expected("a number", None, "cut")
-        if len(stated) > 1:
-            beside = "a category" if self.one_of is None else "a set of categories"
-            raise expected(f"none beside {beside}", getattr(self, stated[-1]), stated[-1])
+        if self.one_of is None and self.category is None:
+            if self.cut is None:
+                raise expected("a number", None, "cut")
+            return
+        beside = "a category" if self.one_of is None else "a set of categories"
+        for name in ("cut",) if self.one_of is None else ("cut", "category"):
+            if getattr(self, name) is not None:
+                raise expected(f"none beside {beside}", getattr(self, name), name)
 
     @property
     def labels(self) -> tuple[Label | Other, ...]:
