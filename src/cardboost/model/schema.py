@@ -174,25 +174,23 @@ _WITH_FAULTS = (list, dict, Fault)
 # ------------------------------------------------------------------------------------------------ objects
 
 
-def fields(document: Any, keys: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
-    """The entries of an object that has exactly these keys, and perhaps some that are optional."""
-    if not isinstance(document, dict):
-        raise Fault(f"expected an object, found {shown_json(document)}")
-    if document.keys() != keys:
-        for key in keys:
-            if key not in document:
-                raise Fault("expected a value, but it is missing", key)
-        for key in document:
-            if key not in keys and key not in optional:
-                raise Fault(f"unknown key, expected only {', '.join([*keys, *optional])}", key)
-    return dict(document)
-
-
 def read_object(
     document: Any, kinds: Mapping[str, Kind | None], optional: Collection[str] = ()
 ) -> dict[str, Any]:
-    """The entries of an object, each of its kind; where that is None, whatever it is."""
-    entries = fields(document, kinds.keys(), optional)
+    """The entries of an object that has exactly these keys, and perhaps some that are optional.
+
+    Each is of its kind; where that is None, or the key is optional, it is whatever it is.
+    """
+    if not isinstance(document, dict):
+        raise Fault(f"expected an object, found {shown_json(document)}")
+    if document.keys() != kinds.keys():
+        for key in kinds:
+            if key not in document:
+                raise Fault("expected a value, but it is missing", key)
+        for key in document:
+            if key not in kinds and key not in optional:
+                raise Fault(f"unknown key, expected only {', '.join([*kinds, *optional])}", key)
+    entries = dict(document)
     for key, kind in kinds.items():
         if kind is not None:
             try:

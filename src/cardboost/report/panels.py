@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from cardboost.report import figures as svg
-from cardboost.report.axes import axis_for
-from cardboost.report.figures import Box, PlotArea, Position
+from cardboost.report.figures import Box, PlotArea, Position, axis_for
 
 ThreeWeights = tuple[float, float, float]
 
