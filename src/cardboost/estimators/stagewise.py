@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from cardboost.boosting.stagewise import StageSettings, StepSearch, refuse_empty, train_stagewise
-from cardboost.boosting.stagewise_learners import ClassifierSteps
-from cardboost.boosting.stagewise_stumps import ClassificationSteps
+from cardboost.boosting.stagewise_steps import ClassificationSteps, ClassifierSteps
 from cardboost.boosting.stump_task import StumpTask
 from cardboost.data.arguments import flag, number, whole
 from cardboost.data.threads import usable_threads
