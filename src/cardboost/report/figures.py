@@ -130,10 +130,10 @@ class Series:
         """Whether every point has a mark."""
         return len(self.x) <= _MOST_MARKED_POINTS
 
-    def ends(self) -> list[float]:
+    def ends(self) -> tuple[float, ...]:
         """All values that the axis must hold."""
-        bars = zip(self.y, self.spread or (0.0,) * len(self.y), strict=True)
-        return [end for y, half in bars for end in (y - half, y + half)]
+        bars = list(zip(self.y, self.spread, strict=False))
+        return (*(y - half for y, half in bars), *(y + half for y, half in bars)) if bars else self.y
 
 
 @dataclass(frozen=True)
