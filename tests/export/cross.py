@@ -13,7 +13,7 @@ import pytest
 
 from cardboost.export.c import header
 from cardboost.export.c_model import CModel
-from cardboost.export.measure import CORTEX, TARGETS, build_for
+from cardboost.export.measure import CORTEX, build_for
 
 
 def cross_tool(name: str) -> str:
@@ -85,7 +85,7 @@ def run_on_cortex(model: CModel, x: Any, folder: Path) -> tuple[Any, Any]:
     start = f'#include <stddef.h>\n#include "model.h"\n{CORTEX.start}'
     (folder / "parity.c").write_text(start + program, encoding="ascii")
     (folder / "rows.bin").write_bytes(rows.tobytes())
-    build_for(TARGETS[0], folder, "parity")
+    build_for(CORTEX, folder, "parity")
     done = subprocess.run(
         [*CORTEX.command, "parity.elf"], cwd=folder, capture_output=True, timeout=120, check=False
     )

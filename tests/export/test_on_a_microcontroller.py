@@ -17,7 +17,7 @@ from cardboost.export import measure as measuring
 from cardboost.export.c import header
 from cardboost.export.c_model import c_model
 from cardboost.export.c_vectors import rows, vectors
-from cardboost.export.measure import AVR, CORTEX, TARGETS, build_for, measure_time, timing_program
+from cardboost.export.measure import AVR, CORTEX, build_for, measure_time, timing_program
 
 VARIANTS = [{}, {"layout": "ifs"}, {"score": "double"}, {"number": "int16"}]
 TOOLS = ("arm-none-eabi-gcc", "qemu-system-arm")
@@ -99,13 +99,12 @@ def test_self_test(options, broken, tmp_path):
 # ------------------------------------------------------------------------------------------------ time
 
 
-def emulated(monkeypatch, emulator):
-    """The target of an emulator alone."""
-    (own,) = [target for target in TARGETS if target.emulator is emulator]
-    cross_tool(f"{own.tools}gcc")
-    cross_tool(emulator.command[0])
-    monkeypatch.setattr(measuring, "TARGETS", (own,))
-    return own
+def emulated(monkeypatch, target):
+    """This target alone, with its emulator."""
+    cross_tool(f"{target.tools}gcc")
+    cross_tool(target.command[0])
+    monkeypatch.setattr(measuring, "TARGETS", (target,))
+    return target
 
 
 def paths(listing):
@@ -185,7 +184,7 @@ def test_too_much_is_left_out(monkeypatch):
     assert len(measure_time(stumps((0, 0.5, 1.0)), number="int16")) == 1
     assert measure_time(long, score="points", layout="ifs", point_bits=32) == []
     assert measure_time(long, score="points", layout="table", point_bits=32) == []
-    monkeypatch.setattr(measuring, "TARGETS", (replace(own, emulator=replace(AVR, room=1)),))
+    monkeypatch.setattr(measuring, "TARGETS", (replace(own, room=1),))
     assert measure_time(stumps((0, 0.5, 1.0)), number="int16") == []
 
 

@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cardboost.report import document as doc
-from cardboost.report.axes import axis_for, nice_step, plain, power_of_ten
-from cardboost.report.figures import COLOURS, Chart, Figure, Series
+from cardboost.report.figures import (
+    COLOURS,
+    Chart,
+    Figure,
+    Series,
+    axis_for,
+    nice_step,
+    plain,
+    power_of_ten,
+)
 from cardboost.report.panels import SimplexPath
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -54,8 +54,8 @@ def _description(model: CModel) -> list[str]:
         ranges = [f"{low} to {high}" for low, high in zip(points.lowest, points.highest, strict=True)]
         lines.append(f"Every total is in the range {'; '.join(ranges)}.")
         if plan.unit is not None and points.value == 2 * plan.unit and model.missing:
-            more = -int(points.lowest[0])
-            lines.append(f"The total of the scorecard, where it begins at 0, is the score plus {more}.")
+            shift = -int(points.lowest[0])
+            lines.append(f"The total of the scorecard, where it begins at 0, is the score plus {shift}.")
         if plan.decides and points.proven:
             lines.append("It was proven that rounding to points changes no decision.")
         elif plan.decides:

@@ -9,6 +9,7 @@ import math
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -135,16 +136,12 @@ class IntegerModel:
         IntegerModel
         """
         plan = Plan.of(ensemble)
-        chosen = _check_scales(scales, plan)
-        grids = tuple(
-            chosen.get(source.feature) or CodeGrid.for_cuts(source.steps().cuts)
-            if source.categories is None
-            else None
-            for source in plan.inputs
-        )
-        steps = tuple(
-            _on_codes(source, grid, missing) for source, grid in zip(plan.inputs, grids, strict=True)
-        )
+        chosen: dict[int, CodeGrid | None] = dict(_check_scales(scales, plan))
+        for source in plan.inputs:
+            grid = CodeGrid.for_cuts(source.steps().cuts) if source.categories is None else None
+            chosen.setdefault(source.feature, grid)
+        grids = tuple(chosen[source.feature] for source in plan.inputs)
+        steps = tuple(map(_on_codes, plan.inputs, grids, repeat(missing)))
         points = find_points(plan, steps, widths)
         if exact and not points.proven:
             raise ValueError(unproven(plan))
@@ -215,9 +212,7 @@ def _check_scales(scales: Any, plan: Plan) -> dict[int, CodeGrid]:
         return {}
     if not isinstance(scales, Mapping):
         raise ValueError(f"scales: expected a mapping from features to codes per unit, found {scales!r}.")
-    sources = {source.name: source for source in plan.inputs} | {
-        source.feature: source for source in plan.inputs
-    }
+    sources = {key: source for source in plan.inputs for key in (source.name, source.feature)}
     grids = {}
     for key, value in scales.items():
         if key not in sources:

@@ -30,22 +30,31 @@ _NOPS = 256  # instructions that do nothing, to calibrate the timer
 
 
 @dataclass(frozen=True)
-class Emulator:
-    """A program that runs a file for a processor, and the parts of a program for it."""
+class Target:
+    """A processor, the tools that compile for it, and a program that emulates it."""
 
-    command: tuple[str, ...]
-    unit: str  # of the counts
-    returning: int  # counts of the return from a function
-    start: str  # C: the timer and the output
-    memory: str | None  # the linker's script; None: that of the compiler
-    room: int  # bytes for rows
-    ram: int  # bytes for variables, beside the stack
-    nothing: str = "nop"
-    leave: str = "bx lr"
+    name: str
+    tools: str
+    flags: tuple[str, ...]
+    libraries: tuple[str, ...]  # with the helpers for floating point
+    doubles: bool = True  # of 64 bits
+    command: tuple[str, ...] = ()  # that runs a file on an emulator; without one there are sizes only
+    unit: str = ""  # of the counts
+    returning: int = 0  # counts of the return from a function
+    leave: str = ""  # the instruction for it
+    start: str = ""  # C: the timer and the output
+    memory: str | None = None  # the linker's script; None: that of the compiler
+    room: int = 0  # bytes for rows
+    ram: int = 0  # bytes for variables, beside the stack
 
     @property
-    def installed(self) -> bool:
-        return shutil.which(self.command[0]) is not None
+    def compiler(self) -> str | None:
+        return shutil.which(f"{self.tools}gcc")
+
+    @property
+    def emulated(self) -> bool:
+        """Whether a program that emulates it is installed."""
+        return bool(self.command) and shutil.which(self.command[0]) is not None
 
 
 def _source(name: str) -> str:
@@ -53,51 +62,39 @@ def _source(name: str) -> str:
     return (Path(__file__).parent / "emulated" / name).read_text(encoding="ascii")
 
 
-CORTEX = Emulator(
+CORTEX = Target(
+    "Cortex-M0",
+    "arm-none-eabi-",
+    ("-mcpu=cortex-m0", "-mthumb"),
+    ("-lgcc",),
     # 1024 ns for every instruction: several ticks of the timer
-    (
+    command=(
         *("qemu-system-arm", "-M", "microbit", "-nographic", "-icount", "shift=10,sleep=off"),
         *("-semihosting-config", "enable=on,target=native", "-kernel"),
     ),
-    "instructions",
+    unit="instructions",
     returning=1,
+    leave="bx lr",
     start=_source("cortex_m0.c"),
     memory=_source("cortex_m0.ld"),
     room=150_000,
     ram=15_000,
 )
-AVR = Emulator(
-    ("simavr", "-m", "atmega328p", "-f", "16000000"),
-    "cycles",
+AVR = Target(
+    "AVR ATmega328P",
+    "avr-",
+    ("-mmcu=atmega328p",),
+    ("-lm", "-lgcc"),
+    doubles=False,
+    command=("simavr", "-m", "atmega328p", "-f", "16000000"),
+    unit="cycles",
     returning=4,
+    leave="ret",
     start=_source("avr.c"),
-    memory=None,
     room=10_000,
     ram=1_800,
-    leave="ret",
 )
-
-
-@dataclass(frozen=True)
-class Target:
-    """A processor, and the tools that compile for it."""
-
-    name: str
-    tools: str
-    flags: tuple[str, ...]
-    libraries: tuple[str, ...]  # with the helpers for floating point
-    doubles: bool = True  # of 64 bits
-    emulator: Emulator | None = None
-
-    @property
-    def compiler(self) -> str | None:
-        return shutil.which(f"{self.tools}gcc")
-
-
-TARGETS = (
-    Target("Cortex-M0", "arm-none-eabi-", ("-mcpu=cortex-m0", "-mthumb"), ("-lgcc",), True, CORTEX),
-    Target("AVR ATmega328P", "avr-", ("-mmcu=atmega328p",), ("-lm", "-lgcc"), False, AVR),
-)
+TARGETS = (CORTEX, AVR)
 _FLAGS = ("-std=c99", "-Os", "-ffreestanding", "-ffunction-sections", "-fdata-sections")
 _LINK = ("-nostdlib", "-nostartfiles", "-Wl,--gc-sections", "-Wl,-e,main")
 
@@ -214,66 +211,62 @@ def measure_time(ensemble: Any, **options: Any) -> list[Time]:
         Targets on which the rows, or a prediction, take too much are left out.
     """
     model = c_model(ensemble, **options)
-    times = [
-        _time(model, target, target.emulator)
-        for target in _targets(model)
-        if target.emulator is not None and target.emulator.installed
-    ]
+    times = [_time(model, target) for target in _targets(model) if target.emulated]
     return [time for time in times if time is not None]
 
 
-def _time(model: CModel, target: Target, emulator: Emulator) -> Time | None:
+def _time(model: CModel, target: Target) -> Time | None:
     table = rows(model).astype(np.float32 if model.number == "float" else np.int16)
     size = table.itemsize * max(table.shape[1], 1)
-    max_rows = emulator.room // size
+    max_rows = target.room // size
     if max_rows < 1:
         return None
     table = table[:: -(-len(table) // max_rows)]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "model.h").write_text(header(model), encoding="ascii")
-        (folder / "time.c").write_text(timing_program(model, emulator, table), encoding="ascii")
+        (folder / "time.c").write_text(timing_program(model, target, table), encoding="ascii")
         try:
             build_for(target, folder, "time")
         except ValueError as error:
             if "region" in str(error):  # of the memory, too small for this program
                 return None
             raise
-        if sum(_sections(target, folder, "time.elf")[1:]) > emulator.ram:
+        if sum(_sections(target, folder, "time.elf")[1:]) > target.ram:
             return None
-        output = _run([*emulator.command, "time.elf"], folder, both=True)
+        output = _run([*target.command, "time.elf"], folder, both=True)
     ticks = np.array([int(number) for number in re.findall(r"=(\d+)", output)], dtype=np.int64)
     if len(ticks) != len(table) + 2 or not ticks.all():
         return None
     ticks_per_nop = (ticks[1] - ticks[0]) / _NOPS
-    counts = np.rint((ticks[2:] - ticks[0]) / ticks_per_nop).astype(np.int64) + emulator.returning
-    return Time(target.name, emulator.unit, counts)
+    counts = np.rint((ticks[2:] - ticks[0]) / ticks_per_nop).astype(np.int64) + target.returning
+    return Time(target.name, target.unit, counts)
 
 
 def build_for(target: Target, folder: Path, name: str) -> None:
     """Compile name.c in a folder to name.elf, for the target's emulator."""
     script = []
-    if target.emulator is not None and target.emulator.memory is not None:
-        (folder / "memory.ld").write_text(target.emulator.memory, encoding="ascii")
+    if target.memory is not None:
+        (folder / "memory.ld").write_text(target.memory, encoding="ascii")
         script = ["-ffreestanding", "-nostdlib", "-nostartfiles", "-T", "memory.ld"]
     flags = [*target.flags, "-std=gnu99", "-Os", "-ffunction-sections", "-fdata-sections", *script]
     _run([f"{target.tools}gcc", *flags, "-o", f"{name}.elf", f"{name}.c", *target.libraries], folder)
 
 
-def timing_program(model: CModel, emulator: Emulator, table: NDArray[Any]) -> str:
+def timing_program(model: CModel, target: Target, table: NDArray[Any]) -> str:
     """A program that shows the ticks of a function that returns, of one that does nothing, of predictions."""
     width = table.itemsize * max(table.shape[1], 1)
     content = (table if table.shape[1] else np.zeros((len(table), 1), dtype=table.dtype)).tobytes()
     call = f"{_function(model)}((const {model.c_type} *)row)"
     values = {
-        "START": emulator.start,
+        "START": target.start,
         "ROWS": len(table),
         "WIDTH": width,
         "WORDS": (width + 3) // 4,
         "BYTES": ", ".join(map(str, content)),
         "NOPS": _NOPS,
-        "NOP": emulator.nothing,
-        "RETURN": emulator.leave,
+        "NOP": "nop",
+        "RETURN": target.leave,
         "CALL_TYPE": call.replace("row)", "0)"),
         "CALL": call,
     }

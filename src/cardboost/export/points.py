@@ -199,13 +199,13 @@ def _totals(
     used = 1
     for (exact, whole), base in zip(pairs, first, strict=True):
         least = int(whole.min())
-        more = used + int(whole.max()) - least
+        reachable = used + int(whole.max()) - least
         new_low, new_high = np.full(size, math.inf), np.full(size, -math.inf)
         for level, step in zip((exact[:, 0] - base).tolist(), (whole[:, 0] - least).tolist(), strict=True):
             part = slice(step, step + used)
             np.minimum(new_low[part], low[:used] + level, out=new_low[part])
             np.maximum(new_high[part], high[:used] + level, out=new_high[part])
-        low, high, used = new_low, new_high, more
+        low, high, used = new_low, new_high, reachable
     reached = np.flatnonzero(low < math.inf)
     return reached + lowest, low[reached], high[reached]
 

@@ -57,13 +57,22 @@ def replacing(target: Path, **text_options: Any) -> Iterator[IO[Any]]:
     """A file to write into that takes the place of ``target`` at the end; as text, if there are options."""
     draft = _draft_beside(target)
     try:
-        with open(draft, "x" if text_options else "xb", **text_options) as file:
+        with _filling(draft, target, **text_options) as file:
             yield file
-            _sync(file)
-        _keep_permissions(draft, target)
         os.replace(draft, target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _filling(draft: Path, target: Path, **text_options: Any) -> Iterator[IO[Any]]:
+    """A draft to write into, which is on the disk at the end and has the permissions of its target."""
+    with open(draft, "x" if text_options else "xb", **text_options) as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+    if target.exists():
+        os.chmod(draft, stat.S_IMODE(target.stat().st_mode))
 
 
 def write_together(folder: Path, contents: Mapping[str, bytes | None]) -> None:
@@ -94,10 +103,8 @@ def write_together(folder: Path, contents: Mapping[str, bytes | None]) -> None:
             if content is not None:
                 target = Path(os.path.realpath(folder / name))
                 drafts[target] = draft = _draft_beside(target)
-                with open(draft, "xb") as file:
+                with _filling(draft, target) as file:
                     file.write(content)
-                    _sync(file)
-                _keep_permissions(draft, target)
         inside = {path.name: drafts[path].name for path in drafts if path.parent == folder}
         removed = [name for name, content in contents.items() if content is None]
         for target in [path for path in drafts if path.parent != folder]:
@@ -181,16 +188,6 @@ def _is_of_this_user(path: Path) -> bool:
 def _is_plain_name(name: Any) -> bool:
     """Whether this names a file of the folder itself: a journal reaches nothing else."""
     return isinstance(name, str) and name not in ("", ".", "..") and name == os.path.basename(name)
-
-
-def _keep_permissions(draft: Path, target: Path) -> None:
-    if target.exists():
-        os.chmod(draft, stat.S_IMODE(target.stat().st_mode))
-
-
-def _sync(file: IO[Any]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def _sync_folder(folder: Path) -> None:

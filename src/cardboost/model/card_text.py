@@ -276,7 +276,7 @@ class _Group:
         shown = min(len(names), limit * room // 2)
         while True:
             shown -= 1
-            row = self._row(names[:shown], room, MORE, more=len(names) - shown)
+            row = self._row(names[:shown], room, MORE, left_out=len(names) - shown)
             if len(row.lines) <= limit or shown == 1:
                 return row
 
@@ -288,11 +288,11 @@ class _Group:
         text = [f"any other known label ({self.size})"]
         return Row("", "", self.level, tuple(pack(text, 3, room)), frozenset({KNOWN}))
 
-    def _row(self, names: list[str], room: int, *explained: str, more: int = 0) -> Row:
+    def _row(self, names: list[str], room: int, *explained: str, left_out: int = 0) -> Row:
         note = ["(also missing", "or unseen)"] if self.missing else []
         words = frozenset(explained) | ({UNSEEN} if self.missing else set())
         bare = not self.kept and OTHERS in explained  # "other (5 rare labels)"
-        lines = tuple(pack([*names, *note], 3, room)) if bare else _packed(names, more, note, room)
+        lines = tuple(pack([*names, *note], 3, room)) if bare else _packed(names, left_out, note, room)
         return Row("", "", self.level, lines, words)
 
 
@@ -340,10 +340,10 @@ def _groups(step: StepFunction, categories: Categories, points: AlignedNumbers) 
     return list(groups.values())
 
 
-def _packed(names: Sequence[str], more: int, note: Sequence[str], room: int) -> tuple[str, ...]:
+def _packed(names: Sequence[str], left_out: int, note: Sequence[str], room: int) -> tuple[str, ...]:
     """The lines of "is a" or "is one of a, b, c"; "is a, b, c" if that takes fewer."""
     words = [f"{name}," for name in names[:-1]] + list(names[-1:])
-    words += [f"and {more} more"] if more else []
+    words += [f"and {left_out} more"] if left_out else []
     forms = [pack([f"{start} {words[0]}", *words[1:], *note], 3, room) for start in ("is one of", "is")]
     long = len(words) > 1 and len(forms[0]) <= len(forms[1])
     return tuple(forms[0] if long else forms[1])

@@ -20,7 +20,7 @@ from cardboost.data.categories import Categories, Other
 from cardboost.model import schema
 from cardboost.model.base import Array, TableModel, UsedColumns
 from cardboost.model.schema import expected, form
-from cardboost.model.terms import FlatSteps, StepFunction, Term, add_up
+from cardboost.model.terms import StepFunction, Term, add_up, flatten
 from cardboost.problem.losses import MARGIN_LOSSES, RESIDUAL_LOSSES, Loss
 
 __all__ = ["Ensemble", "StepFunction", "Term"]
@@ -29,10 +29,12 @@ REGRESSION_LOSSES = frozenset(RESIDUAL_LOSSES)
 CLASSIFICATION_LOSSES = frozenset(MARGIN_LOSSES)
 #: a loss of the user's own, which files do not hold: scores mean classes or numbers, never probabilities
 OWN_LOSS = "own"
+_LOSSES = sorted(CLASSIFICATION_LOSSES | REGRESSION_LOSSES | {OWN_LOSS})
 #: a score of f means log-odds of this times f
 LOG_ODDS = {"logistic": 1.0, "exponential": 2.0}
 _KEYS = ("loss", "intercept", "n_features", "feature_names", "classes", "categories", "terms")  # of JSON
 MAX_POINTS = 2**20  # of a term
+_UNIT = schema.maybe(schema.number("a positive number", lambda unit: 0.0 < unit < math.inf))
 
 
 class CategoriesByFeature(Mapping[int, Categories]):
@@ -125,9 +127,7 @@ class Ensemble(TableModel):
     ['yes', 'no']
     """
 
-    loss: str = field(
-        metadata=form(schema.one_of(sorted(CLASSIFICATION_LOSSES | REGRESSION_LOSSES | {OWN_LOSS})))
-    )
+    loss: str = field(metadata=form(schema.one_of(_LOSSES)))
     intercept: float = field(metadata=form(schema.FINITE))
     terms: tuple[Term, ...] = field(metadata=schema.records(Term, "a term"))
     feature_names: tuple[str, ...] | None = field(metadata=form(schema.distinct_names))
@@ -137,10 +137,7 @@ class Ensemble(TableModel):
         default_factory=dict,
         metadata=form(_check_categories, schema.list_of(_read_categories), _write_categories),
     )
-    unit: float | None = field(
-        default=None,
-        metadata=form(schema.maybe(schema.number("a positive number", lambda unit: 0.0 < unit < math.inf))),
-    )
+    unit: float | None = field(default=None, metadata=form(_UNIT))
 
     def _check(self) -> None:
         for feature in self.categories:
@@ -335,20 +332,13 @@ class Ensemble(TableModel):
         ValueError
             If a used column contains infinity.
         """
-        flat = self._flat
+        features, arrays = self._flat
+        values = [columns.values[j] for j in features]
         score, contributions, infinite = _kernels.predict_steps(
-            [columns.values[j] for j in flat.features],
-            columns.n_rows,
-            flat.cuts,
-            flat.offsets,
-            flat.levels,
-            flat.missing,
-            self.intercept,
-            with_contributions,
-            threads,
+            values, columns.n_rows, *arrays, self.intercept, with_contributions, threads
         )
         if infinite >= 0:
-            feature = flat.features[infinite]
+            feature = features[infinite]
             name = feature if self.feature_names is None else repr(self.feature_names[feature])
             raise ValueError(
                 f"X contains infinity in column {name}; values must be finite, or NaN where they are missing."
@@ -368,8 +358,8 @@ class Ensemble(TableModel):
         )
 
     @cached_property
-    def _flat(self) -> FlatSteps:
-        return FlatSteps.join(self._steps)
+    def _flat(self) -> tuple[tuple[int, ...], tuple[Any, Any, Any, Any]]:
+        return flatten(self._steps)
 
 
 def model_loss(loss: Loss) -> str:

@@ -47,7 +47,7 @@ from cardboost.model.linear import LinearModel
 from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.model.nets import NetEnsemble
 from cardboost.model.printable import printable_json
-from cardboost.model.schema import Fault, fields, parse, shown_json, under
+from cardboost.model.schema import Fault, parse, read_object, shown_json, under
 
 if TYPE_CHECKING:
     from cardboost.model.scorecard import Scorecard
@@ -212,7 +212,7 @@ def from_dict(document: Any) -> AnyModel:
 
 def _read_model(document: Any) -> Model:
     version = check_head(document, FORMAT, VERSION)
-    entries = fields(document, _KEYS)
+    entries = read_object(document, dict.fromkeys(_KEYS))
     ensemble = entries["ensemble"]
     if version == 1 and isinstance(ensemble, dict) and "terms" in ensemble:
         ensemble = {"categories": [], **ensemble}  # the first files of version 1 had numbers only

@@ -16,7 +16,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from dataclasses import fields as dataclass_fields
 from functools import cache
 from itertools import chain, pairwise
 from typing import Any, ClassVar, Self
@@ -175,25 +174,23 @@ _WITH_FAULTS = (list, dict, Fault)
 # ------------------------------------------------------------------------------------------------ objects
 
 
-def fields(document: Any, keys: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
-    """The entries of an object that has exactly these keys, and perhaps some that are optional."""
-    if not isinstance(document, dict):
-        raise Fault(f"expected an object, found {shown_json(document)}")
-    if document.keys() != keys:
-        for key in keys:
-            if key not in document:
-                raise Fault("expected a value, but it is missing", key)
-        for key in document:
-            if key not in keys and key not in optional:
-                raise Fault(f"unknown key, expected only {', '.join([*keys, *optional])}", key)
-    return dict(document)
-
-
 def read_object(
     document: Any, kinds: Mapping[str, Kind | None], optional: Collection[str] = ()
 ) -> dict[str, Any]:
-    """The entries of an object, each of its kind; where that is None, whatever it is."""
-    entries = fields(document, kinds.keys(), optional)
+    """The entries of an object that has exactly these keys, and perhaps some that are optional.
+
+    Each is of its kind; where that is None, or the key is optional, it is whatever it is.
+    """
+    if not isinstance(document, dict):
+        raise Fault(f"expected an object, found {shown_json(document)}")
+    if document.keys() != kinds.keys():
+        for key in kinds:
+            if key not in document:
+                raise Fault("expected a value, but it is missing", key)
+        for key in document:
+            if key not in kinds and key not in optional:
+                raise Fault(f"unknown key, expected only {', '.join([*kinds, *optional])}", key)
+    entries = dict(document)
     for key, kind in kinds.items():
         if kind is not None:
             try:
@@ -243,15 +240,22 @@ def kind(what: str, accepts: Callable[[Any], bool], convert: Kind) -> Kind:
 def number(what: str = "a finite number", holds: Callable[[float], bool] = math.isfinite) -> Kind:
     """Real numbers for which this holds. Minus zero becomes zero: it says the same and prints better."""
 
-    def accepts(value: Any) -> bool:
-        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-            return False
-        try:
-            return holds(float(value))
-        except OverflowError:
-            return False
+    def check(value: Any) -> float:
+        plain = value if type(value) is float else _as_float(value)
+        if not holds(plain):
+            raise expected(what, value)
+        return plain + 0.0
 
-    return kind(what, accepts, lambda value: float(value) + 0.0)
+    return check
+
+
+def _as_float(value: Any) -> float:
+    """A number as a float; NaN for what is no number, or none that a float can hold."""
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    try:
+        return float(value) if real else math.nan
+    except OverflowError:
+        return math.nan
 
 
 def is_integer(value: Any) -> bool:
@@ -433,10 +437,12 @@ def form(check: Kind | None, read: Kind | None = None, write: Kind = Field.write
     return {"form": Field(check, read, write)}
 
 
-@cache
-def form_of(record: type[Record]) -> dict[str, Field]:
+def _form_of(record: type[Record]) -> dict[str, Field]:
     """The form of every field of a record."""
-    return {entry.name: entry.metadata["form"] for entry in dataclass_fields(record)}
+    return {name: entry.metadata["form"] for name, entry in record.__dataclass_fields__.items()}
+
+
+form_of: Callable[[Any], dict[str, Field]] = cache(_form_of)
 
 
 class Record:

@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cardboost.data.categories import OTHER, Categories, Label, Other
 from cardboost.model import schema
-from cardboost.model.base import Array
 from cardboost.model.schema import Fault, Record, expected, form
 
 
@@ -37,6 +35,9 @@ def _read_label(value: Any) -> Label | Other:
     return value
 
 
+_CUT = schema.maybe(schema.number("a number", lambda cut: cut > -math.inf))
+_POLARITY = schema.kind("1 or -1", lambda value: schema.is_integer(value) and value in (1, -1), int)
+_CATEGORY = schema.maybe(lambda value: value if isinstance(value, Other) else schema.label(value))
 #: how the keys of a term are read; what is on the left is one of three
 _JSON: dict[str, dict[str, Any]] = {
     left: {"feature": None, left: read, "polarity": None, "missing_left": None, "weight": None}
@@ -59,28 +60,20 @@ class Term(Record):
     """
 
     feature: int = field(metadata=form(schema.INDEX))
-    cut: float | None = field(
-        metadata=form(schema.maybe(schema.number("a number", lambda cut: cut > -math.inf)))
-    )
-    polarity: int = field(
-        metadata=form(
-            schema.kind("1 or -1", lambda value: schema.is_integer(value) and value in (1, -1), int)
-        )
-    )
+    cut: float | None = field(metadata=form(_CUT))
+    polarity: int = field(metadata=form(_POLARITY))
     missing_left: bool = field(metadata=form(schema.FLAG))
     weight: float = field(metadata=form(schema.POSITIVE))
-    category: Label | Other | None = field(
-        default=None,
-        metadata=form(schema.maybe(lambda value: value if isinstance(value, Other) else schema.label(value))),
-    )
+    category: Label | Other | None = field(default=None, metadata=form(_CATEGORY))
     one_of: tuple[Label | Other, ...] | None = field(default=None, metadata=form(schema.maybe(_label_set)))
 
     def _check(self) -> None:
-        if self.one_of is None and self.category is None and self.cut is None:
-            raise expected("a number", None, "cut")
+        if self.one_of is None and self.category is None:
+            if self.cut is None:
+                raise expected("a number", None, "cut")
+            return
         beside = "a category" if self.one_of is None else "a set of categories"
-        others = ("cut",) if self.one_of is None else ("cut", "category")
-        for name in others if self.labels else ():
+        for name in ("cut",) if self.one_of is None else ("cut", "category"):
             if getattr(self, name) is not None:
                 raise expected(f"none beside {beside}", getattr(self, name), name)
 
@@ -119,17 +112,13 @@ class Term(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: a cut at infinity is None, the rare labels are {"other": True}."""
-        plain = [{"other": True} if isinstance(label, Other) else label for label in self.labels]
-        left: dict[str, Any] = {"cut": None if self.cut == math.inf else self.cut}
+        document = {name: getattr(self, name) for name in _JSON[self.left_field]}
         if self.labels:
-            left = {self.left_field: plain if self.one_of is not None else plain[0]}
-        return {
-            "feature": self.feature,
-            **left,
-            "polarity": self.polarity,
-            "missing_left": self.missing_left,
-            "weight": self.weight,
-        }
+            plain = [{"other": True} if isinstance(label, Other) else label for label in self.labels]
+            document[self.left_field] = plain if self.one_of is not None else plain[0]
+        elif self.cut == math.inf:
+            document["cut"] = None
+        return document
 
 
 @dataclass(frozen=True)
@@ -185,26 +174,12 @@ def add_up(terms: Sequence[Term], name: str, categories: Categories | None) -> S
     return StepFunction(terms[0].feature, name, tuple(cuts), tuple(levels.tolist()), missing, labels)
 
 
-@dataclass(frozen=True)
-class FlatSteps:
-    """All step functions one after the other, as the prediction kernel reads them."""
-
-    features: tuple[int, ...]
-    cuts: Array
-    offsets: NDArray[np.int64]
-    levels: Array
-    missing: Array
-
-    @classmethod
-    def join(cls, steps: Sequence[StepFunction]) -> FlatSteps:
-        parts = [step.distinct() for step in steps]
-        flat = cls(
-            tuple(step.feature for step in steps),
-            np.array([cut for cuts, _ in parts for cut in cuts], dtype=np.float64),
-            np.cumsum([0, *(len(cuts) for cuts, _ in parts)], dtype=np.int64),
-            np.array([level for _, levels in parts for level in levels], dtype=np.float64),
-            np.array([step.missing for step in steps], dtype=np.float64),
-        )
-        for array in (flat.cuts, flat.offsets, flat.levels, flat.missing):
-            array.flags.writeable = False
-        return flat
+def flatten(steps: Sequence[StepFunction]) -> tuple[tuple[int, ...], tuple[Any, Any, Any, Any]]:
+    """Features of step functions; cuts, offsets, levels and missing of all, as the kernel reads them."""
+    parts = [step.distinct() for step in steps]
+    return tuple(step.feature for step in steps), (
+        np.array([cut for cuts, _ in parts for cut in cuts], dtype=np.float64),
+        np.cumsum([0, *(len(cuts) for cuts, _ in parts)], dtype=np.int64),
+        np.array([level for _, levels in parts for level in levels], dtype=np.float64),
+        np.array([step.missing for step in steps], dtype=np.float64),
+    )

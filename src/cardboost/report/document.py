@@ -163,23 +163,22 @@ def html_blocks(blocks: Sequence[ReportBlock]) -> list[str]:
 
 def html_page(title: str, blocks: Sequence[ReportBlock]) -> str:
     """The report as a page of its own; nothing in it is fetched from anywhere."""
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{printable_html(title)}</title>",
-            f"<style>{_STYLE}</style>",
-            "</head>",
-            "<body><main>",
-            f"<h1>{printable_html(title)}</h1>",
-            *html_blocks(blocks),
-            "</main></body>",
-            "</html>\n",
-        ]
-    )
+    name, content = printable_html(title), "\n".join(html_blocks(blocks))
+    return f"""\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{name}</title>
+<style>{_STYLE}</style>
+</head>
+<body><main>
+<h1>{name}</h1>
+{content}
+</main></body>
+</html>
+"""
 
 
 def report_files(

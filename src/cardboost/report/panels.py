@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from cardboost.report import figures as svg
-from cardboost.report.axes import axis_for
-from cardboost.report.figures import Box, PlotArea, Position
+from cardboost.report.figures import Box, PlotArea, Position, axis_for
 
 ThreeWeights = tuple[float, float, float]
 
@@ -51,7 +50,7 @@ class FrontierPanel:
         points = [point for side in sides for point in (*side.points, *side.steps)]
         points += [point for _, point in tags]
         if not points:
-            return [svg.text(box.x + box.width / 2, box.y + box.height / 2, "no points", anchor="middle")]
+            return [svg.text(box.x + box.width / 2, box.y + box.height / 2, "no points", **svg.CENTRED)]
         across = axis_for([0.0, *(x for x, _ in points)], most=5)
         plot = PlotArea(box, across, axis_for((y for _, y in points), most=5), right=8.0, bottom=42.0)
         parts = plot.frame(self.x_label, self.y_label)
@@ -60,15 +59,12 @@ class FrontierPanel:
         largest = max(x for x, _ in points)
         for style, side in enumerate(sides):
             if side.steps:
-                parts.append(
-                    svg.polyline([plot.position(*p) for p in _staircase(side.steps, largest)], style)
-                )
+                stairs = _staircase(side.steps, largest)
+                parts.append(svg.polyline([plot.position(*point) for point in stairs], style))
         for name, point in tags:
             x, y = plot.position(*point)
             parts.append(svg.mark(x, y, 1, 3.4))
-            parts.append(
-                svg.text(x, y - 7.0, name, anchor="middle", colour=svg.INK, bold=True, size=svg.TICK_SIZE)
-            )
+            parts.append(svg.text(x, y - 7.0, name, svg.TICK_SIZE, **svg.CENTRED, **svg.BOLD))
         return parts
 
 
@@ -82,10 +78,10 @@ def _staircase(steps: tuple[Position, ...], largest: float) -> list[Position]:
 
 def _dot(x: float, y: float, style: int) -> str:
     """A small shape without an outline: circles and squares, for eyes that cannot tell the colours apart."""
-    look = f'fill="{svg.colour_of(style)}" fill-opacity="0.45"'
+    look = {"fill": svg.colour_of(style), "fill_opacity": "0.45"}
     if style % 2 == 0:
-        return f'<circle cx="{svg.number(x)}" cy="{svg.number(y)}" r="2.2" {look}/>'
-    return f'<rect x="{svg.number(x - 2.1)}" y="{svg.number(y - 2.1)}" width="4.2" height="4.2" {look}/>'
+        return svg.element("circle", cx=x, cy=y, r=2.2, **look)
+    return svg.element("rect", x=x - 2.1, y=y - 2.1, width=4.2, height=4.2, **look)
 
 
 @dataclass(frozen=True)
@@ -112,7 +108,7 @@ class SimplexPath:
         parts.extend(svg.segment(*corners[k], *corners[(k + 1) % 3], svg.INK, 1.2) for k in range(3))
         heights = (bottom + 18.0, bottom + 18.0, top - 9.0)
         for (x, _), y, name in zip(corners, heights, self.corners, strict=True):
-            parts.append(svg.text(x, y, name, anchor="middle"))
+            parts.append(svg.text(x, y, name, **svg.CENTRED))
         points = [position(point) for point in self.path]
         parts.append(svg.polyline(points, 0, 2.2))
         parts.extend(svg.mark(x, y, 0, 4.2) for x, y in points)
@@ -122,7 +118,7 @@ class SimplexPath:
         for k, (x, y) in enumerate(points):
             label = _free_position(x, y, math.atan2(y - middle[1], x - middle[0]), taken)
             taken.append(label)
-            parts.append(svg.text(label[0], label[1] + 4.0, str(k), anchor="middle", bold=True))
+            parts.append(svg.text(label[0], label[1] + 4.0, str(k), **svg.CENTRED, **svg.BOLD))
         return parts
 
     def _contours(self, position: Callable[[ThreeWeights], Position]) -> str:
@@ -147,7 +143,7 @@ class SimplexPath:
                     if cuts:
                         (x0, y0), (x1, y1) = cuts
                         pieces.append(f"M{svg.number(x0)} {svg.number(y0)}L{svg.number(x1)} {svg.number(y1)}")
-        return f'<path d="{"".join(pieces)}" fill="none" stroke="{svg.PALE}" stroke-width="1.4"/>'
+        return svg.element("path", d="".join(pieces), fill="none", stroke=svg.PALE, stroke_width=1.4)
 
 
 def _free_position(x: float, y: float, direction: float, taken: list[Position]) -> Position:
