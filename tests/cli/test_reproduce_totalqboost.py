@@ -13,7 +13,7 @@ import pytest
 
 from cardboost.cli import totalqboost
 from cardboost.cli.main import main
-from cardboost.datasets import NAMES, breiman, load
+from cardboost.datasets import NAMES, catalogue, load
 from cardboost.reproduce import totalqboost_gains
 from cardboost.reproduce.totalqboost import Settings
 
@@ -163,7 +163,7 @@ def test_killed_and_begun_again(tmp_path, capsys, folder, workers):
 
 
 def test_generated_sets_without_a_folder(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(breiman.ROWS, "twonorm", 120)
+    monkeypatch.setitem(catalogue.ROWS, "twonorm", 120)
     code, said, _ = run(capsys, "--out", tmp_path, "--sets", "twonorm")
     assert code == 0
     assert "120 generated rows (seed 0)" in said

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from cardboost.datasets.dataset import Dataset
+from cardboost.datasets import Dataset
 from cardboost.model.atomic import clear_abandoned, write_atomically
 from cardboost.reproduce.totalqboost import EXPERIMENTS, HOT_START, NEEDS, Result, Settings, run_experiment
 
