@@ -292,19 +292,13 @@ def _temperatures(one: Record) -> ReportBlock:
 
 
 def _figures(small: Record, games: Record, made_up: bool) -> dict[str, Figure]:
-    both = (("4 × 3 example", small), ("Stand-in games" if made_up else "Basketball", games))
-    T = column(games["temperatures"], "temperature")
-    errors = [
-        line(name, T, 100 * column(games["temperatures"], f"{rows}_error"))
-        for name, rows in (("training", "train"), ("test", "test"))
-    ]
+    charts = _by_temperature("4 × 3 example", small)
+    other_charts = _by_temperature("Stand-in games" if made_up else "Basketball", games)
     return {
         "figure-2.svg": page.panels(_triangle(small), *_convergence(small), width=960.0),
         "figure-3.svg": page.panels(*_convergence(games, to_minimum=True)),
-        "margin.svg": page.panels(*(_margins(title, one) for title, one in both)),
-        "distance.svg": page.panels(*(_distance(title, one) for title, one in both)),
-        "support.svg": page.panels(*(_support(title, one) for title, one in both)),
-        "error.svg": page.panels(_by_temperature("", "error in %", *errors)),
+        **{name: page.panels(chart, other_charts[name]) for name, chart in charts.items()},
+        "error.svg": page.panels(other_charts["error.svg"]),
     }
 
 
@@ -334,32 +328,36 @@ def _convergence(one: Record, to_minimum: bool = False) -> tuple[Chart, Chart]:
     )
 
 
-def _by_temperature(title: str, y_label: str, *series: Series, **scales: Any) -> Chart:
-    return Chart(title, "temperature T (log scale)", y_label, series, x_scale="log", **scales)
-
-
-def _margins(title: str, one: Record) -> Chart:
-    hard, T = one["hard_margin"], column(one["temperatures"], "temperature")
-    bounds = hard - T * np.log(one["rows"])
+def _by_temperature(title: str, one: Record) -> dict[str, Chart]:
+    """The optimum at every temperature; errors where there are games for a test."""
+    hard, log_rows = one["hard_margin"], np.log(one["rows"])
+    T, margin, support = (
+        column(one["temperatures"], name) for name in ("temperature", "least_margin", "support")
+    )
+    bounds = hard - T * log_rows
     drawn = bounds >= _LOWEST_DRAWN_BOUND
-    return _by_temperature(
-        title,
-        "least margin / R",
-        line("soft margin's least margin", T, column(one["temperatures"], "least_margin")),
-        line(f"hard margin {hard:.4f}", (T.min(), T.max()), hard, style=4),
-        line("hard margin − T ln m", T[drawn], bounds[drawn], style=2),
-    )
 
+    def chart(title: str, y_label: str, *series: Series, **scales: Any) -> Chart:
+        return Chart(title, "temperature T (log scale)", y_label, series, x_scale="log", **scales)
 
-def _distance(title: str, one: Record) -> Chart:
-    T = column(one["temperatures"], "temperature")
-    distances = np.maximum(one["hard_margin"] - column(one["temperatures"], "least_margin"), 0.0)
-    bounds = line("T ln m", T, T * np.log(one["rows"]), style=2)
-    return _by_temperature(
-        title, "log scale", line("to the hard margin", T, distances), bounds, y_scale="log"
-    )
-
-
-def _support(title: str, one: Record) -> Chart:
-    T, support = (column(one["temperatures"], name) for name in ("temperature", "support"))
-    return _by_temperature(title, "weights above 0", line("support", T, support), counts=True)
+    charts = {
+        "margin.svg": chart(
+            title,
+            "least margin / R",
+            line("soft margin's least margin", T, margin),
+            line(f"hard margin {hard:.4f}", (T.min(), T.max()), hard, style=4),
+            line("hard margin − T ln m", T[drawn], bounds[drawn], style=2),
+        ),
+        "distance.svg": chart(
+            title,
+            "log scale",
+            line("to the hard margin", T, np.maximum(hard - margin, 0.0)),
+            line("T ln m", T, T * log_rows, style=2),
+            y_scale="log",
+        ),
+        "support.svg": chart(title, "weights above 0", line("support", T, support), counts=True),
+    }
+    if one["temperatures"][0]["test_error"] is not None:
+        train, test = (100 * column(one["temperatures"], f"{rows}_error") for rows in ("train", "test"))
+        charts["error.svg"] = chart("", "error in %", line("training", T, train), line("test", T, test))
+    return charts
