@@ -154,7 +154,7 @@ def _near(loss: Loss, what: str, other: str, z: Array, values: Array, expected: 
 
 
 def _require(loss: Loss | VectorLoss, holds: Any, fault: str, z: Array | None = None) -> None:
-    """Report a fault where something does not hold, with the first of the points ``z`` at which that is so."""
+    """Report a fault where something does not hold, with the first of the points ``z`` that shows it."""
     if not np.all(holds):
         where = "" if z is None else f" (at {z[int(np.argmin(holds))]:g})"
         raise AssertionError(f"{loss.name}: {fault}{where}.")

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from cardboost.data.threads import blas_threads
 from cardboost.datasets.box_scores import COLUMNS, BoxScores
-from cardboost.report.document import ReportBlock
 from cardboost.report.figures import Chart, Figure, Series
 from cardboost.report.panels import SimplexPath, ThreeWeights
 from cardboost.reproduce import page
@@ -247,47 +246,18 @@ def files(experiment: Record) -> dict[str, bytes]:
         "steps": len(supports) - 1,
         "shrinking": int(np.count_nonzero(np.diff(supports) < 0)),
     }
-    heaviest = sorted(games["weights"], key=lambda stump: -stump["weight"])[:_MOST_STUMPS]
-    blocks = {
-        "heaviest": page.table(heaviest, ("home team wins", "{stump}"), ("weight", "{weight:.4f}"), left=(0,))
-    }
+    records = {"heaviest": sorted(games["weights"], key=lambda stump: -stump["weight"])[:_MOST_STUMPS]}
     for name, one in (("small", small), ("games", games)):
-        blocks[f"{name} iterations"] = _iterations(one)
-        blocks[f"{name} checks"] = page.check_list(one["checks"])
-        blocks[f"{name} temperatures"] = _temperatures(one)
+        iterations, hard, log_rows = one["iterations"], one["hard_margin"], np.log(one["rows"])
+        records[f"{name} iterations"] = [iterations[k] for k in milestones(len(iterations) - 1, 12)]
+        records[f"{name} checks"] = one["checks"]
+        records[f"{name} temperatures"] = [
+            {**optimum, "radius": 1 / T, "to_hard": hard - optimum["least_margin"], "bound": T * log_rows}
+            for optimum in one["temperatures"]
+            for T in (optimum["temperature"],)
+        ]
     return page.report_files(
-        "conjugate_gradient", fields, blocks, _figures(small, games, made_up), experiment
-    )
-
-
-def _iterations(one: Record) -> ReportBlock:
-    def short(name: str) -> Any:
-        return lambda record: f"{record[name]:.2e}" if record[name] else "0"
-
-    def weights(record: Record) -> str:
-        return " ".join(f"{w:.4f}" for w in record["weights"])
-
-    rows = [one["iterations"][k] for k in milestones(len(one["iterations"]) - 1, 12)]
-    return page.table(
-        rows, ("k", "{number}"), *([("w", weights)] if "weights" in rows[0] else []),
-        ("objective", "{objective:.9f}"), ("(-g)^f.d", short("criterion")), ("gap", short("gap")),
-        ("support", "{support}"),
-    )  # fmt: skip
-
-
-def _temperatures(one: Record) -> ReportBlock:
-    hard, log_rows = one["hard_margin"], np.log(one["rows"])
-    tested = one["temperatures"][0]["test_error"] is not None
-    return page.table(
-        one["temperatures"],
-        ("T", "{temperature:g}"),
-        ("R", lambda record: f"{1 / record['temperature']:g}"),
-        ("least margin", "{least_margin:.6f}"),
-        ("to hard", lambda record: f"{hard - record['least_margin']:.6f}"),
-        ("T ln m", lambda record: f"{record['temperature'] * log_rows:.6f}"),
-        ("support", "{support}"),
-        ("train", "{train_error:.1%}"),
-        *([("test", "{test_error:.1%}")] if tested else []),
+        "conjugate_gradient", fields, records, _figures(small, games, made_up), experiment
     )
 
 

@@ -19,12 +19,12 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.report.document import ReportBlock
 from cardboost.report.figures import Chart, Figure
 from cardboost.reproduce import page
 from cardboost.reproduce.page import Array, Record, check_point, column, line
@@ -362,20 +362,17 @@ def files(experiment: Record) -> dict[str, bytes]:
         "best_score": score_of(experiment, experiment["goal"]["best"]), "fitted": len(rounds),
         "all_fitted": len(rounds) == nets, "ended": len(rounds) < nets, "early": ", ".join(early),
     }  # fmt: skip
-    blocks = {
-        "rounds": page.table(
-            [{"number": 0, "loss": experiment["whole"]["start"]}, *rounds],
-            ("nets", "{number}"),
-            ("loss", "{loss:.9f}"),
-            ("gamma", "{gamma:.9g}"),
-            ("closed form", "{closed_form:.9g}"),
-            ("least", "{least:.9f}"),
-        ),
-        "checks": page.check_list(experiment["checks"]),
-        "scores": _scores(experiment),
-        **{loss: _curve_table(_of_loss(experiment, loss), nets) for loss in _LOSSES},
+    names = {name: f"{loss}, {refit}, {nets} nets" for name, (loss, refit) in CURVES.items()}
+    names[PAPER] += " (the paper's)"
+    records = {
+        "rounds": [{"number": 0, "loss": experiment["whole"]["start"]}, *rounds],
+        "checks": experiment["checks"],
+        "scores": [
+            score | {"name": names.get(score["name"], score["name"])} for score in experiment["scores"]
+        ],
+        **{loss: _curve_rows(_of_loss(experiment, loss), nets) for loss in _LOSSES},
     }
-    return page.report_files("neural", fields, blocks, _figures(experiment), experiment)
+    return page.report_files("neural", fields, records, _figures(experiment), experiment)
 
 
 def _sizes(sizes: Sequence[Record]) -> str:
@@ -392,36 +389,15 @@ def _of_loss(experiment: Record, loss: str) -> list[Record]:
     return [curve for curve in experiment["curves"] if curve["loss"] == loss]
 
 
-def _curve_table(curves: Sequence[Record], nets: int) -> ReportBlock:
+def _curve_rows(curves: Sequence[Record], nets: int) -> list[Record]:
     """Both ways to refit, after every number of few nets, else after 1, 2, 3, 5, 10, 20, ... ."""
     numbers = set(range(1, nets + 1)) if nets <= _FEW_NETS else {1, 2, 3, 5, 10, 20, 50, 100, nets}
-    rows: list[Record] = [{"k": k} for k in sorted(numbers) if k <= nets]
-    columns = [("nets", "{k}")]
-    for curve in curves:
-        refit = curve["refit"]
-        for row in rows:
-            row |= {
-                f"{what}_{refit}": curve[what][row["k"] - 1] for what in ("training", "accuracy", "error")
-            }
-        columns += [(f"refit={refit}: loss", f"{{training_{refit}:.6f}}")]
-        columns += [("right", f"{{accuracy_{refit}:.2%}}"), ("s.e.", f"{{error_{refit}:.2%}}")]
-    return page.table(rows, *columns)
-
-
-def _scores(experiment: Record) -> ReportBlock:
-    nets = experiment["settings"]["nets"]
-    names = {name: name for name in (DEFAULT, *PEERS)}
-    names |= {name: f"{loss}, {refit}, {nets} nets" for name, (loss, refit) in CURVES.items()}
-    names[PAPER] += " (the paper's)"
-    return page.table(
-        experiment["scores"],
-        ("model", lambda score: names[score["name"]]),
-        ("accuracy", "{mean:.2%}"),
-        ("s.e.", "{error:.2%}"),
-        ("ahead", lambda score: "" if score["name"] == DEFAULT else f"{score['default_ahead']:+.2%}"),
-        ("s.e.", lambda score: "" if score["name"] == DEFAULT else f"{score['ahead_error']:.2%}"),
-        left=(0,),
-    )
+    rows: list[Record] = [{"nets": k} for k in sorted(numbers) if k <= nets]
+    for row, curve in product(rows, curves):
+        row[curve["refit"]] = {
+            what: curve[what][row["nets"] - 1] for what in ("training", "accuracy", "error")
+        }
+    return rows
 
 
 def _figures(experiment: Record) -> dict[str, Figure]:

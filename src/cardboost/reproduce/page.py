@@ -1,22 +1,28 @@
 """From the records of an experiment to its files: text, page, figures and plain data.
 
-An experiment is kept as plain records: dicts and lists of numbers and words, as a JSON file holds them. The
-words of its report are a template, ``NAME.md`` in this folder. Its parts, between empty lines, are:
+An experiment is kept as plain records: dicts and lists of numbers and words, as a JSON file holds them. Its
+report is a template, ``NAME.md`` in this folder. The parts of a template, between empty lines, are:
 
     # The title
     ## A heading
     A paragraph, with fields such as {games[rows]} for :meth:`str.format`.
     ?field A paragraph that is left out where the field is empty or false.
     : A caption, right above the table that follows.
-    [name]           A table, or any other blocks, by name.
+
+    [name]
+    | header of a column | of another |
+    |:---|---:|
+    | {entry} of every record of this name | {another:.2f} |
+
     [name.svg] Title of the figure of this name
     and its caption.
+
+    [name] (check points by name)
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files as package_files
 from typing import Any
@@ -30,13 +36,13 @@ from cardboost.report.figures import Figure, Panel, Series
 Record = dict[str, Any]
 Array = NDArray[np.float64]
 
-_KINDS = {"##": doc.heading, ":": doc.caption, "": doc.paragraph}
+_KINDS = {"##": doc.heading, ":": doc.caption}
 
 
 def report_files(
     paper: str,
     fields: Mapping[str, Any],
-    blocks: Mapping[str, doc.ReportBlock],
+    records: Mapping[str, Sequence[Record]],
     figures: dict[str, Figure],
     data: Record,
     compact: bool = False,
@@ -48,9 +54,9 @@ def report_files(
     paper : str
         Name of the template.
     fields : mapping
-        Values for the fields of the template.
-    blocks : mapping
-        Blocks by the name that the template has for them.
+        Values for the fields of paragraphs.
+    records : mapping
+        Rows of tables, and check points, by the name that the template has for them.
     figures : dict
         Figures by file name, as :func:`panels` makes them; the template adds title and caption here.
     data : dict
@@ -60,49 +66,54 @@ def report_files(
     """
     template = package_files(__package__).joinpath(f"{paper}.md").read_text(encoding="utf-8")
     words = {**fields, "holds": data["holds"], "fails": not data["holds"]}
-    title, *parts = template.format(**words).strip().split("\n\n")
+    title, *parts = template.strip().split("\n\n")
     document = []
-    for part in filter(None, parts):
-        mark, text = re.fullmatch(r"(\[.*?\]|\?\w+|##|:|)\s*(.*)", part, re.DOTALL).groups()  # type: ignore[union-attr]
-        name, (first, _, rest) = mark[1:].rstrip("]"), text.partition("\n")
-        text = " ".join(text.split())
-        if mark in _KINDS:
-            document.append(_KINDS[mark](text))
-        elif mark.startswith("?"):
-            document += [doc.paragraph(text)] if words[name] else []
-        elif name in blocks:
-            document.append(blocks[name])
-        elif name in figures:
-            figures[name] = replace(figures[name], title=first, caption=" ".join(rest.split()))
-            document.append(doc.figure(figures[name]))
+    for part in parts:
+        head, _, rest = part.partition("\n")
+        if head.startswith("["):
+            name, _, caption = head[1:].partition("]")
+            if name in figures:
+                texts = [" ".join(text.format(**words).split()) for text in (caption, rest)]
+                figures[name] = replace(figures[name], title=texts[0], caption=texts[1])
+                document.append(doc.figure(figures[name]))
+            elif name in records:
+                document.append(_table(records[name], rest) if rest else _check_list(records[name]))
+            continue
+        mark, _, text = part.partition(" ")
+        kind = _KINDS.get(mark, doc.paragraph)
+        if mark.startswith("?") and not words[mark[1:]]:
+            continue
+        text = (text if mark in _KINDS or mark.startswith("?") else part).format(**words)
+        document += [kind(" ".join(paragraph.split())) for paragraph in text.split("\n\n") if paragraph]
     return doc.report_files(title.removeprefix("# "), document, figures, data, compact)
+
+
+def _table(records: Sequence[Record], columns: str) -> doc.ReportBlock:
+    """A table of records; ``columns``: a line each of headers, alignments and format strings for cells."""
+    header, alignment, cells = (
+        [cell.strip() for cell in line[1:-1].split("|")] for line in columns.splitlines()
+    )
+    left = [k for k, dashes in enumerate(alignment) if dashes.startswith(":")]
+    return doc.table(header, [[_cell(cell, record) for cell in cells] for record in records], left)
+
+
+def _cell(cell: str, record: Record) -> str:
+    """Empty where the record lacks the entry, or has None for it."""
+    try:
+        return cell.format(**record)
+    except (KeyError, TypeError):
+        return ""
+
+
+def _check_list(checks: Sequence[Record]) -> doc.ReportBlock:
+    entries = ("letter", "claim", "measured", "holds", "numbers")
+    return doc.check_list([doc.CheckPoint(*(check[entry] for entry in entries)) for check in checks])
 
 
 def check_point(letter: str, claim: str, measured: str, holds: bool, **numbers: float) -> Record:
     """A claim, what was measured (with fields for the numbers), and whether the claim holds."""
     words = measured.format(**numbers)
     return {"letter": letter, "claim": claim, "measured": words, "holds": bool(holds), "numbers": numbers}
-
-
-def check_list(checks: Sequence[Record]) -> doc.ReportBlock:
-    entries = ("letter", "claim", "measured", "holds", "numbers")
-    return doc.check_list([doc.CheckPoint(*(check[entry] for entry in entries)) for check in checks])
-
-
-def table(
-    records: Sequence[Record], *columns: tuple[str, str | Callable[[Record], str]], left: Sequence[int] = ()
-) -> doc.ReportBlock:
-    """A table of records: of every column the header, and a format string or a function for its cells."""
-    rows = [[_cell(record, cell) for _, cell in columns] for record in records]
-    return doc.table([header for header, _ in columns], rows, left)
-
-
-def _cell(record: Record, cell: str | Callable[[Record], str]) -> str:
-    """Empty where a format string is for an entry that the record lacks, or that is None."""
-    try:
-        return cell.format(**record) if isinstance(cell, str) else cell(record)
-    except (KeyError, TypeError):
-        return ""
 
 
 def column(records: Sequence[Record], name: str) -> Array:

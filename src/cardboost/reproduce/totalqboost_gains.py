@@ -14,11 +14,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files as package_files
-from typing import Any
 
 import numpy as np
 
-from cardboost.report import document as doc
 from cardboost.report.figures import Figure
 from cardboost.report.panels import FrontierPanel, Side
 from cardboost.report.png import png_of
@@ -32,6 +30,7 @@ WITH_SIZES = (*CHOSEN, "F")
 SIZES = (5, 10, 20)
 ROUNDING = 1e-8  # share of a risk up to which two count as the same
 _MOST_ENTRIES = 5  # of a set in the table, as the paper has
+_MEASURED = {"risk": "risk", "error": "training error"}
 _TABLE_SPLIT = 0  # the split of Table 1
 _FEWEST_TERMS_SHOWN = 3  # with fewer the error is so large that nothing else could be seen
 _SIDES = {"A and B: L1CG, UCG": CONVEX, "C to E: chosen": CHOSEN, "C to F: chosen": WITH_SIZES}
@@ -410,31 +409,17 @@ def files(record: Record, results: Sequence[SplitResult]) -> dict[str, bytes | N
             f"{proved} of {all_} in {name}" for name, (proved, all_) in record["proved"].items()
         ),
     }
-    blocks = {
-        "sources": page.table(
-            [{"set": name, "source": source} for name, source in record["data"].items()],
-            ("set", "{set}"), ("source", "{source}"), left=(0, 1),
-        ),
+    records = {
+        "sources": [{"set": name, "source": source} for name, source in record["data"].items()],
         "table 1": _table_1(record["table_1"]),
-        "single": page.table(
-            [{"set": name, "mean": mean} for name, mean in record["single"].items()],
-            ("set", "{set}"), ("F less B", lambda one: _starred(one["mean"], 2, -1)), left=(0,),
-        ),
-        "proofs": page.table(
-            record["with_sizes"],
-            ("set", "{dataset}"), ("T'", lambda one: str(HOT_START[one["dataset"]])),
-            *((name, f"{{proved[{name}][0]}} of {{proved[{name}][1]}}") for name in WITH_SIZES), left=(0,),
-        ),
-        "counts": page.table(
-            record["worse"],
-            ("", "{ours} worse than {theirs}"),
-            ("on", lambda one: "risk" if one["on"] == "risk" else "training error"),
-            ("paper", "{paper_percent:.2f}"),
-            ("here", lambda one: f"{100 * one['worse'] / max(one['compared'], 1):.2f}"),
-            ("worse", "{worse}"), ("compared", "{compared}"), left=(0, 1),
-        ),
-        "checks": page.check_list(record["check_points"]),
-    }  # fmt: skip
+        "single": [{"set": name, "mean": _mean(mean, 2, -1)} for name, mean in record["single"].items()],
+        "proofs": [one | {"hot_start": HOT_START[one["dataset"]]} for one in record["with_sizes"]],
+        "counts": [
+            one | {"here": 100 * one["worse"] / max(one["compared"], 1), "on": _MEASURED[one["on"]]}
+            for one in record["worse"]
+        ],
+        "checks": record["check_points"],
+    }
     for name in ("summaries", "with_sizes"):
         summaries = record[name]
         fields[name] = {
@@ -443,9 +428,14 @@ def files(record: Record, results: Sequence[SplitResult]) -> dict[str, bytes | N
             **{kind: sum((one[kind]["all"] or {"mean": 0})["mean"] < 0 for one in summaries)
                for kind in ("at_most", "equal")},
         }  # fmt: skip
-        blocks |= {f"{name} {kind}": table for kind, table in _gain_tables(summaries).items()}
+        rows = [one | {gain: _mean(one[gain], 1, 1) for gain in ("own", "sparsity")} for one in summaries]
+        records |= {f"{name} {kind}": rows for kind in ("gains", "at_most", "equal")}
+        for row in rows:
+            for kind in ("at_most", "equal"):
+                means = [*row[kind]["sizes"].values(), row[kind]["all"]]
+                row[kind] = [_mean(mean, 2) for mean in means]
     figures = _figures(by_set, splits)
-    contents = page.report_files("totalqboost", fields, blocks, figures, record, compact=True)
+    contents = page.report_files("totalqboost", fields, records, figures, record, compact=True)
     pictures = {
         name.replace(".svg", ".png"): png_of(figure.svg(), *figure.size) for name, figure in figures.items()
     }
@@ -456,53 +446,27 @@ def _number(count: int, thing: str) -> str:
     return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
-def _table_1(sets: Record) -> doc.ReportBlock:
+def _table_1(sets: Record) -> list[Record]:
+    """Rows with the entries of the paper and those computed here that have the same tag."""
     rows: list[Record] = []
     for name, sides in sets.items():
         entries = {side: {entry["tag"]: entry for entry in sides[side]} for side in ("paper", "here")}
         tags = [tag for tag in "*12345" if any(tag in side for side in entries.values())]
         for k, tag in enumerate(tags or ["none"]):
-            here = {side: by_tag[tag] for side, by_tag in entries.items() if tag in by_tag}
-            rows.append({"set": "" if k else name, "tag": tag, **here})
-
-    def gain(side: str) -> Callable[[Record], str]:
-        return lambda row: f"{row[side]['generalisation' if row['tag'] == '*' else 'gain']:.2f}"
-
-    columns: list[tuple[str, Any]] = [("set", "{set}"), ("", "{tag}")]
-    for side in ("paper", "here"):
-        columns += [(side, f"{{{side}[error]:.2f}}"), ("terms", f"{{{side}[terms]}}"), ("gain", gain(side))]
-    return page.table(rows, *columns, ("by", "{here[experiment]}"), left=(0, 1, 8))
+            row = {side: by_tag[tag] for side, by_tag in entries.items() if tag in by_tag}
+            gain = "generalisation" if tag == "*" else "gain"
+            gains = {f"{side}_gain": entry[gain] for side, entry in row.items()}
+            rows.append({"set": "" if k else name, "tag": tag, **row, **gains})
+    return rows
 
 
-def _gain_tables(summaries: Sequence[Record]) -> dict[str, doc.ReportBlock]:
-    """Sparsity gains, and differences of errors, of some experiments that choose against A and B."""
-    tables = {
-        "gains": page.table(
-            summaries, ("set", "{dataset}"), ("frontier", lambda one: _starred(one["own"], 1)),
-            ("both", lambda one: _starred(one["sparsity"], 1)), ("errors", "{reached[0]}"),
-            ("choices only", "{reached[1]}"), ("A-B only", "{reached[2]}"), left=(0,),
-        )
-    }  # fmt: skip
-    for label, kind in (("<= {} terms", "at_most"), ("as many, {}", "equal")):
-        means = [
-            {"dataset": one["dataset"], **one[kind]["sizes"], "all": one[kind]["all"]} for one in summaries
-        ]
-        headers: dict[Any, str] = {**{size: label.format(size) for size in SIZES}, "all": "all three"}
-        columns = [(header, lambda one, key=key: _mean(one[key], 2)) for key, header in headers.items()]
-        tables[kind] = page.table(means, ("set", "{dataset}"), *columns, left=(0,))
-    return tables
-
-
-def _starred(mean: Record | None, decimals: int, sign: int = 1) -> str:
-    return _mean(mean, decimals) + (" *" if clearly_positive(mean, sign) else "  ")
-
-
-def _mean(mean: Record | None, decimals: int) -> str:
-    """A mean in percent, with its standard error."""
+def _mean(mean: Record | None, decimals: int, sign: int = 0) -> str:
+    """A mean in percent, with its standard error, and a star if it clearly has the sign (0: no star)."""
     if mean is None:
-        return ""
-    text = f"{100 * mean['mean']:+.{decimals}f}"
-    return text if mean["error"] is None else f"{text} ± {100 * mean['error']:.{decimals}f}"
+        return "  " if sign else ""
+    star = (" *" if clearly_positive(mean, sign) else "  ") if sign else ""
+    error = "" if mean["error"] is None else f" ± {100 * mean['error']:.{decimals}f}"
+    return f"{100 * mean['mean']:+.{decimals}f}{error}{star}"
 
 
 def _figures(by_set: Mapping[str, Sequence[SplitResult]], splits: int) -> dict[str, Figure]:
