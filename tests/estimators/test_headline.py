@@ -88,7 +88,7 @@ def test_where_every_stump_is_a_candidate_the_proof_is_about_all_of_them():
 
 
 def test_only_the_candidates_are_named_where_only_they_are_proven(monkeypatch):
-    monkeypatch.setattr("cardboost.boosting.stump_task.MAX_CUTS_IN_FILE", 3)
+    monkeypatch.setattr("cardboost.dictionary.stumps.MAX_CUTS_IN_FILE", 3)
     X, score = table(4)
     model = CardBoostClassifier(max_terms=3).fit(X, score > 0.3).prove(max_nodes=5000)
     certificate = model.certificate_

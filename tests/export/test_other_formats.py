@@ -270,7 +270,7 @@ def test_chains_are_the_step_function(levels, missing):
     from cardboost.export.plan import Steps
 
     cuts = tuple(float(k) for k in range(len(levels) - 1))
-    steps = Steps(cuts, np.array(levels)[:, None], np.array([missing])).merged()
+    steps = Steps(cuts, np.array([*levels, missing])[:, None]).merged()
     tests, otherwise = steps.chain()
     for x in (math.nan, -1.0, *cuts, *(cut + 0.5 for cut in cuts)):
         wanted = missing if x != x else levels[sum(cut < x for cut in cuts)]

@@ -35,6 +35,7 @@ from cardboost.data.binning import apply_cuts, bin_table
 from cardboost.data.table import read_table
 from cardboost.data.threads import blas_threads
 from cardboost.data.weights import RowWeights
+from cardboost.dictionary.base import Scoring
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool, Stumps
 from cardboost.master.newton import Master
 from cardboost.problem.losses import Exponential
@@ -297,7 +298,12 @@ def _generated(problem: SplitProblem, settings: Settings, nu: float) -> tuple[St
         return record.edge <= nu + slack
 
     solution, _ = generate(
-        problem.dictionary, master, StopRule(settings.columns), observers=(after,), l1=nu, pace=_PACE
+        problem.dictionary,
+        master,
+        StopRule(settings.columns),
+        observers=(after,),
+        scoring=Scoring(l1=nu),
+        pace=_PACE,
     )
     stages[len(solution.weights)] = solution.weights
     return pool, [stages[k] for k in sorted(stages)]
