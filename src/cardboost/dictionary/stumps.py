@@ -177,7 +177,7 @@ class StumpDictionary(Dictionary):
         """Rows get random integers; their sums (modulo 2^64) in every bin of every feature."""
         m = self.matrix.n_rows
         words = np.random.default_rng(20_26).integers(-(2**62), 2**62, size=(m, 1), dtype=np.int64)
-        hist = _kernels.histograms(self.matrix.bins, self.features, words, self.threads)
+        hist = self.matrix.histograms(self.features, words, self.threads)
         return hist[..., 0].view(np.uint64)
 
     def _digests(self) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
@@ -284,7 +284,7 @@ class StumpDictionary(Dictionary):
     def histogram(self, point: RiskPoint) -> NDArray[np.int64]:
         """Edge and curvature sums of every bin of every feature; the latest one is remembered."""
         if self._recent is None or self._recent[0] is not point.F:
-            hist = _kernels.histograms(self.matrix.bins, self.features, point.fixed.lanes, self.threads)
+            hist = self.matrix.histograms(self.features, point.fixed.lanes, self.threads)
             self._recent = (point.F, hist)
         return self._recent[1]
 
@@ -297,7 +297,7 @@ class StumpDictionary(Dictionary):
             place = np.minimum(np.searchsorted(counted, features), len(counted) - 1)
             if (counted[place] == features).all():
                 return hist[place]
-        hist = _kernels.histograms(self.matrix.bins, features, point.fixed.lanes, self.threads)
+        hist = self.matrix.histograms(features, point.fixed.lanes, self.threads)
         self._partial = (point.F, features, hist)
         return hist
 
@@ -317,7 +317,7 @@ class StumpDictionary(Dictionary):
     def largest_edges(self, point: RiskPoint, k: int = 1) -> EdgeProposals:
         """The stumps of largest edge, whether or not a pool has them, spread over features: half the work."""
         lane, unit = point.risk.edge_rows(point)
-        hist = _kernels.histograms(self.matrix.bins, self.features, lane, self.threads)
+        hist = self.matrix.histograms(self.features, lane, self.threads)
         edge, _, cut, polarity, missing_left, largest = _kernels.search(
             self.in_lines(hist, self.features), self.n_bins, self.kind, self.closed,
             unit, 0.0, 0.0, 0.0, False, False,
@@ -472,7 +472,7 @@ class StumpPool(ColumnPool):
         own = replace(stumps[which], missing_left=np.zeros(len(which), dtype=bool))
         features, slot = np.unique(own.feature, return_inverse=True)
         lane = np.ones(d.matrix.n_rows, dtype=np.int64) if d.counts is None else d.counts
-        hist = _kernels.histograms(d.matrix.bins, features, lane.reshape(-1, 1), d.threads)[..., 0]
+        hist = d.matrix.histograms(features, lane.reshape(-1, 1), d.threads)[..., 0]
         side = stumps.missing_left.copy()
         side[which] = 2 * own.left_sums(hist, slot) > hist[0].sum()
         self.stumps = replace(stumps, missing_left=side)
@@ -517,7 +517,7 @@ class StumpPool(ColumnPool):
     def margins(self, weights: Array) -> Array:
         features, tables, base = self.tables(weights)
         d = self.dictionary
-        return _kernels.margins(d.matrix.bins, features, tables, base, d.sign, d.threads)
+        return d.matrix.margins(features, tables, base, d.sign, d.threads)
 
     def edges(self, point: RiskPoint) -> Array:
         features, slot = self._features()
