@@ -510,12 +510,7 @@ def _best(incumbents: list[Incumbent], price: float) -> Incumbent:
 
 
 def _point(
-    name: str,
-    problem: SplitProblem,
-    pool: StumpPool,
-    weights: Array,
-    price: float | None,
-    nu: float,
+    name: str, problem: SplitProblem, pool: StumpPool, weights: Array, price: float | None, nu: float
 ) -> Point:
     """Evaluate an ensemble; ``weights`` may be over the first columns only."""
     whole = np.pad(weights, (0, pool.n_columns - len(weights)))

@@ -158,8 +158,8 @@ def matched_sparsity(split: SplitResult, choosing: Sequence[str] = CHOSEN) -> Re
     pairs = [(sparsest(chosen, level), sparsest(convex, level)) for level in levels]
     gains = [1.0 - k / other for k, other in pairs if k is not None and other is not None]
     alone = [sum(pair[side] is None for pair in pairs) for side in (1, 0)]
-    own = _average(sparsity_gain(point, convex) for point in frontier(chosen))
-    return {"frontier": own, "gain": _average(gains), "reached": [len(gains), *alone]}
+    over_frontier = _average(sparsity_gain(point, convex) for point in frontier(chosen))
+    return {"frontier": over_frontier, "gain": _average(gains), "reached": [len(gains), *alone]}
 
 
 def _average(values: Iterable[float | None]) -> float | None:
