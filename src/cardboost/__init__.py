@@ -5,34 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = [
-    "CardBoostClassifier",
-    "CardBoostRegressor",
-    "FitCallback",
-    "NeuralBoostClassifier",
-    "NeuralBoostRegressor",
-    "ParetoFront",
-    "SoftMarginClassifier",
-    "SparseLinearRegression",
-    "SparseLogisticRegression",
-    "StagewiseClassifier",
-    "StagewiseRegressor",
-    "__version__",
-    "load_model",
-    "pareto_front",
-]
 
 if TYPE_CHECKING:
-    from cardboost.estimators.callbacks import FitCallback
-    from cardboost.estimators.card_boost import CardBoostClassifier, CardBoostRegressor
-    from cardboost.estimators.neural_boost import NeuralBoostClassifier, NeuralBoostRegressor
-    from cardboost.estimators.soft_margin import SoftMarginClassifier
-    from cardboost.estimators.stagewise_estimators import StagewiseClassifier, StagewiseRegressor
-    from cardboost.linear.logistic import SparseLogisticRegression
-    from cardboost.linear.regression import SparseLinearRegression
-    from cardboost.model.files import load_model
-    from cardboost.pareto.compute import pareto_front
-    from cardboost.pareto.front import ParetoFront
+    from cardboost.estimators.callbacks import FitCallback as FitCallback
+    from cardboost.estimators.card_boost import CardBoostClassifier as CardBoostClassifier
+    from cardboost.estimators.card_boost import CardBoostRegressor as CardBoostRegressor
+    from cardboost.estimators.neural_boost import NeuralBoostClassifier as NeuralBoostClassifier
+    from cardboost.estimators.neural_boost import NeuralBoostRegressor as NeuralBoostRegressor
+    from cardboost.estimators.soft_margin import SoftMarginClassifier as SoftMarginClassifier
+    from cardboost.estimators.stagewise_estimators import StagewiseClassifier as StagewiseClassifier
+    from cardboost.estimators.stagewise_estimators import StagewiseRegressor as StagewiseRegressor
+    from cardboost.linear.logistic import SparseLogisticRegression as SparseLogisticRegression
+    from cardboost.linear.regression import SparseLinearRegression as SparseLinearRegression
+    from cardboost.model.files import load_model as load_model
+    from cardboost.pareto.compute import pareto_front as pareto_front
+    from cardboost.pareto.front import ParetoFront as ParetoFront
 
 _HOME = {
     "CardBoostClassifier": "cardboost.estimators.card_boost",
@@ -49,12 +36,13 @@ _HOME = {
     "pareto_front": "cardboost.pareto.compute",
     "ParetoFront": "cardboost.pareto.front",
 }
+__all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:
     """Public names are imported when first used, so that ``import cardboost`` stays quick."""
     if name in _HOME:
-        from importlib import import_module
+        from importlib import import_module as import_module
 
         value = getattr(import_module(_HOME[name]), name)
         globals()[name] = value

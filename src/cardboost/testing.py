@@ -6,6 +6,8 @@ several outputs.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from cardboost.problem.losses import Array, EvaluationLoss, Loss
@@ -47,10 +49,7 @@ def check_loss(loss: Loss) -> None:
     >>> from cardboost.testing import check_loss
     >>> check_loss(LOSSES["logistic"])
     """
-    if not isinstance(loss, Loss):
-        raise AssertionError(f"a loss must be an instance of cardboost.problem.losses.Loss; found {loss!r}.")
-    if not isinstance(getattr(loss, "name", None), str) or not loss.name:
-        raise AssertionError("a loss needs a name: a text that is not empty.")
+    _require_instance(loss, Loss, "cardboost.problem.losses.Loss")
     if isinstance(loss, EvaluationLoss):
         raise AssertionError(loss.refusal())
     z = _POINTS
@@ -60,8 +59,10 @@ def check_loss(loss: Loss) -> None:
     _convex(loss)
     _derivatives(loss, z)
     _conjugate(loss, z)
-    (_residual if loss.of_residual else _margin)(loss)
-    if not loss.of_residual:
+    if loss.of_residual:
+        _residual(loss)
+    else:
+        _margin(loss)
         _probability(loss)
 
 
@@ -69,12 +70,10 @@ def _shapes(loss: Loss) -> None:
     for name in ("rows", "derivative", "curvature", "conjugate"):
         for argument in (np.array([0.25, 0.5, 0.75]), np.full((2, 3), 0.5), 0.5):
             values = np.asarray(getattr(loss, name)(argument))
-            _hold(
-                values.shape == np.shape(argument),
-                f"{loss.name}: {name} of shape {np.shape(argument)} has shape {values.shape}.",
-            )
+            shape = np.shape(argument)
+            _require(loss, values.shape == shape, f"{name} of shape {shape} has shape {values.shape}")
             finite = np.isfinite(values) if name != "conjugate" else ~np.isnan(values)
-            _hold(bool(np.all(finite)), f"{loss.name}: {name} at 0.25 to 0.75 is not finite.")
+            _require(loss, finite, f"{name} at 0.25 to 0.75 is not finite")
 
 
 def _derivatives(loss: Loss, z: Array) -> None:
@@ -89,50 +88,46 @@ def _derivatives(loss: Loss, z: Array) -> None:
 
 def _convex(loss: Loss) -> None:
     rows = loss.rows(_POINTS)
-    _first(loss, _POINTS, rows >= 0.0, "rows is below 0")
+    _require(loss, rows >= 0.0, "rows is below 0", _POINTS)
     between = loss.rows(0.5 * (_POINTS[:-2] + _POINTS[2:]))
     chord = 0.5 * (rows[:-2] + rows[2:])
-    _first(
-        loss,
-        _POINTS[1:-1],
-        between <= chord + _SLACK * (1.0 + chord),
-        "rows is not convex: it is above a chord",
-    )
+    below = between <= chord + _SLACK * (1.0 + chord)
+    _require(loss, below, "rows is not convex: it is above a chord", _POINTS[1:-1])
     rising = np.diff(loss.derivative(_POINTS)) >= -_SLACK
-    _first(loss, _POINTS[1:], rising, "rows is not convex: its derivative falls")
-    _first(loss, _POINTS, loss.curvature(_POINTS) >= 0.0, "curvature is below 0")
+    _require(loss, rising, "rows is not convex: its derivative falls", _POINTS[1:])
+    _require(loss, loss.curvature(_POINTS) >= 0.0, "curvature is below 0", _POINTS)
 
 
 def _conjugate(loss: Loss, z: Array) -> None:
     best = -loss.derivative(z)
     room = _SLACK * (1.0 + np.abs(best * z) + loss.rows(z))
     left = loss.rows(z) + loss.conjugate(best) + best * z
-    _first(loss, z, np.abs(left) <= room, "Fenchel-Young is no equality at v = -derivative(z)")
+    _require(loss, np.abs(left) <= room, "Fenchel-Young is no equality at v = -derivative(z)", z)
     for v in np.unique(np.concatenate([best, np.linspace(-2.0, 2.0, 17)])):
         value = float(loss.conjugate(v))
-        _hold(not np.isnan(value), f"{loss.name}: the conjugate at v = {v:g} is NaN.")
+        _require(loss, not np.isnan(value), f"the conjugate at v = {v:g} is NaN")
         room = _SLACK * (1.0 + np.abs(v * z) + loss.rows(z))
         holds = loss.rows(z) + value + v * z >= -room
-        _first(loss, z, holds, f"Fenchel-Young does not hold for v = {v:g}: rows(z) + conjugate(v) + v z < 0")
+        fault = f"Fenchel-Young does not hold for v = {v:g}: rows(z) + conjugate(v) + v z < 0"
+        _require(loss, holds, fault, z)
 
 
 def _margin(loss: Loss) -> None:
-    _first(loss, _POINTS, loss.derivative(_POINTS) <= 0.0, "rows rises: a loss of the margin may only fall")
+    falls = loss.derivative(_POINTS) <= 0.0
+    _require(loss, falls, "rows rises: a loss of the margin may only fall", _POINTS)
     at_zero = float(loss.rows(0.0))
-    _hold(at_zero > 0.0, f"{loss.name}: rows(0) is {at_zero:g}: a margin of 0 must cost something.")
-    _hold(
-        float(loss.derivative(0.0)) < 0.0,
-        f"{loss.name}: derivative(0) is not below 0, so that a row with no margin asks for nothing.",
-    )
+    _require(loss, at_zero > 0.0, f"rows(0) is {at_zero:g}: a margin of 0 must cost something")
+    fault = "derivative(0) is not below 0, so that a row with no margin asks for nothing"
+    _require(loss, float(loss.derivative(0.0)) < 0.0, fault)
     wrong = _POINTS[_POINTS <= 0.0]
     bound = loss.rows(wrong) * loss.surrogate_factor >= 1.0 - _SLACK
-    _first(loss, wrong, bound, "rows(z) / rows(0) is below 1: no bound on the number of errors")
+    _require(loss, bound, "rows(z) / rows(0) is below 1: no bound on the number of errors", wrong)
 
 
 def _residual(loss: Loss) -> None:
-    _first(loss, _POINTS, loss.rows(_POINTS) >= loss.rows(0.0) - _SLACK, "rows is below rows(0)")
+    _require(loss, loss.rows(_POINTS) >= loss.rows(0.0) - _SLACK, "rows is below rows(0)", _POINTS)
     signs = loss.derivative(_POINTS) * _POINTS >= 0.0
-    _first(loss, _POINTS, signs, "the derivative points away from 0")
+    _require(loss, signs, "the derivative points away from 0", _POINTS)
 
 
 def _probability(loss: Loss) -> None:
@@ -140,11 +135,11 @@ def _probability(loss: Loss) -> None:
         p = loss.probability(_POINTS)
     except ValueError:
         return  # it has none, and says so
-    _first(loss, _POINTS, (p >= 0.0) & (p <= 1.0), "probability is outside 0 and 1")
-    _first(loss, _POINTS[1:], np.diff(p) >= -_SLACK, "probability falls as the score rises")
-    _hold(abs(float(loss.probability(0.0)) - 0.5) <= _SLACK, f"{loss.name}: probability(0) is not 1/2.")
+    _require(loss, (p >= 0.0) & (p <= 1.0), "probability is outside 0 and 1", _POINTS)
+    _require(loss, np.diff(p) >= -_SLACK, "probability falls as the score rises", _POINTS[1:])
+    _require(loss, abs(float(loss.probability(0.0)) - 0.5) <= _SLACK, "probability(0) is not 1/2")
     both = np.abs(p + loss.probability(-_POINTS) - 1.0) <= _SLACK
-    _first(loss, _POINTS, both, "the probabilities of f and -f do not add up to 1")
+    _require(loss, both, "the probabilities of f and -f do not add up to 1", _POINTS)
 
 
 def _near(loss: Loss, what: str, other: str, z: Array, values: Array, expected: Array, rel: float) -> None:
@@ -157,15 +152,18 @@ def _near(loss: Loss, what: str, other: str, z: Array, values: Array, expected: 
         )
 
 
-def _first(loss: Loss, z: Array, holds: np.ndarray, fault: str) -> None:
-    """Report a fault with the first point at which something does not hold."""
+def _require(loss: Loss | VectorLoss, holds: Any, fault: str, z: Array | None = None) -> None:
+    """Report a fault where something does not hold, with the first of the points ``z`` that shows it."""
     if not np.all(holds):
-        raise AssertionError(f"{loss.name}: {fault} (at {z[int(np.argmin(holds))]:g}).")
+        where = "" if z is None else f" (at {z[int(np.argmin(holds))]:g})"
+        raise AssertionError(f"{loss.name}: {fault}{where}.")
 
 
-def _hold(fact: bool, message: str) -> None:
-    if not fact:
-        raise AssertionError(message)
+def _require_instance(loss: Any, kind: type, path: str) -> None:
+    if not isinstance(loss, kind):
+        raise AssertionError(f"a loss must be an instance of {path}; found {loss!r}.")
+    if not isinstance(getattr(loss, "name", None), str) or not getattr(loss, "name", ""):
+        raise AssertionError("a loss needs a name: a text that is not empty.")
 
 
 def check_vector_loss(loss: VectorLoss, outputs: int = 3) -> None:
@@ -192,11 +190,7 @@ def check_vector_loss(loss: VectorLoss, outputs: int = 3) -> None:
     AssertionError
         Says which property does not hold.
     """
-    if not isinstance(loss, VectorLoss):
-        raise AssertionError(
-            f"a loss must be an instance of cardboost.problem.losses.vector.VectorLoss; found {loss!r}."
-        )
-    _hold(isinstance(getattr(loss, "name", None), str), "a loss needs a name: a text that is not empty.")
+    _require_instance(loss, VectorLoss, "cardboost.problem.losses.vector.VectorLoss")
     rng = np.random.default_rng(0)
     rows = 50
     f = rng.normal(size=(rows, outputs))
@@ -207,23 +201,21 @@ def check_vector_loss(loss: VectorLoss, outputs: int = 3) -> None:
         y = np.where(y > 0, 1.0, -1.0)
     for name, shape in (("rows", f.shape[:1]), ("gradient", f.shape), ("hessian", (*f.shape, outputs))):
         values = np.asarray(getattr(loss, name)(y, f))
-        _hold(values.shape == shape, f"{loss.name}: {name} has shape {values.shape} in place of {shape}.")
-        _hold(bool(np.isfinite(values).all()), f"{loss.name}: {name} is not finite.")
+        _require(loss, values.shape == shape, f"{name} has shape {values.shape} in place of {shape}")
+        _require(loss, np.isfinite(values), f"{name} is not finite")
     other = f + rng.normal(size=f.shape)
     chord = 0.5 * (loss.rows(y, f) + loss.rows(y, other))
     above = loss.rows(y, 0.5 * (f + other)) - chord
-    _hold(bool((above <= _SLACK * (1.0 + np.abs(chord))).all()), f"{loss.name}: rows is not convex.")
+    _require(loss, above <= _SLACK * (1.0 + np.abs(chord)), "rows is not convex")
     for o in range(outputs):
         step = np.zeros(outputs)
         step[o] = _STEP
         slope = (loss.rows(y, f + step) - loss.rows(y, f - step)) / (2 * _STEP)
-        off = np.abs(loss.gradient(y, f)[:, o] - slope) > 1e-5 * (1.0 + np.abs(slope))
-        _hold(not off.any(), f"{loss.name}: gradient differs from finite differences of rows (output {o}).")
+        near = np.abs(loss.gradient(y, f)[:, o] - slope) <= 1e-5 * (1.0 + np.abs(slope))
+        _require(loss, near, f"gradient differs from finite differences of rows (output {o})")
         bend = (loss.gradient(y, f + step) - loss.gradient(y, f - step)) / (2 * _STEP)
-        calm = np.abs(bend) < 1e3  # where the slope jumps, differences mean nothing
-        off = (np.abs(loss.hessian(y, f)[:, :, o] - bend) > 1e-4 * (1.0 + np.abs(bend))) & calm
-        _hold(
-            not off.any(), f"{loss.name}: hessian differs from finite differences of gradient (output {o})."
-        )
+        near = np.abs(loss.hessian(y, f)[:, :, o] - bend) <= 1e-4 * (1.0 + np.abs(bend))
+        jumps = np.abs(bend) >= 1e3  # where the slope jumps, differences mean nothing
+        _require(loss, near | jumps, f"hessian differs from finite differences of gradient (output {o})")
     least = np.linalg.eigvalsh(loss.hessian(y, f)).min()
-    _hold(bool(least >= -_SLACK), f"{loss.name}: hessian has an eigenvalue of {least:g}: it is not convex.")
+    _require(loss, least >= -_SLACK, f"hessian has an eigenvalue of {least:g}: it is not convex")

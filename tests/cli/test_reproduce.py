@@ -45,7 +45,7 @@ def check_numbers(results, data):
     train = np.arange(len(data.y)) % 2 == 0
     stumps, H = stump_outputs(data, train)
     weights = {own["stump"]: own["weight"] for own in results["games"]["weights"]}
-    w = np.array([weights.get(str(stump), 0.0) for stump in stumps])
+    w = np.array([weights.get(stump, 0.0) for stump in stumps])
     small = np.array(SMALL_MATRIX), np.array(results["small"]["weights"]), results["small"]
     games = H[train] * data.y[train, None], w, results["games"]
     for A, w, own in (small, games):
@@ -108,12 +108,12 @@ def test_the_page_shows_what_is_printed(tmp_path, capsys):
 def test_the_paper_s_example():
     """Section 4.1: the end is the corner (0, 1/2, 0), reached in a few steps from inside."""
     A = np.array(SMALL_MATRIX, dtype=float)
-    own = conjugate_gradient._example("4 x 3", A, 0.5, (2.0, 0.001))
-    assert own.weights == (0.0, 0.5, 0.0)
-    assert len(own.iterations) == 4
-    assert min(own.iterations[0].weights) > 0
-    assert own.iterations[-1].objective == pytest.approx(np.log(3 * np.exp(-0.5) + np.exp(0.5)))
-    assert own.iterations[-1].criterion == 0
+    own = conjugate_gradient.example("4 x 3", A, 0.5, (2.0, 0.001))
+    assert own["weights"] == [0.0, 0.5, 0.0]
+    assert len(own["iterations"]) == 4
+    assert min(own["iterations"][0]["weights"]) > 0
+    assert own["iterations"][-1]["objective"] == pytest.approx(np.log(3 * np.exp(-0.5) + np.exp(0.5)))
+    assert own["iterations"][-1]["criterion"] == 0
 
 
 def test_two_runs_write_the_same_files(tmp_path, capsys):
@@ -207,11 +207,11 @@ def test_a_conic_solver_is_used_where_it_is_installed(monkeypatch):
     from cardboost.reproduce.independent import by_cone
 
     monkeypatch.setattr(conjugate_gradient, "by_cone", by_cone)
-    own = conjugate_gradient._example("4 x 3", np.array(SMALL_MATRIX, dtype=float), 0.5, (2.0,))
+    own = conjugate_gradient.example("4 x 3", np.array(SMALL_MATRIX, dtype=float), 0.5, (2.0,))
     installed = by_cone(np.eye(2), 1.0) is not None
-    assert ("Clarabel's" in own.checks[3].measured) == installed
-    assert ("not installed" in own.checks[3].measured) == (not installed)
-    assert own.checks[3].holds
+    assert ("Clarabel's" in own["checks"][3]["measured"]) == installed
+    assert ("not installed" in own["checks"][3]["measured"]) == (not installed)
+    assert own["checks"][3]["holds"]
 
 
 def test_help_does_not_load_the_experiments():

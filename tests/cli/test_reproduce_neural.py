@@ -12,7 +12,7 @@ import pytest
 
 from cardboost import NeuralBoostClassifier
 from cardboost.cli.main import main
-from cardboost.reproduce import neural, neural_checks
+from cardboost.reproduce import neural
 from cardboost.reproduce.neural import DEFAULT, PEERS, FoldSettings
 
 FIGURES = ["accuracy.svg", "models.svg", "training.svg"]
@@ -95,7 +95,7 @@ def test_end_to_end_and_again(tmp_path, capsys):
 
 
 def test_a_check_point_that_fails(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(neural_checks, "SAME_GAMMA", -1.0)
+    monkeypatch.setattr(neural, "SAME_GAMMA", -1.0)
     code, said, _ = run(capsys, "--out", tmp_path)
     assert code == 1
     assert "NOT ALL CHECK POINTS HOLD." in said

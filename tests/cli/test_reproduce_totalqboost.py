@@ -13,8 +13,8 @@ import pytest
 
 from cardboost.cli import totalqboost
 from cardboost.cli.main import main
-from cardboost.datasets import NAMES, breiman, load
-from cardboost.reproduce import totalqboost_gains, totalqboost_pages
+from cardboost.datasets import NAMES, catalogue, load
+from cardboost.reproduce import totalqboost_gains
 from cardboost.reproduce.totalqboost import Settings
 
 SMALL = {"columns": 8, "prices": 4, "max_bins": 15}
@@ -26,7 +26,7 @@ def small_and_alone(monkeypatch):
     """Few columns, no data from outside, no picture drawn by another program."""
     monkeypatch.delenv("CARDBOOST_DATA", raising=False)
     monkeypatch.setattr(totalqboost, "_settings", lambda: Settings(**SMALL))
-    monkeypatch.setattr(totalqboost_pages, "png_of", lambda svg, width, height: None)
+    monkeypatch.setattr(totalqboost_gains, "png_of", lambda svg, width, height: None)
 
 
 @pytest.fixture(scope="module")
@@ -130,11 +130,11 @@ PROGRAM = f"""
 import sys
 from cardboost.cli import totalqboost
 from cardboost.cli.main import main
-from cardboost.reproduce import totalqboost_pages
+from cardboost.reproduce import totalqboost_gains
 from cardboost.reproduce.totalqboost import Settings
 if __name__ == "__main__":
     totalqboost._settings = lambda: Settings(**{SMALL!r})
-    totalqboost_pages.png_of = lambda svg, width, height: None
+    totalqboost_gains.png_of = lambda svg, width, height: None
     sys.exit(main(sys.argv[1:]))
 """
 
@@ -163,7 +163,7 @@ def test_killed_and_begun_again(tmp_path, capsys, folder, workers):
 
 
 def test_generated_sets_without_a_folder(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(breiman.ROWS, "twonorm", 120)
+    monkeypatch.setitem(catalogue.ROWS, "twonorm", 120)
     code, said, _ = run(capsys, "--out", tmp_path, "--sets", "twonorm")
     assert code == 0
     assert "120 generated rows (seed 0)" in said
@@ -181,7 +181,7 @@ def test_a_law_that_fails(tmp_path, capsys, folder, monkeypatch):
 
 
 def test_a_picture_where_one_can_be_drawn(tmp_path, capsys, folder, monkeypatch):
-    monkeypatch.setattr(totalqboost_pages, "png_of", lambda svg, width, height: b"\x89PNG")
+    monkeypatch.setattr(totalqboost_gains, "png_of", lambda svg, width, height: b"\x89PNG")
     _, said, _ = run(capsys, "--out", tmp_path, "--data", folder, "--sets", "thyroid")
     assert contents(tmp_path)["figure-3.png"] == b"\x89PNG"
     assert "no PNG" not in said

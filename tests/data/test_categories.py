@@ -72,7 +72,7 @@ def test_codes_of_a_model():
 
 
 def test_there_is_one_other():
-    assert Other() is OTHER
+    assert list(Other) == [OTHER]
     assert pickle.loads(pickle.dumps(OTHER)) is OTHER
     assert copy.deepcopy(OTHER) is OTHER
     assert repr(OTHER) == "other"

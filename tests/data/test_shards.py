@@ -11,6 +11,7 @@ from cardboost import _kernels
 from cardboost.data.binning import BinnedMatrix
 from cardboost.data.shards import Shards, take
 from cardboost.data.weights import RowWeights
+from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.problem.losses import LOSSES
 from cardboost.problem.risk import EmpiricalRisk, PlainRisk
 
@@ -95,6 +96,27 @@ def test_row_weights_and_histograms_have_the_same_bits(setting):
     margins = matrix.margins(features, tables, 0.5, sign, 1)
     np.testing.assert_array_equal(margins, _kernels.margins(bins, features, tables, 0.5, sign, 1))
     np.testing.assert_array_equal(matrix.row_hashes(1), _kernels.hash_bins(bins, features, 1))
+
+
+@given(settings())
+def test_stumps_have_the_same_bits(setting):
+    """The search of a dictionary, and the scores and edges of its pool, with bins in one part and in two."""
+    rng, weights, divided = setting
+    m = weights.n_rows
+    sign = np.where(rng.random(m) < 0.5, 1, -1).astype(np.int8)
+    bins = rng.integers(0, 5, (3, m)).astype(np.uint8)
+    point = EmpiricalRisk(LOSSES["logistic"], weights, sign).evaluate(rng.normal(size=m))
+    results = []
+    for shards in (weights.shards, divided.shards):
+        matrix = BinnedMatrix(bins, (np.arange(4.0),) * 3, np.zeros(3, np.int64), (None,) * 3)
+        dictionary = StumpDictionary(in_parts(matrix, shards), sign)
+        pool = dictionary.pool()
+        proposals = dictionary.best_columns(point, 3, pool)
+        pool.append(proposals.atoms)
+        margins = pool.margins(np.linspace(0.1, 1.0, pool.n_columns))
+        results.append([proposals.edges, np.float64(proposals.bound), margins, pool.edges(point)])
+    for one, two in zip(*results, strict=True):
+        assert one.tobytes() == two.tobytes()
 
 
 @given(settings())

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from cardboost.datasets import NAMES, SetMissing, load
-from cardboost.datasets.breiman import SHIFT, WAVES, generate
-from cardboost.datasets.keel import ENTRIES
+from cardboost.datasets.catalogue import ENTRIES, SHIFT, WAVES
 
 ROWS = 20_000
 
@@ -32,7 +31,7 @@ def test_equal_seeds_give_equal_rows(name):
 
 def test_the_same_bytes_everywhere():
     """A change of the generators would make kept results worthless, and has to be seen."""
-    first = {name: generate(name, 60).X[0, :2] for name in ("twonorm", "ringnorm", "waveform")}
+    first = {name: load(name, n_rows=60).X[0, :2] for name in ("twonorm", "ringnorm", "waveform")}
     rng = np.random.default_rng([0, *b"twonorm"])
     y = np.where(rng.random(60) < 0.5, 1, -1)
     np.testing.assert_array_equal(first["twonorm"], rng.normal(size=(60, 20))[0, :2] + SHIFT * y[0])
@@ -40,7 +39,7 @@ def test_the_same_bytes_everywhere():
 
 
 def test_twonorm_has_two_spheres():
-    data = generate("twonorm", ROWS)
+    data = load("twonorm", n_rows=ROWS)
     for sign in (-1, 1):
         own = data.X[data.y == sign]
         np.testing.assert_allclose(own.mean(axis=0), sign * 2 / np.sqrt(20), atol=0.05)
@@ -49,7 +48,7 @@ def test_twonorm_has_two_spheres():
 
 
 def test_ringnorm_has_one_sphere_within_another():
-    data = generate("ringnorm", ROWS)
+    data = load("ringnorm", n_rows=ROWS)
     wide, narrow = data.X[data.y > 0], data.X[data.y < 0]
     np.testing.assert_allclose(wide.mean(axis=0), 0.0, atol=0.09)
     np.testing.assert_allclose(np.cov(wide.T), 4 * np.eye(20), atol=0.25)
@@ -60,7 +59,7 @@ def test_ringnorm_has_one_sphere_within_another():
 def test_waveform_mixes_two_of_three_waves():
     assert [int(np.argmax(wave)) + 1 for wave in WAVES] == [11, 15, 7]
     assert WAVES.max() == 6
-    data = generate("waveform", ROWS)
+    data = load("waveform", n_rows=ROWS)
     positive = data.X[data.y > 0]
     assert np.mean(data.y > 0) == pytest.approx(1 / 3, abs=0.02)
     np.testing.assert_allclose(positive.mean(axis=0), (WAVES[0] + WAVES[2]) / 2, atol=0.1)

@@ -9,8 +9,15 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from cardboost.datasets import load
-from cardboost.reproduce.totalqboost import HOT_START, NEEDS, Point, Settings, run_experiment
-from cardboost.reproduce.totalqboost_problem import SplitProblem, split_rows
+from cardboost.reproduce.totalqboost import (
+    HOT_START,
+    NEEDS,
+    Point,
+    Settings,
+    SplitProblem,
+    run_experiment,
+    split_rows,
+)
 
 SMALL = Settings(columns=12, prices=4, max_bins=15)
 HOT = 6

@@ -71,8 +71,7 @@ def add_parser(verbs: Any, **style: Any) -> None:
 
 
 def run_conjugate_gradient(arguments: argparse.Namespace) -> int:
-    from cardboost.reproduce.conjugate_gradient import GAMES, run
-    from cardboost.reproduce.conjugate_gradient_pages import files
+    from cardboost.reproduce.conjugate_gradient import GAMES, files, run
 
     data = _games(arguments.data, GAMES)
     folder = make_folder(arguments.out)
@@ -81,20 +80,19 @@ def run_conjugate_gradient(arguments: argparse.Namespace) -> int:
     written = write_together(folder, contents)
     print(contents["report.txt"].decode())
     print("wrote\n" + "\n".join(f"  {path}" for path in written))
-    return OK if found.holds else CHECK_FAILS
+    return OK if found["holds"] else CHECK_FAILS
 
 
 def run_neural(arguments: argparse.Namespace) -> int:
     from cardboost.reproduce import neural
-    from cardboost.reproduce.neural_pages import files
 
     folder = make_folder(arguments.out)
     found = neural.run(neural.FULL, say=_say)
-    contents = files(found)
+    contents = neural.files(found)
     written = write_together(folder, contents)
     print(contents["report.txt"].decode())
     print("wrote\n" + "\n".join(f"  {path}" for path in written))
-    return OK if found.holds else CHECK_FAILS
+    return OK if found["holds"] else CHECK_FAILS
 
 
 def _say(words: str) -> None:

@@ -13,8 +13,8 @@ from cardboost.cli.files import CHECK_FAILS, OK, BadInput, counted, make_folder,
 
 if TYPE_CHECKING:
     from cardboost.datasets import Dataset
+    from cardboost.reproduce.jobs import Job
     from cardboost.reproduce.totalqboost import Settings
-    from cardboost.reproduce.totalqboost_store import JobProgress
 
 EXAMPLE = """\
 examples:
@@ -56,9 +56,8 @@ def add_parser(experiments: Any, **style: Any) -> None:
 
 def run_totalqboost(arguments: argparse.Namespace) -> int:
     from cardboost import __version__
-    from cardboost.reproduce.totalqboost_gains import split_results
-    from cardboost.reproduce.totalqboost_pages import Study, files
-    from cardboost.reproduce.totalqboost_store import ResultStore, compute, workers_for
+    from cardboost.reproduce.jobs import ResultStore, compute, workers_for
+    from cardboost.reproduce.totalqboost_gains import files, split_results, study
 
     sets, missing = _sets(arguments.sets, arguments.data)
     folder = make_folder(arguments.out)
@@ -77,9 +76,10 @@ def run_totalqboost(arguments: argparse.Namespace) -> int:
         raise BadInput(str(error)) from None
     finally:
         shown.close()
-    sources = {name: own.source for name, own in sets.items()}
-    study = Study(settings, sources, tuple(missing), tuple(split_results(results)))
-    contents = files(study)
+    sources = {name: data.source for name, data in sets.items()}
+    splits = split_results(results)
+    record = study(settings, sources, missing, splits)
+    contents = files(record, splits)
     written = write_together(folder, contents)
     text = contents["report.txt"]
     print((text or b"").decode())
@@ -89,7 +89,7 @@ def run_totalqboost(arguments: argparse.Namespace) -> int:
     seconds = time.perf_counter() - began
     done = f"{counted(shown.computed, 'experiment')} computed, {shown.known} at hand"
     print(f"{done}: {seconds:.0f} s, {shown.seconds:.0f} s of processor time")
-    return OK if study.holds else CHECK_FAILS
+    return OK if record["holds"] else CHECK_FAILS
 
 
 def _settings() -> Settings:
@@ -138,20 +138,18 @@ class _Shown:
         self._live = sys.stderr.isatty()
         self._next = 0.0
 
-    def __call__(self, progress: JobProgress) -> None:
-        if progress.seconds is None:
+    def __call__(self, job: Job, done: int, total: int, seconds: float | None) -> None:
+        if seconds is None:
             self.known += 1
         else:
             self.computed += 1
-            self.seconds += progress.seconds
+            self.seconds += seconds
         now = time.perf_counter()
-        last = progress.done == progress.total
-        if not last and (progress.seconds is None or now < self._next):
+        if done < total and (seconds is None or now < self._next):
             return
         self._next = now + (0.1 if self._live else 10.0)
-        job = progress.job
         line = (
-            f"{progress.done} of {progress.total} experiments, {now - self.began:.0f} s: {job.dataset}, "
+            f"{done} of {total} experiments, {now - self.began:.0f} s: {job.dataset}, "
             f"split {job.split + 1}, {job.experiment}"
         )
         end = "" if self._live else "\n"

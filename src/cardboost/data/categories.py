@@ -8,6 +8,7 @@ int, so that the same values read from an int column, a float column or a file a
 from __future__ import annotations
 
 import datetime
+import enum
 import hashlib
 import math
 from collections.abc import Iterable, Sequence
@@ -17,7 +18,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from types import NoneType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,24 +34,18 @@ _MISSING_TYPES = frozenset(("NoneType", "NAType", "NaTType"))  # None and what p
 _WHOLE_LIMIT = 2.0**53  # below it a float holds every whole number
 
 
-class Other:
+class Other(enum.Enum):
     """All labels of a column that are too rare for a code of their own. There is one: ``OTHER``."""
 
-    _only: ClassVar[Other | None] = None
-
-    def __new__(cls) -> Other:
-        if cls._only is None:
-            cls._only = super().__new__(cls)
-        return cls._only
+    OTHER = "other"
 
     def __repr__(self) -> str:
         return "other"
 
-    def __reduce__(self) -> str:
-        return "OTHER"
+    __str__ = __repr__
 
 
-OTHER = Other()
+OTHER = Other.OTHER
 
 
 def is_missing(value: Any) -> bool:
@@ -219,19 +214,10 @@ class CategoricalColumn:
         return cls(labels, np.array([code_of[label] for label in (*plain, None)], dtype=np.int32)[codes])
 
     @classmethod
-    def from_numbers(
-        cls, values: NDArray[Any], where: str = "a column", present: NDArray[np.bool_] | None = None
-    ) -> CategoricalColumn:
-        """Numbers as labels. ``present``: which rows have one, where ``values`` holds only these."""
-        if present is None and values.dtype.kind == "f":
-            present = ~np.isnan(values)
-            values = values[present]
-        distinct, inverse = np.unique(values, return_inverse=True)
-        codes = inverse.astype(np.int32)
-        if present is not None:
-            codes = np.full(len(present), -1, dtype=np.int32)
-            codes[present] = inverse
-        return cls.make(distinct.tolist(), codes, where)
+    def from_numbers(cls, values: NDArray[Any], where: str = "a column") -> CategoricalColumn:
+        """Numbers as labels; NaN is missing."""
+        distinct, codes = np.unique(values, return_inverse=True)  # one NaN, and the last
+        return cls.make(distinct.tolist(), codes.astype(np.int32), where)
 
     def __len__(self) -> int:
         return len(self.codes)

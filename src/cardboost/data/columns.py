@@ -218,38 +218,23 @@ def _from_polars(column: Any, mode: Mode, where: str) -> NDArray[Any] | Categori
         raise dates_fault(where, f"type {dtype}")
     if name in ("Categorical", "Enum"):
         _refuse_categories(name, mode, where)
-        distinct = column.drop_nulls().unique()
-        return _from_physical(column, distinct.cast(str).to_list(), distinct.to_physical().to_numpy(), where)
+        column, name = column.cast(str), "String"
     if name in ("String", "Utf8"):
         distinct = column.drop_nulls().unique().sort()
         if mode in ("numbers", "strict"):
             raise _text_fault(where, distinct[0] if len(distinct) else "")
-        labels = distinct.to_list()
         polars: Any = sys.modules[type(column).__module__.partition(".")[0]]
-        coded = column.cast(polars.Enum(distinct))
-        return _from_physical(coded, labels, np.arange(len(labels)), where)
+        codes = column.cast(polars.Enum(distinct)).to_physical().cast(int).fill_null(-1)
+        return CategoricalColumn.make(distinct.to_list(), codes.to_numpy(), where)
     if name in ("Object", "Null"):
         return _from_objects(_objects(column.to_list()), mode, where)
     if not dtype.is_numeric() and name != "Boolean":
         raise _type_fault(dtype, where)
-    if name == "Decimal":
+    if column.null_count() and mode == "categories" and not dtype.is_float():
+        return _coded(column.to_list(), where)  # a float64 would round large whole numbers
+    if column.null_count() or name == "Decimal":
         column = column.cast(float)
-    if mode == "categories":
-        present = column.is_not_null().to_numpy()
-        numbers = column.drop_nulls().to_numpy()
-        if numbers.dtype.kind == "f":
-            present[present] = ~np.isnan(numbers)
-            numbers = numbers[~np.isnan(numbers)]
-        return CategoricalColumn.from_numbers(numbers, where, present)
-    return readable(column.cast(float).to_numpy() if column.null_count() else column.to_numpy())
-
-
-def _from_physical(column: Any, labels: list[str], numbers: NDArray[Any], where: str) -> CategoricalColumn:
-    """A polars column whose physical number for ``labels[k]`` is ``numbers[k]``."""
-    physical = column.to_physical().cast(int).fill_null(-1).to_numpy()
-    code_of = np.full(int(numbers.max()) + 2 if len(numbers) else 1, -1, dtype=np.int32)
-    code_of[numbers] = np.arange(len(numbers))
-    return CategoricalColumn.make(labels, code_of[physical], where)
+    return _from_array(column.to_numpy(), mode, where)
 
 
 def _from_arrow(column: Any, mode: Mode, where: str) -> NDArray[Any] | CategoricalColumn:

@@ -32,6 +32,12 @@ def unmasked(X: Any) -> Any:
     return filled
 
 
+def frame_columns(X: Any) -> list[Any] | None:
+    """The names of the columns of a pandas or polars frame or an Arrow table; None for anything else."""
+    names = X.column_names if hasattr(X, "itercolumns") else getattr(X, "columns", None)
+    return None if names is None or not hasattr(X, "__getitem__") else list(names)
+
+
 def refuse_mask(values: Any, what: str) -> None:
     """Refuse masked entries where every row must have a value."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
@@ -49,8 +55,8 @@ def require_exact(values: Any, where: str) -> None:
 
 def require_exact_columns(X: Any, what: str, only: Collection[int] | None = None) -> None:
     """The same for the columns of a table of any kind; ``only``: the positions of those that count."""
-    names = getattr(X, "column_names", None) or getattr(X, "columns", None)
-    if names is not None and not isinstance(X, np.ndarray):
+    names = frame_columns(X)
+    if names is not None:
         for name in names:
             require_exact(X[name], f"{what}: column {str(name)!r}")
         return
@@ -104,17 +110,14 @@ def _whole_numbers(values: Any) -> NDArray[Any]:
             return none  # rows of different lengths: said elsewhere
         large = read.dtype.kind == "f" and bool((np.abs(read) >= LIMIT).any())
         return np.array(values, dtype=object) if large else read
-    if hasattr(values, "null_count"):  # polars, Arrow
-        name = str(getattr(values, "dtype", None) or values.type).lower()
-        if not name.startswith(("int64", "uint64", "int128", "uint128", "object")):
-            return none
-        present = values.drop_nulls() if hasattr(values, "drop_nulls") else values.drop_null()
-        return np.array(present.to_list(), dtype=object) if "128" in name else np.asarray(present.to_numpy())
-    dtype: Any = getattr(values, "dtype", None)
-    if getattr(dtype, "kind", "") not in ("i", "u", "O") or str(dtype) == "category":
+    dtype: Any = getattr(values, "dtype", getattr(values, "type", None))
+    name = str(dtype).lower()
+    if not name.startswith(("int64", "uint64", "int128", "uint128", "object")):
         return none
     if isinstance(dtype, np.dtype):
         return np.asarray(values)
-    if dtype.kind == "O":
-        return none
-    return np.asarray(values.dropna().to_numpy(dtype=np.uint64 if dtype.kind == "u" else np.int64))
+    methods = ("drop_nulls", "drop_null", "dropna")  # of polars, Arrow and pandas
+    present = next(getattr(values, method) for method in methods if hasattr(values, method))()
+    if name.startswith("object") or "128" in name:
+        return np.array(present.to_list(), dtype=object)
+    return np.asarray(present, dtype=np.uint64 if name[0] == "u" else np.int64)

@@ -19,19 +19,16 @@ Array = NDArray[np.float64]
 
 def class_codes(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """The classes in order, and for every row the position of its class."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None.")
-    refuse_mask(y, "y")
-    given, y = y, np.asarray(y)
-    if y.dtype.kind == "U" and isinstance(given, list | tuple):
-        y = np.array(given, dtype=object)  # NumPy would write NaN and numbers out as text
+    _require_targets(y)
+    labels, y = y, np.asarray(y)
+    if y.dtype.kind == "U" and isinstance(labels, list | tuple):
+        y = np.array(labels, dtype=object)  # NumPy would write NaN and numbers out as text
     y = column_or_1d(y, warn=True)
-    if len(y) != n_rows:
-        raise ValueError(f"X and y have inconsistent numbers of samples: {n_rows} and {len(y)}.")
+    _require_length(y, n_rows)
     if y.dtype.kind == "f":
-        require_exact(given, "y")
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError("Input y contains NaN or infinity: every row needs a label.")
+        require_exact(labels, "y")
+        if not np.isfinite(y).all():
+            raise ValueError("Input y contains NaN or infinity: every row needs a label.")
     if y.dtype.kind == "O" and any(label is None or label != label for label in y):
         raise ValueError("Input y contains NaN or None: every row needs a label.")
     classes = _distinct_labels(y)
@@ -86,14 +83,12 @@ def class_factors(
     """The factor of every class."""
     if class_weight is None:
         return np.ones(len(classes))
-    if isinstance(class_weight, str):
-        if class_weight != "balanced":
-            raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {class_weight!r}.")
+    if isinstance(class_weight, str) and class_weight == "balanced":
         weight = np.ones(len(codes)) if raw is None else np.ldexp(raw, -int(np.frexp(raw.max())[1]))
         held = [math.fsum(weight[codes == k]) for k in range(len(classes))]
         if min(held) == 0.0:
             raise ValueError("class_weight='balanced': a class has next to no sample_weight.")
-        return np.array([math.fsum(held) / len(classes) / own for own in held])
+        return np.array([math.fsum(held) / len(classes) / weight_of_class for weight_of_class in held])
     if not isinstance(class_weight, dict):
         raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {class_weight!r}.")
     unknown = [label for label in class_weight if label not in classes]
@@ -101,29 +96,33 @@ def class_factors(
         raise ValueError(
             f"class_weight names {unknown[0]!r}, which is not among the classes {list(classes)}."
         )
-    return np.array(
-        [
-            number(f"class_weight[{label!r}]", class_weight.get(label, 1.0), 0.0, strict=True)
-            for label in classes
-        ]
-    )
+    factors = [(f"class_weight[{label!r}]", class_weight.get(label, 1.0)) for label in classes]
+    return np.array([number(name, factor, 0.0, strict=True) for name, factor in factors])
 
 
 def real_targets(y: Any, n_rows: int) -> Array:
     """One finite number per row."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None.")
-    refuse_mask(y, "y")
+    _require_targets(y)
     require_exact(y, "y")
     try:
         y = column_or_1d(np.asarray(y), warn=True).astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"y must hold one number per row: {error}") from error
-    if len(y) != n_rows:
-        raise ValueError(f"X and y have inconsistent numbers of samples: {n_rows} and {len(y)}.")
+    _require_length(y, n_rows)
     if not np.isfinite(y).all():
         raise ValueError("Input y contains NaN or infinity: every row needs a finite number.")
     return y
+
+
+def _require_targets(y: Any) -> None:
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None.")
+    refuse_mask(y, "y")
+
+
+def _require_length(y: NDArray[Any], n_rows: int) -> None:
+    if len(y) != n_rows:
+        raise ValueError(f"X and y have inconsistent numbers of samples: {n_rows} and {len(y)}.")
 
 
 def split_rows(

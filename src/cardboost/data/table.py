@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cardboost.data.categories import CategoricalColumn, Categories, shown
 from cardboost.data.columns import Mode, read_column, readable
-from cardboost.data.exact import require_exact_columns, unmasked
+from cardboost.data.exact import frame_columns, require_exact_columns, unmasked
 
 
 @dataclass(frozen=True)
@@ -139,11 +139,30 @@ def read_table(
     """
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise TypeError(f"{what} is a {type(X).__name__}, whose rows are not there yet: collect them first.")
-    X = unmasked(X)
-    if hasattr(X, "column_names") and hasattr(X, "itercolumns"):  # Arrow
-        return _read_frame(X, list(X.column_names), what, categorical, only)
-    if hasattr(X, "columns") and hasattr(X, "__getitem__") and not isinstance(X, np.ndarray):
-        return _read_frame(X, list(X.columns), what, categorical, only)
+    X, texts = unmasked(X), None
+    if (names := frame_columns(X)) is not None:
+        if len(set(names)) < len(names):
+            doubled = sorted({str(name) for name in names if names.count(name) > 1})
+            raise ValueError(f"{what} has more than one column named {doubled[0]!r}.")
+        if all(isinstance(name, str) for name in names):
+            texts = tuple(map(str, names))
+    else:
+        X = _array(X, what, categorical, only)
+    n_features = X.shape[1] if names is None else len(names)
+    modes = _modes(categorical, texts, n_features, what)
+    if names is None and X.dtype.kind in "fiub" and "categories" not in modes:
+        require_exact_columns(X, what, only)
+        return Table(tuple(map(readable, X.T)), None, len(X))
+    absent = np.broadcast_to(np.float64(math.nan), (int(X.shape[0]),))
+    columns: list[Any] = [absent] * n_features
+    for j in range(n_features) if only is None else set(only) & set(range(n_features)):
+        column, name = (X[:, j], j) if names is None else (X[names[j]], repr(str(names[j])))
+        columns[j] = read_column(column, modes[j], f"{what}: column {name}")
+    return Table(tuple(columns), texts, len(absent))
+
+
+def _array(X: Any, what: str, categorical: Any, only: Collection[int] | None) -> NDArray[Any]:
+    """Anything but a frame as an array of two dimensions."""
     if hasattr(X, "toarray"):
         raise TypeError(
             f"{what} is a sparse matrix; cardboost takes dense arrays and frames. Use X.toarray()."
@@ -157,54 +176,17 @@ def read_table(
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {what} must hold real numbers.")
     if array.dtype.kind not in "fiubMm" and categorical is None and only is None:
-        array = _to_float(array, what)
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{what} holds entries that are not numbers: {error}.") from error
     if array.ndim != 2:
         raise ValueError(
             f"{what} must have two dimensions (rows, features); found {array.ndim}. Expected 2D array, got "
             f"{'scalar' if array.ndim == 0 else f'{array.ndim}D'} array instead. Reshape your data with "
             "X.reshape(-1, 1) if it has a single feature or X.reshape(1, -1) if it is a single row."
         )
-    modes = _modes(categorical, None, array.shape[1], what)
-    n_rows, columns = array.shape[0], [array[:, j] for j in range(array.shape[1])]
-    if array.dtype.kind in "fiub" and "categories" not in modes:
-        require_exact_columns(array, what, only)
-        return Table(tuple(map(readable, columns)), None, n_rows)
-    titles = [f"{what}: column {j}" for j in range(len(columns))]
-    return Table(_read_columns(columns.__getitem__, modes, titles, only, n_rows), None, n_rows)
-
-
-def _read_frame(X: Any, names: list[Any], what: str, categorical: Any, only: Collection[int] | None) -> Table:
-    if len(set(names)) < len(names):
-        doubled = sorted({str(name) for name in names if names.count(name) > 1})
-        raise ValueError(f"{what} has more than one column named {doubled[0]!r}.")
-    texts = tuple(map(str, names)) if all(isinstance(name, str) for name in names) else None
-    modes = _modes(categorical, texts, len(names), what)
-    titles = [f"{what}: column {str(name)!r}" for name in names]
-    n_rows = int(X.shape[0])
-    return Table(_read_columns(lambda j: X[names[j]], modes, titles, only, n_rows), texts, n_rows)
-
-
-def _read_columns(
-    column: Callable[[int], Any],
-    modes: list[Mode],
-    titles: list[str],
-    only: Collection[int] | None,
-    n_rows: int,
-) -> tuple[Any, ...]:
-    """Every column that is to be read; ``column`` takes it out of the table."""
-    absent = np.broadcast_to(np.float64(math.nan), (n_rows,))
-    chosen = range(len(modes)) if only is None else set(only)
-    return tuple(
-        read_column(column(j), mode, title) if j in chosen else absent
-        for j, (mode, title) in enumerate(zip(modes, titles, strict=True))
-    )
-
-
-def _to_float(array: NDArray[Any], what: str) -> NDArray[np.float64]:
-    try:
-        return np.asarray(array, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{what} holds entries that are not numbers: {error}.") from error
+    return array
 
 
 # ------------------------------------------------------------------------------------------------ which ones

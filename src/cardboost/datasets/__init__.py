@@ -1,6 +1,5 @@
 """Data sets by name: ``load("twonorm")``."""
 
-from cardboost.datasets.catalogue import NAMES, load
-from cardboost.datasets.dataset import Dataset, SetMissing
+from cardboost.datasets.catalogue import NAMES, Dataset, SetMissing, load
 
 __all__ = ["NAMES", "Dataset", "SetMissing", "load"]

@@ -202,7 +202,7 @@ class StumpStore:
         """One histogram pass and prefix sums."""
         d = self.dictionary
         lane = point.fixed.edge_lane.reshape(-1, 1)
-        hist = _kernels.histograms(d.matrix.bins, d.features, lane, d.threads)[..., 0]
+        hist = d.matrix.histograms(d.features, lane, d.threads)[..., 0]
         hist = d.in_lines(hist, d.features)
         left = np.cumsum(hist[:, : self._width], axis=1)
         left[self._single] = hist[self._single, : self._width]
@@ -243,7 +243,7 @@ class StumpStore:
         d = self.dictionary
         features, tables = self._tables(weights[: self.n_stumps])
         base = float(weights[-2] - weights[-1]) if self.n_free else 0.0
-        return _kernels.margins(d.matrix.bins, features, tables, base, d.sign, d.threads)
+        return d.matrix.margins(features, tables, base, d.sign, d.threads)
 
     def _tables(self, weights: Array) -> tuple[NDArray[np.int32], Array]:
         """Features in use and their lookup tables over bins."""

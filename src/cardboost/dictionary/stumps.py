@@ -181,7 +181,7 @@ class StumpDictionary(Dictionary):
         """Rows get random integers; their sums (modulo 2^64) in every bin of every feature."""
         m = self.matrix.n_rows
         words = np.random.default_rng(20_26).integers(-(2**62), 2**62, size=(m, 1), dtype=np.int64)
-        hist = _kernels.histograms(self.matrix.bins, self.features, words, self.threads)
+        hist = self.matrix.histograms(self.features, words, self.threads)
         return hist[..., 0].view(np.uint64)
 
     def _digests(self) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
@@ -298,7 +298,7 @@ class StumpDictionary(Dictionary):
                 place = np.minimum(np.searchsorted(counted, features), len(counted) - 1)
                 if (counted[place] == features).all():
                     return hist[place]
-        hist = _kernels.histograms(self.matrix.bins, features, point.fixed.lanes, self.threads)
+        hist = self.matrix.histograms(features, point.fixed.lanes, self.threads)
         self._passes = [(point.F, features, hist), *self._passes[:1]]
         return hist
 
@@ -318,7 +318,7 @@ class StumpDictionary(Dictionary):
     def largest_edges(self, point: RiskPoint, k: int = 1) -> EdgeProposals:
         """The stumps of largest edge, whether or not a pool has them, spread over features: half the work."""
         lane, unit = point.risk.edge_rows(point)
-        hist = _kernels.histograms(self.matrix.bins, self.features, lane, self.threads)
+        hist = self.matrix.histograms(self.features, lane, self.threads)
         edge, _, cut, polarity, missing_left, largest = _kernels.search(
             self.in_lines(hist, self.features), self.n_bins, self.kind, self.closed,
             unit, 0.0, 0.0, 0.0, False, False,
@@ -473,7 +473,7 @@ class StumpPool(ColumnPool):
         open_stumps = replace(stumps[which], missing_left=np.zeros(len(which), dtype=bool))
         features, slot = np.unique(open_stumps.feature, return_inverse=True)
         lane = np.ones(d.matrix.n_rows, dtype=np.int64) if d.counts is None else d.counts
-        hist = _kernels.histograms(d.matrix.bins, features, lane.reshape(-1, 1), d.threads)[..., 0]
+        hist = d.matrix.histograms(features, lane.reshape(-1, 1), d.threads)[..., 0]
         side = stumps.missing_left.copy()
         side[which] = 2 * open_stumps.left_sums(hist, slot) > hist[0].sum()
         self.stumps = replace(stumps, missing_left=side)
@@ -518,7 +518,7 @@ class StumpPool(ColumnPool):
     def margins(self, weights: Array) -> Array:
         features, tables, base = self.tables(weights)
         d = self.dictionary
-        return _kernels.margins(d.matrix.bins, features, tables, base, d.sign, d.threads)
+        return d.matrix.margins(features, tables, base, d.sign, d.threads)
 
     def edges(self, point: RiskPoint) -> Array:
         features, slot = self._features()

@@ -7,26 +7,19 @@ effect of the temperature T = 1/R.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.data.threads import blas_threads
 from cardboost.datasets.box_scores import COLUMNS, BoxScores
-from cardboost.report.document import CheckPoint
-from cardboost.reproduce.independent import (
-    Reference,
-    by_cone,
-    by_slsqp,
-    dual_value,
-    hard_margin,
-    kkt,
-    soft_margin,
-)
+from cardboost.report.figures import Chart, Figure, Series
+from cardboost.report.panels import SimplexPath, ThreeWeights
+from cardboost.reproduce import page
+from cardboost.reproduce.independent import by_cone, by_slsqp, dual_value, hard_margin, kkt, soft_margin
+from cardboost.reproduce.page import Array, Record, check_point, column, line
 from cardboost.solvers import SimplexResult, minimize_on_simplex
-
-Array = NDArray[np.float64]
 
 EPSILON = 1e-14  # of the paper's criterion (-g)^f . d
 TOLERANCE = 1e-6  # up to which two values count as the same, and a residual as none
@@ -43,148 +36,102 @@ GAMES_RADIUS = 10.0
 PARTS = 10  # into which the cuts of a statistic divide the training games
 TEMPERATURES = (2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)
 
-
-@dataclass(frozen=True)
-class Iteration:
-    """One iteration of the solver; ``weights`` only for the small example."""
-
-    number: int
-    objective: float
-    criterion: float
-    gap: float
-    support: int
-    weights: tuple[float, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Temperature:
-    """The optimum at one temperature; ``least_margin`` is that of the weights divided by their sum."""
-
-    temperature: float
-    objective: float
-    gap: float
-    least_margin: float
-    support: int
-    train_error: float
-    test_error: float | None
-
-
-@dataclass(frozen=True)
-class Example:
-    """A solved problem: its iterations, its check points, and its optimum at several temperatures."""
-
-    name: str
-    rows: int
-    columns: int
-    radius: float
-    iterations: tuple[Iteration, ...]
-    weights: tuple[float, ...]
-    references: tuple[Reference, ...]
-    checks: tuple[CheckPoint, ...]
-    hard_margin: float
-    temperatures: tuple[Temperature, ...]
-
-    @property
-    def holds(self) -> bool:
-        return all(check.holds for check in self.checks)
-
-    @property
-    def minimum(self) -> float:
-        """The lowest value of any solver."""
-        return min(self.iterations[-1].objective, *(reference.value for reference in self.references))
-
-
-@dataclass(frozen=True)
-class GameStump:
-    """A weak learner: 1 where the statistic is above the cut, or where it is not."""
-
-    column: str
-    cut: float
-    above: bool
-
-    def __str__(self) -> str:
-        return f"{self.column} {'>' if self.above else '<='} {self.cut:g}"
-
-
-@dataclass(frozen=True)
-class SimplexExperiment:
-    """Both examples, with the stumps and the data of the games."""
-
-    small: Example
-    games: Example
-    stumps: tuple[GameStump, ...]
-    source: str
-    made_up: bool
-    train_wins: float
-    test_wins: float
-
-    @property
-    def holds(self) -> bool:
-        return self.small.holds and self.games.holds
+_MOST_STUMPS = 10  # in the table of the heaviest ones
+_LOWEST_DRAWN_BOUND = -1.5  # margins are above -1
+_OBJECTIVE_ROUNDING = 1e-12  # smaller differences of objectives are rounding
 
 
 @blas_threads(1)
-def run(data: BoxScores) -> SimplexExperiment:
+def run(data: BoxScores) -> Record:
     """Solve both examples, on one BLAS thread: on matrices of this size more only wait for each other."""
     train = np.arange(len(data.y)) % 2 == 0
     stumps, H = stump_outputs(data, train)
     A = H * data.y[:, None]
-    small = _example("4 x 3", np.array(SMALL_MATRIX, dtype=float), SMALL_RADIUS, SMALL_TEMPERATURES)
-    games = _example("basketball", A[train], GAMES_RADIUS, TEMPERATURES, A[~train])
-    wins = [float(np.mean(data.y[part] > 0)) for part in (train, ~train)]
-    return SimplexExperiment(small, games, stumps, data.source, data.made_up, wins[0], wins[1])
+    small = example("4 x 3", np.array(SMALL_MATRIX, dtype=float), SMALL_RADIUS, SMALL_TEMPERATURES)
+    games = example("basketball", A[train], GAMES_RADIUS, TEMPERATURES, A[~train])
+    weights = zip(stumps, games["weights"], strict=True)
+    games["weights"] = [{"stump": stump, "weight": weight} for stump, weight in weights if weight > 0]
+    wins = {
+        f"{name}_wins": float(np.mean(data.y[part] > 0))
+        for name, part in (("train", train), ("test", ~train))
+    }
+    return {
+        "experiment": "conjugate-gradient",
+        "holds": small["holds"] and games["holds"],
+        "epsilon": EPSILON,
+        "data": {"source": data.source, "made_up": data.made_up, **wins},
+        "small": small,
+        "games": games,
+    }
 
 
-def stump_outputs(data: BoxScores, train: NDArray[np.bool_]) -> tuple[tuple[GameStump, ...], Array]:
+def stump_outputs(data: BoxScores, train: NDArray[np.bool_]) -> tuple[list[str], Array]:
     """Two stumps, one the opposite of the other, at every decile of every statistic of the training games.
 
     A cut is a value that occurs. Equal ones are taken once, and none that leaves all training games on one
-    side.
+    side. Returns the stumps in words and their outputs.
     """
     stumps, outputs = [], []
-    for column, values in zip(COLUMNS, data.X.T, strict=True):
+    for name, values in zip(COLUMNS, data.X.T, strict=True):
         shares = np.arange(1, PARTS) / PARTS
         cuts = np.unique(np.quantile(values[train], shares, method="inverted_cdf"))
         for cut in cuts[cuts < values[train].max()]:
             signs = np.where(values > cut, 1.0, -1.0)
-            stumps += [GameStump(column, float(cut), above) for above in (True, False)]
+            stumps += [f"{name} {side} {cut:g}" for side in (">", "<=")]
             outputs += [signs, -signs]
-    return tuple(stumps), np.column_stack(outputs)
+    return stumps, np.column_stack(outputs)
 
 
-def _example(
+def example(
     name: str, A: Array, radius: float, temperatures: tuple[float, ...], test: Array | None = None
-) -> Example:
-    """Iterate from the centre of the simplex, check the end, and solve again at every temperature."""
+) -> Record:
+    """Iterate from the centre of the simplex, check the end, and solve again at every temperature.
+
+    Points of every iteration are recorded where there are three weights at most.
+    """
     m, n = A.shape
     result = _mprp(A, radius)
     points = {k: _mprp(A, radius, k).x for k in milestones(result.nit, 10)}
     iterations = [
-        Iteration(
-            k, record.objective, record.criterion or 0.0, record.gap, record.n_terms,
-            tuple(points[k].tolist()) if n <= 3 else None,
-        )
+        {"number": k, "objective": record.objective, "criterion": record.criterion or 0.0, "gap": record.gap,
+         "support": record.n_terms, **({"weights": points[k].tolist()} if n <= 3 else {})}
         for k, record in enumerate(result.history)
     ]  # fmt: skip
-    references = [ref for ref in (by_slsqp(A, radius), by_cone(A, radius)) if ref is not None]
+    solvers = {"SLSQP": by_slsqp(A, radius), "Clarabel": by_cone(A, radius)}
+    references = [{"name": name, "value": value} for name, value in solvers.items() if value is not None]
     hard = hard_margin(A)
-    path = tuple(_optimum(A, T, test) for T in temperatures)
-    checks = (
+    path = [_optimum(A, T, test) for T in temperatures]
+    checks = [
         check_decrease(A, iterations, points),
         check_criterion(iterations),
         check_kkt(A, result.x, radius),
         check_minimum(A, result.x, radius, references),
         check_margins(path, hard, m),
-    )
-    return Example(
-        name, m, n, radius, tuple(iterations), tuple(result.x.tolist()), tuple(references), checks, hard, path
-    )
+    ]
+    return {
+        "name": name, "rows": m, "columns": n, "radius": radius, "iterations": iterations,
+        "weights": result.x.tolist(), "references": references, "checks": checks, "hard_margin": hard,
+        "temperatures": path, "holds": all(check["holds"] for check in checks),
+    }  # fmt: skip
 
 
 def _mprp(A: Array, radius: float, steps: int | None = None) -> SimplexResult:
     """Iterate from the centre until the paper's criterion is at most epsilon, or for so many steps."""
     centre = np.full(A.shape[1], radius / A.shape[1])
     return minimize_on_simplex(A, radius, method="mprp", x0=centre, tol=0.0, epsilon=EPSILON, max_iter=steps)
+
+
+def _optimum(A: Array, temperature: float, test: Array | None) -> Record:
+    """The optimum at one temperature; the least margin is that of the weights divided by their sum."""
+    radius = 1.0 / temperature
+    result = minimize_on_simplex(A, radius, tol=1e-9 * max(1.0, radius))
+    margins = A @ result.x
+    return {
+        "temperature": temperature, "objective": result.fun, "gap": result.gap,
+        "least_margin": float(np.min(margins)) / radius, "support": int(np.count_nonzero(result.x)),
+        "train_error": float(np.mean(margins <= 0)),
+        "test_error": None if test is None else float(np.mean(test @ result.x <= 0)),
+    }  # fmt: skip
 
 
 def milestones(last: int, few: int) -> list[int]:
@@ -195,91 +142,192 @@ def milestones(last: int, few: int) -> list[int]:
     return sorted(k for k in numbers if k <= last)
 
 
-def check_decrease(A: Array, iterations: list[Iteration], points: dict[int, Array]) -> CheckPoint:
+# check points
+
+
+def check_decrease(A: Array, iterations: list[Record], points: dict[int, Array]) -> Record:
     """No iteration raises the objective, and NumPy computes the same values from the weights."""
-    values = np.array([iteration.objective for iteration in iterations])
-    largest = float(np.diff(values).max(initial=-np.inf))
+    values = column(iterations, "objective")
+    steps = np.diff(values)
     recomputed = np.array([soft_margin(A, points[k])[0] for k in sorted(points)])
     difference = float(np.abs(recomputed - values[sorted(points)]).max())
-    rises = int(np.count_nonzero(np.diff(values) > 0))
-    return CheckPoint(
-        "a", "the objective falls in every iteration",
-        f"{rises} of {len(values) - 1} iterations raise it; the smallest drop is {-largest:.2g}; "
-        f"values recomputed at {len(points)} points differ by {difference:.1g} at most",
+    rises = int(np.count_nonzero(steps > 0))
+    return check_point(
+        "a",
+        "the objective falls in every iteration",
+        "{rises} of {iterations} iterations raise it; the smallest drop is {smallest_drop:.2g}; "
+        f"values recomputed at {len(points)} points differ by {{difference:.1g}} at most",
         rises == 0 and difference <= 1e-9 * max(1.0, float(np.abs(values).max())),
-        {"iterations": len(values) - 1, "rises": rises, "smallest_drop": -largest, "difference": difference},
+        iterations=len(steps), rises=rises, smallest_drop=-float(steps.max(initial=-np.inf)),
+        difference=difference,
     )  # fmt: skip
 
 
-def check_criterion(iterations: list[Iteration]) -> CheckPoint:
+def check_criterion(iterations: list[Record]) -> Record:
     """The criterion of the paper gets below epsilon."""
-    last = iterations[-1].criterion
-    first = {level: next((i.number for i in iterations if i.criterion <= level), None) for level in LEVELS}
-    reached = {f"{level:g}": k for level, k in first.items() if k is not None}
-    counts = [f"{level:g} never" if k is None else f"{level:g} after {k}" for level, k in first.items()]
-    return CheckPoint(
+    criteria = column(iterations, "criterion")
+    reached = {f"{level:g}": int(np.argmax(criteria <= level)) for level in LEVELS if criteria.min() <= level}
+    never = [f"{level:g} never" for level in LEVELS if f"{level:g}" not in reached]
+    counts = [*(f"{level} after {k}" for level, k in reached.items()), *never]
+    return check_point(
         "b", "(-g)^f.d gets below epsilon in finitely many iterations",
-        f"{', '.join(counts)} iterations; at the end {last:.2g}",
-        first[EPSILON] is not None, {"last": last, **reached},
+        f"{', '.join(counts)} iterations; at the end {{last:.2g}}",
+        f"{EPSILON:g}" in reached, last=float(criteria[-1]), **reached,
     )  # fmt: skip
 
 
-def check_kkt(A: Array, w: Array, radius: float) -> CheckPoint:
+def check_kkt(A: Array, w: Array, radius: float) -> Record:
     """The conditions of Karush, Kuhn and Tucker hold at the end, with NumPy's gradient."""
     faults = kkt(A, w, radius)
-    measured = (
-        f"slopes of the weights in use differ by {faults.spread:.2g} from their mean, others are below it by "
-        f"{faults.below:.2g} at most; w < 0 by {faults.negative:.2g}, sum off by {faults.sum_error:.2g}"
+    return check_point(
+        "c",
+        "the end is a KKT point",
+        "slopes of the weights in use differ by {spread:.2g} from their mean, others are below it by "
+        "{below:.2g} at most; w < 0 by {negative:.2g}, sum off by {sum_error:.2g}",
+        max(faults.values()) <= TOLERANCE,
+        **faults,
     )
-    return CheckPoint("c", "the end is a KKT point", measured, faults.residual <= TOLERANCE, asdict(faults))
 
 
-def check_minimum(A: Array, w: Array, radius: float, references: list[Reference]) -> CheckPoint:
+def check_minimum(A: Array, w: Array, radius: float, references: list[Record]) -> Record:
     """The value is the least, by a dual bound and by other solvers."""
     value, p = soft_margin(A, w)
     bound = dual_value(A, p, radius)
-    differences = {reference.name: value - reference.value for reference in references}
-    allowed = TOLERANCE * max(1.0, abs(value))
+    differences = {other["name"]: value - other["value"] for other in references}
     others = ", ".join(f"{difference:.1g} from {name}'s" for name, difference in differences.items())
-    measured = f"{value:.9f} is above the dual bound by {value - bound:.1g}, and differs by {others}"
+    measured = f"{{value:.9f}} is above the dual bound by {value - bound:.1g}, and differs by {others}"
     if "Clarabel" not in differences:
         measured += "; no conic solver: cvxpy and clarabel are not installed, or gave no answer"
-    return CheckPoint(
-        "d", "the end is the global minimum", measured,
-        value - bound <= allowed and all(abs(difference) <= allowed for difference in differences.values()),
-        {"value": value, "dual_bound": bound, **{f"minus_{name}": d for name, d in differences.items()}},
+    faults = [value - bound, *map(abs, differences.values())]
+    return check_point(
+        "d", "the end is the global minimum", measured, max(faults) <= TOLERANCE * max(1.0, abs(value)),
+        value=value, dual_bound=bound, **{f"minus_{name}": one for name, one in differences.items()},
     )  # fmt: skip
 
 
-def check_margins(path: tuple[Temperature, ...], hard: float, rows: int) -> CheckPoint:
+def check_margins(path: list[Record], hard: float, rows: int) -> Record:
     """No least margin is above the hard one, nor below it by more than T ln m.
 
     With the weights of the hard margin the soft one is at most ln m - R hard, and it is never below the
     largest loss of a row.
     """
-    log_rows = float(np.log(rows))
-    short = [hard - optimum.least_margin for optimum in path]
-    allowed = [optimum.temperature * (log_rows + optimum.gap) + TOLERANCE for optimum in path]
-    holds = all(-TOLERANCE <= s <= most for s, most in zip(short, allowed, strict=True))
-    first, last = path[0], path[-1]
-    measured = (
-        f"short of the hard margin by {short[0]:.2g} at T = {first.temperature:g}, by {short[-1]:.2g} at "
-        f"T = {last.temperature:g}, and by more than T ln m nowhere"
-        if holds
-        else "short of the hard margin by " + ", ".join(f"{s:.2g}" for s in short)
-    )
-    return CheckPoint(
+    T, short = column(path, "temperature"), hard - column(path, "least_margin")
+    most = T * (np.log(rows) + column(path, "gap")) + TOLERANCE
+    holds = bool(((short >= -TOLERANCE) & (short <= most)).all())
+    measured = "short of the hard margin by " + ", ".join(f"{lack:.2g}" for lack in short)
+    if holds:
+        measured = (
+            f"short of the hard margin by {{first:.2g}} at T = {T[0]:g}, by {{last:.2g}} at T = {T[-1]:g}, "
+            "and by more than T ln m nowhere"
+        )
+    return check_point(
         "e", "the soft margin tends to the hard one as T goes to 0", measured, holds,
-        {"first": short[0], "last": short[-1], "T_ln_m": last.temperature * log_rows},
+        first=float(short[0]), last=float(short[-1]), T_ln_m=float(T[-1] * np.log(rows)),
     )  # fmt: skip
 
 
-def _optimum(A: Array, temperature: float, test: Array | None) -> Temperature:
-    radius = 1.0 / temperature
-    result = minimize_on_simplex(A, radius, tol=1e-9 * max(1.0, radius))
-    margins = A @ result.x
-    return Temperature(
-        temperature, result.fun, result.gap, float(np.min(margins)) / radius,
-        int(np.count_nonzero(result.x)), float(np.mean(margins <= 0)),
-        None if test is None else float(np.mean(test @ result.x <= 0)),
-    )  # fmt: skip
+# report
+
+
+def files(experiment: Record) -> dict[str, bytes]:
+    """Every file of the report by its name."""
+    small, games, data = experiment["small"], experiment["games"], experiment["data"]
+    made_up = data["made_up"]
+    supports = column(games["iterations"], "support")
+    fields = {
+        **experiment,
+        **data,
+        "parts": PARTS,
+        "matrix": ", ".join(map(str, SMALL_MATRIX)),
+        "real": not made_up,
+        "stand_in": " (a stand-in)" if made_up else "",
+        "played": "stand-in games" if made_up else "basketball games",
+        "kind": "made-up games, a stand-in" if made_up else "basketball games",
+        "steps": len(supports) - 1,
+        "shrinking": int(np.count_nonzero(np.diff(supports) < 0)),
+    }
+    records = {"heaviest": sorted(games["weights"], key=lambda stump: -stump["weight"])[:_MOST_STUMPS]}
+    for name, one in (("small", small), ("games", games)):
+        iterations, hard, log_rows = one["iterations"], one["hard_margin"], np.log(one["rows"])
+        records[f"{name} iterations"] = [iterations[k] for k in milestones(len(iterations) - 1, 12)]
+        records[f"{name} checks"] = one["checks"]
+        records[f"{name} temperatures"] = [
+            {**optimum, "radius": 1 / T, "to_hard": hard - optimum["least_margin"], "bound": T * log_rows}
+            for optimum in one["temperatures"]
+            for T in (optimum["temperature"],)
+        ]
+    return page.report_files(
+        "conjugate_gradient", fields, records, _figures(small, games, made_up), experiment
+    )
+
+
+def _figures(small: Record, games: Record, made_up: bool) -> dict[str, Figure]:
+    charts = _by_temperature("4 × 3 example", small)
+    other_charts = _by_temperature("Stand-in games" if made_up else "Basketball", games)
+    return {
+        "figure-2.svg": page.panels(_triangle(small), *_convergence(small), width=960.0),
+        "figure-3.svg": page.panels(*_convergence(games, to_minimum=True)),
+        **{name: page.panels(chart, other_charts[name]) for name, chart in charts.items()},
+        "error.svg": page.panels(other_charts["error.svg"]),
+    }
+
+
+def _triangle(one: Record) -> SimplexPath:
+    A = np.array(SMALL_MATRIX, dtype=float)
+
+    def value(point: ThreeWeights) -> float:
+        return soft_margin(A, SMALL_RADIUS * np.array(point))[0]
+
+    points: Any = tuple(tuple(w / one["radius"] for w in record["weights"]) for record in one["iterations"])
+    return SimplexPath("Points", points, ("w₁ = ½", "w₂ = ½", "w₃ = ½"), value)
+
+
+def _convergence(one: Record, to_minimum: bool = False) -> tuple[Chart, Chart]:
+    """Objective and criterion by iteration; ``to_minimum``: also what is left to the least of any solver."""
+    k, objective, criterion, gap = (
+        column(one["iterations"], name) for name in ("number", "objective", "criterion", "gap")
+    )
+    series = [line("criterion (−g)^f · d", k, criterion), line("Frank-Wolfe gap", k, gap)]
+    if to_minimum:
+        rest = objective - min(objective[-1], *column(one["references"], "value"))
+        drawn = rest > _OBJECTIVE_ROUNDING
+        series.append(line("left to the minimum", k[drawn], rest[drawn], style=4))
+    return (
+        Chart("Soft margin", "iteration", "ln Σ exp(−A w)", (line("objective", k, objective),)),
+        Chart("Criterion and gap", "iteration", "value (log scale)", tuple(series), y_scale="log"),
+    )
+
+
+def _by_temperature(title: str, one: Record) -> dict[str, Chart]:
+    """The optimum at every temperature; errors where there are games for a test."""
+    hard, log_rows = one["hard_margin"], np.log(one["rows"])
+    T, margin, support = (
+        column(one["temperatures"], name) for name in ("temperature", "least_margin", "support")
+    )
+    bounds = hard - T * log_rows
+    drawn = bounds >= _LOWEST_DRAWN_BOUND
+
+    def chart(title: str, y_label: str, *series: Series, **scales: Any) -> Chart:
+        return Chart(title, "temperature T (log scale)", y_label, series, x_scale="log", **scales)
+
+    charts = {
+        "margin.svg": chart(
+            title,
+            "least margin / R",
+            line("soft margin's least margin", T, margin),
+            line(f"hard margin {hard:.4f}", (T.min(), T.max()), hard, style=4),
+            line("hard margin − T ln m", T[drawn], bounds[drawn], style=2),
+        ),
+        "distance.svg": chart(
+            title,
+            "log scale",
+            line("to the hard margin", T, np.maximum(hard - margin, 0.0)),
+            line("T ln m", T, T * log_rows, style=2),
+            y_scale="log",
+        ),
+        "support.svg": chart(title, "weights above 0", line("support", T, support), counts=True),
+    }
+    if one["temperatures"][0]["test_error"] is not None:
+        train, test = (100 * column(one["temperatures"], f"{rows}_error") for rows in ("train", "test"))
+        charts["error.svg"] = chart("", "error in %", line("training", T, train), line("test", T, test))
+    return charts

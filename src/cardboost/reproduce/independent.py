@@ -6,12 +6,12 @@ The problem: least ``ln(sum_i exp(-(A w)_i))`` over ``w >= 0`` with ``sum w = R`
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import LinearConstraint, linprog, minimize
+from scipy.special import entr, logsumexp, softmax
 
 Array = NDArray[np.float64]
 
@@ -19,60 +19,33 @@ _NEW_COLUMNS = 40  # that SLSQP gets in a round
 _MAX_ROUNDS = 30  # of SLSQP, each with the columns that the last one lacked
 
 
-@dataclass(frozen=True)
-class Kkt:
+def soft_margin(A: Array, w: Array) -> tuple[float, Array]:
+    """The value of the soft margin, and the share p of every row in it."""
+    losses = -(A @ w)
+    return float(logsumexp(losses)), softmax(losses)
+
+
+def dual_value(A: Array, p: Array, radius: float) -> float:
+    """A lower bound on the soft margin over the simplex, from any p >= 0 with sum 1."""
+    return float(entr(p).sum() - radius * np.max(A.T @ p))
+
+
+def kkt(A: Array, w: Array, radius: float) -> dict[str, float]:
     """The amounts by which a point violates the conditions of Karush, Kuhn and Tucker.
 
     ``spread``: the most by which the slopes of weights in use differ from their mean. ``below``: the most by
     which a slope of a weight that is 0 is below that mean. ``negative``: the most by which a weight is below
     0. ``sum_error``: by how much their sum is not R.
     """
-
-    spread: float
-    below: float
-    negative: float
-    sum_error: float
-
-    @property
-    def residual(self) -> float:
-        return max(self.spread, self.below, self.negative, self.sum_error)
-
-
-@dataclass(frozen=True)
-class Reference:
-    """The value that another solver reaches."""
-
-    name: str
-    value: float
-
-
-def soft_margin(A: Array, w: Array) -> tuple[float, Array]:
-    """The value of the soft margin, and the share p of every row in it."""
-    losses = -(A @ w)
-    most = losses.max()
-    shares = np.exp(losses - most)
-    total = shares.sum()
-    return float(most + np.log(total)), shares / total
-
-
-def dual_value(A: Array, p: Array, radius: float) -> float:
-    """A lower bound on the soft margin over the simplex, from any p >= 0 with sum 1."""
-    used = p[p > 0]
-    divergence = float(used @ np.log(used * len(p)))
-    return float(np.log(len(p)) - divergence - radius * np.max(A.T @ p))
-
-
-def kkt(A: Array, w: Array, radius: float) -> Kkt:
     slopes = -(A.T @ soft_margin(A, w)[1])
     used = w > 0
-    mean = float(slopes[used].mean())
-    below = float(np.max(mean - slopes[~used], initial=0.0))
-    return Kkt(
-        float(np.abs(slopes[used] - mean).max()),
-        max(0.0, below),
-        max(0.0, -float(w.min())),
-        abs(float(w.sum()) - radius),
-    )
+    mean = slopes[used].mean()
+    return {
+        "spread": float(np.abs(slopes[used] - mean).max()),
+        "below": float(np.max(mean - slopes[~used], initial=0.0)),
+        "negative": max(0.0, -float(w.min())),
+        "sum_error": abs(float(w.sum()) - radius),
+    }
 
 
 def hard_margin(A: Array) -> float:
@@ -92,7 +65,7 @@ def hard_margin(A: Array) -> float:
     return -float(result.fun or 0.0) + 0.0
 
 
-def by_slsqp(A: Array, radius: float, tol: float = 1e-6) -> Reference:
+def by_slsqp(A: Array, radius: float, tol: float = 1e-6) -> float:
     """SciPy's SLSQP on few columns: those in use and those with the least slopes, until no other is missing.
 
     Its cost grows with the cube of the columns, so that all of them at once would take too long.
@@ -123,10 +96,10 @@ def by_slsqp(A: Array, radius: float, tol: float = 1e-6) -> Reference:
         least, p = soft_margin(A, w)
         if least - dual_value(A, p, radius) <= tol:
             break
-    return Reference("SLSQP", least)
+    return least
 
 
-def by_cone(A: Array, radius: float) -> Reference | None:
+def by_cone(A: Array, radius: float) -> float | None:
     """Clarabel, an interior-point solver for cones, through CVXPY; None without an answer."""
     try:
         import clarabel  # noqa: F401
@@ -138,6 +111,6 @@ def by_cone(A: Array, radius: float) -> Reference | None:
         w = cvxpy.Variable(A.shape[1], nonneg=True)
         problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.log_sum_exp(-A @ w)), [cvxpy.sum(w) == radius])
         try:
-            return Reference("Clarabel", float(problem.solve(solver=cvxpy.CLARABEL)))
+            return float(problem.solve(solver=cvxpy.CLARABEL))
         except cvxpy.SolverError:
             return None

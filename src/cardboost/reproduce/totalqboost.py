@@ -12,12 +12,17 @@ limit reaches them all, as the estimators do with ``max_terms``. B to F share nu
 twice the largest weight of B's ensembles of at most T' columns. So the ensembles of B are choices that the
 others could have made. Every experiment is a function of plain data, which returns plain data: it can run in
 any process.
+
+All have exponential loss and stumps without an intercept. Equal rows of the training part are merged, with
+their number as the weight: all sums are those of the rows one by one.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,13 +31,17 @@ from numpy.typing import NDArray
 from cardboost.boosting.loop import StopRule
 from cardboost.boosting.reselecting import ReselectRule, reselect
 from cardboost.boosting.totally_corrective import Pace, generate
+from cardboost.data.binning import apply_cuts, bin_table
+from cardboost.data.table import read_table
 from cardboost.data.threads import blas_threads
+from cardboost.data.weights import RowWeights
 from cardboost.dictionary.base import Scoring
-from cardboost.dictionary.stumps import StumpPool
+from cardboost.dictionary.stumps import StumpDictionary, StumpPool, Stumps
 from cardboost.master.newton import Master
+from cardboost.problem.losses import Exponential
 from cardboost.problem.prices import PriceRule
+from cardboost.problem.risk import EmpiricalRisk
 from cardboost.problem.trace import Record
-from cardboost.reproduce.totalqboost_problem import SplitProblem, plain_columns, spread_prices
 from cardboost.selection.exact import CLOSED, exact_search
 from cardboost.selection.merge import merge_rows
 from cardboost.selection.polish import Polisher
@@ -41,6 +50,7 @@ from cardboost.selection.selection_problem import Incumbent, SelectionProblem
 from cardboost.selection.tabu import tabu_search
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 Result = dict[str, Any]
 
 EXPERIMENTS = ("A", "B", "C", "D", "E", "F")
@@ -52,6 +62,7 @@ HOT_START = {
     "image": 30, "ringnorm": 40, "splice": 30, "thyroid": 5, "twonorm": 40, "waveform": 40,
 }  # fmt: skip
 
+VALIDATION_SHARE = 0.2  # of the rows
 _PACE = Pace(newton_steps=60, step_tol=1e-10, certified=False)
 _POLISH_ROUNDS = 4  # of local search for every size, from which prices follow
 _ALL_MOVES_EVERY = 10  # rounds of C and D between two searches of all moves
@@ -131,6 +142,87 @@ def run_experiment(
     return choosing.selected_by_size(columns, choices)
 
 
+# the problem of one split
+
+
+def split_rows(X: Array, number: int, share: float = VALIDATION_SHARE) -> tuple[Indices, Indices]:
+    """Split rows at random into training and validation; equal rows are on the same side.
+
+    Groups of equal rows are taken in a random order, and each goes to the validation part if that still has
+    room. ``number``: which of the random splits.
+    """
+    _, group = np.unique(X, axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    sizes = np.bincount(group)
+    room = round(share * len(X))
+    held = np.zeros(len(sizes), dtype=bool)
+    for g in np.random.default_rng([20_14, number]).permutation(len(sizes)):
+        if sizes[g] <= room:
+            held[g] = True
+            room -= int(sizes[g])
+    validation = held[group]
+    return np.flatnonzero(~validation), np.flatnonzero(validation)
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedRows:
+    """Rows on which errors are counted: their bins, labels, and how often each occurs."""
+
+    bins: NDArray[np.uint8]
+    positive: NDArray[np.bool_]
+    count: NDArray[np.int64]
+
+    def error(self, stumps: Stumps, weights: Array) -> float:
+        """The share of rows on the wrong side; a score of 0 is negative."""
+        score = np.zeros(len(self.positive))
+        signs = stumps.signs()
+        for j in np.flatnonzero(weights):
+            score += weights[j] * signs[j][self.bins[stumps.feature[j]]]
+        wrong = (score > 0.0) != self.positive
+        return int(self.count[wrong].sum()) / int(self.count.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class SplitProblem:
+    """The stumps over the training rows, the risk there, and the rows of both parts."""
+
+    dictionary: StumpDictionary
+    risk: EmpiricalRisk
+    training: JudgedRows
+    validation: JudgedRows
+
+    @classmethod
+    def make(cls, X: Array, y: NDArray[np.int8], number: int, max_bins: int) -> SplitProblem:
+        """The problem of one split."""
+        train, held = split_rows(X, number)
+        rows, count = np.unique(np.column_stack([X[train], y[train]]), axis=0, return_counts=True)
+        inner, sign = np.ascontiguousarray(rows[:, :-1]), rows[:, -1].astype(np.int8)
+        if len(np.unique(sign)) < 2:
+            raise ValueError(f"split {number} has training rows of one class only: there are too few rows.")
+        weights = RowWeights.make(len(sign), count.astype(np.float64))
+        matrix = bin_table(read_table(inner), weights, max_bins, 1)
+        bins = apply_cuts(read_table(np.ascontiguousarray(X[held])), matrix.cuts, 1)
+        return cls(
+            StumpDictionary(matrix, sign, 1, intercept=False),
+            EmpiricalRisk(Exponential(), weights, sign, 1),
+            JudgedRows(matrix.bins, sign > 0, count.astype(np.int64)),
+            JudgedRows(bins, y[held] > 0, np.ones(len(held), dtype=np.int64)),
+        )
+
+    @property
+    def rows(self) -> int:
+        """Training rows, equal ones counted one by one."""
+        return int(self.training.count.sum())
+
+    def pool(self, columns: list[list[int]]) -> StumpPool:
+        """A pool of columns as plain lists: feature, cut, polarity, side of missing values."""
+        pool = self.dictionary.pool()
+        if columns:
+            feature, cut, polarity, missing_left = np.array(columns).T
+            pool.append(self.dictionary.stumps(feature, cut, polarity, missing_left.astype(bool)))
+        return pool
+
+
 # convex weights
 
 
@@ -153,7 +245,7 @@ def unregularised(problem: SplitProblem, settings: Settings, hot_start: int) -> 
     size among the first T' columns, down to half of what a column beyond T' is worth.
     """
     pool, stages = _generated(problem, settings, settings.small)
-    points = [_point("B", problem, pool, w, None, settings.small, len(w)) for w in stages[1:]]
+    points = [_point("B", problem, pool, w, None, settings.small) for w in stages[1:]]
     prefixes = [w for w in stages if 0 < len(w) <= hot_start]
     if not prefixes:
         raise ValueError(
@@ -161,12 +253,15 @@ def unregularised(problem: SplitProblem, settings: Settings, hot_start: int) -> 
         )
     box = 2.0 * max(float(w.max()) for w in prefixes)
     hot_pool = pool.subset(np.arange(len(prefixes[-1])))
-    sizes = _best_of_sizes(merge_rows(_selection_problem(problem, settings, hot_pool, 0.0, box)))
+    sizes = _best_of_sizes(_Choosing(problem, settings, {"box": box}).merged(hot_pool, 0.0))
     hot, last = points[len(prefixes) - 1], points[-1]
     least = 0.5 * (hot.regularised - last.regularised) / max(last.columns - hot.columns, 1)
+    stumps = pool.stumps
     return {
         "points": [asdict(point) for point in points],
-        "columns": plain_columns(pool.stumps),
+        "columns": np.column_stack(
+            [stumps.feature, stumps.cut, stumps.polarity, stumps.missing_left]
+        ).tolist(),
         "prices": spread_prices([choice.objective for choice in sizes], least, settings.prices),
         "box": box,
         "starts": [w.tolist() for w in prefixes] + [choice.weights.tolist() for choice in sizes],
@@ -214,15 +309,66 @@ def _generated(problem: SplitProblem, settings: Settings, nu: float) -> tuple[St
     return pool, [stages[k] for k in sorted(stages)]
 
 
+# prices
+
+
+def hull(risks: Sequence[float]) -> list[int]:
+    """The sizes on the lower convex hull of ``risks[k]``, k = 0, 1, ..., down to the least risk."""
+    end = min(range(len(risks)), key=lambda k: risks[k])
+    sizes: list[int] = []
+    for k in range(end + 1):
+        while len(sizes) > 1 and _slope(risks, sizes[-2], sizes[-1]) <= _slope(risks, sizes[-1], k):
+            sizes.pop()
+        sizes.append(k)
+    return sizes
+
+
+def _slope(risks: Sequence[float], first: int, second: int) -> float:
+    """The drop of the risk per term between two sizes."""
+    return (risks[first] - risks[second]) / (second - first)
+
+
+def spread_prices(risks: Sequence[float], least: float, count: int) -> list[float]:
+    """``count`` prices of a term, falling to ``least``, at which ensembles of many sizes are the best.
+
+    The paper takes "a variety" of prices. With a price lambda the best ensemble has the size k that minimises
+    r(k) + lambda k, where r(k) is the least risk of k terms: only sizes on the lower convex hull of r are
+    ever the best, each between the slopes of the hull on its two sides. Sizes are spread by the ratio of
+    neighbours. Where there are fewer sizes than prices, the widest gaps between prices get more.
+    """
+    sizes = hull(risks)
+    slopes = [_slope(risks, a, b) for a, b in pairwise(sizes)]
+    if not slopes or count < 1:
+        raise ValueError("no column lowers the risk: there is nothing to choose from.")
+    least = min(max(least, 1e-9 * slopes[0]), 0.5 * slopes[0])
+    lower = [*slopes[1:], 0.0]
+    priced = [
+        (math.sqrt(above * max(below, least)), float(size))
+        for above, below, size in zip(slopes, lower, sizes[1:], strict=True)
+        if above > least
+    ]
+    last = priced[-1][1]
+    for price, size in ((2.0 * least, 1.25 * last), (least, 1.5 * last)):  # for sizes beyond the last
+        if priced[-1][0] > price:
+            priced.append((price, size))
+    while len(priced) > max(count, 2):
+        gaps = [priced[k + 1][1] / priced[k - 1][1] for k in range(1, len(priced) - 1)]
+        del priced[1 + gaps.index(min(gaps))]
+    prices = [price for price, _ in priced[:count]]
+    while len(prices) < count:
+        ratios = [a / b for a, b in pairwise(prices)]
+        widest = ratios.index(max(ratios))
+        prices.insert(widest + 1, math.sqrt(prices[widest] * prices[widest + 1]))
+    return prices
+
+
 # choices
 
 
 @dataclass(frozen=True, eq=False)
-class _Choice:
-    """Weights over columns, and the bound that was proved for the choice."""
+class _Choice(Incumbent):
+    """An incumbent with the bound that was proved for it."""
 
-    weights: Array
-    objective: float
     lower_bound: float
     nodes: int
 
@@ -247,22 +393,19 @@ class _Choosing:
         none is worse at its price than another one.
         """
         pool = self.problem.pool(columns)
-        merged = self._merged(pool, 0.0)
+        merged = self.merged(pool, 0.0)
         incumbents = _incumbents(merged, self.first["starts"])
         prices = self.first["prices"]
         choices = []
         for price in prices:
             priced = replace(merged, prices=self._rule(price).prices(pool.n_columns, 0))
-            choice = self._choose(priced, _best(incumbents, price))
-            choices.append(choice)
-            support = np.flatnonzero(choice.weights)
-            incumbents.append(Incumbent(support, choice.weights, choice.objective - price * len(support)))
-        points = []
+            choices.append(self._choose(priced, _best(incumbents, price)))
+            incumbents.append(_priced(choices[-1], -price))
         for k, price in enumerate(prices):
             best = _best(incumbents, price)
             if best.objective < choices[k].objective:
-                choices[k] = replace(choices[k], weights=best.weights, objective=best.objective)
-            points.append(self._judged("E", pool, choices[k], price))
+                choices[k] = replace(choices[k], **vars(best))
+        points = [self._point("E", pool, *pair) for pair in zip(choices, prices, strict=True)]
         return {"points": points, "choices": [choice.weights.tolist() for choice in choices]}
 
     def selected_by_size(self, columns: list[list[int]], choices: Sequence[list[float]]) -> Result:
@@ -272,16 +415,15 @@ class _Choosing:
         result has, the choices of E and the one before it.
         """
         pool = self.problem.pool(columns)
-        merged = self._merged(pool, 0.0)
+        merged = self.merged(pool, 0.0)
         incumbents = _incumbents(merged, [*self.first["starts"], *choices])
         points = []
         for size in range(1, pool.n_columns + 1):
             start = _best([choice for choice in incumbents if len(choice.support) <= size], 0.0)
             choice = self._choose(replace(merged, max_terms=size), start)
-            support = np.flatnonzero(choice.weights)
-            incumbents.append(Incumbent(support, choice.weights, choice.objective))
-            if len(support) == size:
-                points.append(self._judged("F", pool, choice, None))
+            incumbents.append(choice)
+            if len(choice.support) == size:
+                points.append(self._point("F", pool, choice, None))
         return {"points": points}
 
     def reselected(self, name: str, columns: list[list[int]], choices: Sequence[list[float]]) -> Result:
@@ -295,18 +437,19 @@ class _Choosing:
                 SearchOptions("auto", bits=settings.bits), all_moves_every=_ALL_MOVES_EVERY,
             )  # fmt: skip
             weights = reselect(self.problem.dictionary, pool, self.problem.risk, rule, start)
-            merged = self._merged(pool, price)
+            merged = self.merged(pool, price)
             risk = merged.risk.evaluate(merged.pool.margins(weights)).value
             incumbent = Incumbent(np.flatnonzero(weights), weights, merged.objective(risk, weights))
-            points.append(self._judged(name, pool, self._prove(merged, incumbent), price))
+            points.append(self._point(name, pool, self._prove(merged, incumbent), price))
         return {"points": points}
+
+    def merged(self, pool: StumpPool, price: float) -> SelectionProblem:
+        """The selection among the columns of a pool, with equal rows merged."""
+        prices = self._rule(price).prices(pool.n_columns, 0)
+        return merge_rows(SelectionProblem(pool, self.problem.risk, prices, None))
 
     def _rule(self, price: float) -> PriceRule:
         return PriceRule(self.settings.small, 0.0, price, self.first["box"])
-
-    def _merged(self, pool: StumpPool, price: float) -> SelectionProblem:
-        """The selection among the columns of a pool, with equal rows merged."""
-        return merge_rows(_selection_problem(self.problem, self.settings, pool, price, self.first["box"]))
 
     def _choose(self, selection: SelectionProblem, start: Incumbent) -> _Choice:
         """Search a few nodes, and where they prove nothing by local search, tabu search and more nodes."""
@@ -314,7 +457,7 @@ class _Choosing:
         quick = exact_search(selection, start, max_nodes=nodes, most_leaves=1)
         best = quick.incumbent
         if quick.status == "optimal":
-            return _Choice(best.weights, best.objective, quick.lower_bound, quick.nodes)
+            return _bounded(best, quick.lower_bound, quick.nodes)
         polisher = Polisher(selection)
         local = polisher.improve(polisher.refit(best.support, best.weights))
         tabu = tabu_search(
@@ -331,22 +474,19 @@ class _Choosing:
     def _prove(self, selection: SelectionProblem, incumbent: Incumbent) -> _Choice:
         """Bound a choice, and improve it, by exact search within its budget."""
         if selection.pool.n_columns == 0:
-            return _Choice(incumbent.weights, incumbent.objective, incumbent.objective, 0)
+            return _bounded(incumbent, incumbent.objective, 0)
         exact = exact_search(selection, incumbent, max_nodes=self._max_nodes(selection), most_leaves=1)
         best = min(incumbent, exact.incumbent, key=lambda one: one.objective)
-        return _Choice(best.weights, best.objective, min(exact.lower_bound, best.objective), exact.nodes)
+        return _bounded(best, min(exact.lower_bound, best.objective), exact.nodes)
 
-    def _judged(self, name: str, pool: StumpPool, choice: _Choice, price: float | None) -> Result:
+    def _point(self, name: str, pool: StumpPool, choice: _Choice, price: float | None) -> Result:
         point = _point(name, self.problem, pool, choice.weights, price, self.settings.small)
         proof = {"proved": choice.proved, "lower_bound": choice.lower_bound, "nodes": choice.nodes}
         return asdict(point) | proof
 
 
-def _selection_problem(
-    problem: SplitProblem, settings: Settings, pool: StumpPool, price: float, box: float
-) -> SelectionProblem:
-    prices = PriceRule(settings.small, 0.0, price, box).prices(pool.n_columns, pool.n_free)
-    return SelectionProblem(pool, problem.risk, prices, None)
+def _bounded(best: Incumbent, lower_bound: float, nodes: int) -> _Choice:
+    return _Choice(np.flatnonzero(best.weights), best.weights, best.objective, lower_bound, nodes)
 
 
 def _incumbents(merged: SelectionProblem, starts: Sequence[list[float]]) -> list[Incumbent]:
@@ -358,20 +498,19 @@ def _incumbents(merged: SelectionProblem, starts: Sequence[list[float]]) -> list
     return incumbents
 
 
+def _priced(choice: Incumbent, price: float) -> Incumbent:
+    """A choice whose objective has this price of a term added."""
+    objective = choice.objective + price * len(choice.support)
+    return Incumbent(choice.support, choice.weights, objective)
+
+
 def _best(incumbents: list[Incumbent], price: float) -> Incumbent:
     """The best at a price of choices whose objectives have no price of terms."""
-    best = min(incumbents, key=lambda one: one.objective + price * len(one.support))
-    return replace(best, objective=best.objective + price * len(best.support))
+    return min((_priced(choice, price) for choice in incumbents), key=lambda choice: choice.objective)
 
 
 def _point(
-    name: str,
-    problem: SplitProblem,
-    pool: StumpPool,
-    weights: Array,
-    price: float | None,
-    nu: float,
-    columns: int | None = None,
+    name: str, problem: SplitProblem, pool: StumpPool, weights: Array, price: float | None, nu: float
 ) -> Point:
     """Evaluate an ensemble; ``weights`` may be over the first columns only."""
     whole = np.pad(weights, (0, pool.n_columns - len(weights)))
@@ -379,7 +518,7 @@ def _point(
     return Point(
         name,
         price,
-        pool.n_columns if columns is None else columns,
+        len(weights),
         int(np.count_nonzero(whole)),
         risk,
         risk + nu * float(whole.sum()),

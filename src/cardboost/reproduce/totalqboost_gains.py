@@ -1,4 +1,4 @@
-"""Comparisons of the experiments: representatives, frontiers, gains and counts, as in section 5.1.
+"""Comparisons of the experiments as in section 5.1: representatives, frontiers, gains, counts; the report.
 
 Two sides are compared on every split: A and B against C, D and E, the paper's, or against these with F. Of
 the ensembles of a side with the same number of terms the one with the least validation error stands for all
@@ -9,38 +9,49 @@ sparsest ensemble of the other side that is no worse on the validation rows. Whe
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from importlib.resources import files as package_files
 
-from cardboost.reproduce.totalqboost import HOT_START, Point, Result
-from cardboost.reproduce.totalqboost_store import Job
+import numpy as np
+
+from cardboost.report.figures import Figure
+from cardboost.report.panels import FrontierPanel, Side
+from cardboost.report.png import png_of
+from cardboost.reproduce import page
+from cardboost.reproduce.jobs import Job
+from cardboost.reproduce.page import Record, check_point
+from cardboost.reproduce.totalqboost import HOT_START, Point, Result, Settings
 
 CONVEX, CHOSEN = ("A", "B"), ("C", "D", "E")
 WITH_SIZES = (*CHOSEN, "F")
 SIZES = (5, 10, 20)
 ROUNDING = 1e-8  # share of a risk up to which two count as the same
 _MOST_ENTRIES = 5  # of a set in the table, as the paper has
+_MEASURED = {"risk": "risk", "error": "training error"}
+_TABLE_SPLIT = 0  # the split of Table 1
+_FEWEST_TERMS_SHOWN = 3  # with fewer the error is so large that nothing else could be seen
+_SIDES = {"A and B: L1CG, UCG": CONVEX, "C to E: chosen": CHOSEN, "C to F: chosen": WITH_SIZES}
 
 Differences = dict[int, float | None]
+Count = tuple[int, int]  # worse, of how many compared
 
 
 @dataclass(frozen=True)
 class TableEntry:
-    """A tagged ensemble of Table 1: validation error and sparsity gain in percent; "*" has no gain."""
+    """A tagged ensemble of Table 1: validation error and gain in percent.
+
+    The gain of "*" is a ``generalisation`` gain, that of the others is in sparsity.
+    """
 
     tag: str
     error: float
     terms: int
-    gain: float | None
-
-
-@dataclass(frozen=True)
-class SplitEntry(TableEntry):
-    """An entry computed here; ``generalisation`` gain of "*", in percent."""
-
-    experiment: str
+    gain: float | None = None
     generalisation: float | None = None
+    experiment: str = "paper"
 
 
 @dataclass(frozen=True)
@@ -51,9 +62,15 @@ class SplitResult:
     split: int
     points: tuple[Point, ...]
 
-    def side(self, experiments: Sequence[str]) -> list[Point]:
-        """The ensembles of some experiments that have a term at least."""
-        return [point for point in self.points if point.experiment in experiments and point.terms > 0]
+    def side(self, experiments: Sequence[str], proved: bool = False) -> list[Point]:
+        """The ensembles of some experiments that have a term at least; only proved ones, or all."""
+        ensembles = [point for point in self.points if point.experiment in experiments and point.terms > 0]
+        return [point for point in ensembles if point.proved] if proved else ensembles
+
+    @property
+    def prefixes(self) -> list[Point]:
+        """The ensembles of B of at most T' columns."""
+        return [point for point in self.side("B") if point.columns <= HOT_START[self.dataset]]
 
 
 def split_results(results: Mapping[Job, Result]) -> list[SplitResult]:
@@ -90,7 +107,7 @@ def sparsest(points: Iterable[Point], error: float) -> int | None:
     return min((point.terms for point in points if point.validation_error <= error), default=None)
 
 
-def least_error(points: Iterable[Point], terms: int) -> float | None:
+def least_error(points: Iterable[Point], terms: float = math.inf) -> float | None:
     """The least validation error of ensembles with so many terms or fewer."""
     return min((point.validation_error for point in points if point.terms <= terms), default=None)
 
@@ -102,63 +119,47 @@ def sparsity_gain(point: Point, others: Sequence[Point]) -> float | None:
 
 
 def generalisation_gain(point: Point, others: Sequence[Point]) -> float | None:
-    """None where another is as good."""
-    least = min((other.validation_error for other in others), default=math.inf)
-    if least <= point.validation_error or not math.isfinite(least):
+    """None where another is as good, or there is none."""
+    least = least_error(others)
+    if least is None or least <= point.validation_error:
         return None
     return 1.0 - point.validation_error / least
 
 
-def table_entries(split: SplitResult) -> list[SplitEntry]:
+def table_entries(split: SplitResult) -> list[TableEntry]:
     """Entries as in Table 1: the best choice that beats all of A and B, then the five best sparser ones."""
-    others, entries = split.side(CONVEX), []
+    others = split.side(CONVEX)
     chosen = sorted(
         representatives(split.side(CHOSEN)), key=lambda point: (point.validation_error, point.terms)
     )
-    better = generalisation_gain(chosen[0], others) if chosen else None
-    if better is not None:
-        entries.append(_entry("*", chosen[0], None, 100.0 * better))
     gains = [(point, sparsity_gain(point, others)) for point in chosen]
-    sparser = [(point, gain) for point, gain in gains if gain is not None and gain > 0.0]
-    for k, (point, gain) in enumerate(sparser[:_MOST_ENTRIES], 1):
-        entries.append(_entry(str(k), point, 100.0 * gain))
+    sparser = [(point, 100.0 * gain) for point, gain in gains if gain is not None and gain > 0.0]
+    entries = [
+        TableEntry(str(k), 100.0 * point.validation_error, point.terms, gain, None, point.experiment)
+        for k, (point, gain) in enumerate(sparser[:_MOST_ENTRIES], 1)
+    ]
+    for point in chosen[:1]:
+        better = generalisation_gain(point, others)
+        if better is not None:
+            error = 100.0 * point.validation_error
+            entries.insert(0, TableEntry("*", error, point.terms, None, 100.0 * better, point.experiment))
     return entries
 
 
-def _entry(tag: str, point: Point, gain: float | None, generalisation: float | None = None) -> SplitEntry:
-    error = 100.0 * point.validation_error
-    return SplitEntry(tag, error, point.terms, gain, point.experiment, generalisation)
-
-
-@dataclass(frozen=True)
-class MatchedSparsity:
-    """Sparsity at equal validation error.
+def matched_sparsity(split: SplitResult, choosing: Sequence[str] = CHOSEN) -> Record:
+    """Sparsity at equal validation error, as means of 1 - k / k' for k terms chosen and k' of A and B.
 
     ``frontier``: the mean gain over the frontier of the side that chooses. ``gain``: the mean over the errors
-    of both frontiers that both sides reach, which favours neither. ``only_chosen``, ``only_convex``: errors
-    that one side alone reaches, for which no gain is defined.
+    of both frontiers that both sides reach, which favours neither. ``reached``: how many errors both sides
+    reach, the choices alone, and A and B alone.
     """
-
-    frontier: float | None
-    gain: float | None
-    levels: int
-    only_chosen: int
-    only_convex: int
-
-
-def matched_sparsity(split: SplitResult, choosing: Sequence[str] = CHOSEN) -> MatchedSparsity:
-    """The means of 1 - k / k': with k terms chosen and k' of A and B a level is reached."""
     convex, chosen = split.side(CONVEX), split.side(choosing)
     levels = sorted({point.validation_error for side in (convex, chosen) for point in frontier(side)})
     pairs = [(sparsest(chosen, level), sparsest(convex, level)) for level in levels]
     gains = [1.0 - k / other for k, other in pairs if k is not None and other is not None]
-    return MatchedSparsity(
-        _average(sparsity_gain(point, convex) for point in frontier(chosen)),
-        _average(gains),
-        len(gains),
-        sum(k is not None and other is None for k, other in pairs),
-        sum(k is None and other is not None for k, other in pairs),
-    )
+    alone = [sum(pair[side] is None for pair in pairs) for side in (1, 0)]
+    over_frontier = _average(sparsity_gain(point, convex) for point in frontier(chosen))
+    return {"frontier": over_frontier, "gain": _average(gains), "reached": [len(gains), *alone]}
 
 
 def _average(values: Iterable[float | None]) -> float | None:
@@ -205,106 +206,52 @@ def single_difference(split: SplitResult) -> float | None:
 # several splits
 
 
-@dataclass(frozen=True)
-class Mean:
-    """A mean over splits with its standard error; None where there are fewer than two."""
-
-    mean: float
-    error: float | None
-    number: int
-
-    @property
-    def positive(self) -> bool:
-        """Whether the mean is positive beyond two standard errors."""
-        return self.error is not None and self.mean > 2.0 * self.error
-
-
-def mean_of(values: Iterable[float | None]) -> Mean | None:
-    """The mean of those that are not None."""
+def mean_of(values: Iterable[float | None]) -> Record | None:
+    """The mean of those that are not None, with its standard error; None where there are fewer than two."""
     defined = [value for value in values if value is not None]
     if not defined:
         return None
     mean, n = math.fsum(defined) / len(defined), len(defined)
-    if n < 2:
-        return Mean(mean, None, n)
-    variance = math.fsum((value - mean) ** 2 for value in defined) / (n - 1)
-    return Mean(mean, math.sqrt(variance / n), n)
+    variance = math.fsum((value - mean) ** 2 for value in defined) / max(n - 1, 1)
+    return {"mean": mean, "error": math.sqrt(variance / n) if n > 1 else None, "number": n}
 
 
-@dataclass(frozen=True)
-class MeanDifferences:
+def clearly_positive(mean: Record | None, sign: int = 1) -> bool:
+    """Whether a mean is positive (or negative, by ``sign``) beyond two standard errors."""
+    return mean is not None and mean["error"] is not None and sign * mean["mean"] > 2.0 * mean["error"]
+
+
+def mean_differences(splits: Iterable[Differences]) -> Record:
     """Mean differences of errors for every size; ``all``: the mean over the sizes, whose sign decides."""
-
-    sizes: dict[int, Mean | None]
-    all: Mean | None
-
-    @property
-    def lower(self) -> bool:
-        return self.all is not None and self.all.mean < 0.0
-
-
-def mean_differences(splits: Iterable[Differences]) -> MeanDifferences:
     differences = list(splits)
-    return MeanDifferences(
-        {size: mean_of(split[size] for split in differences) for size in SIZES},
-        mean_of(_average(split.values()) for split in differences),
-    )
+    return {
+        "sizes": {size: mean_of(split[size] for split in differences) for size in SIZES},
+        "all": mean_of(_average(split.values()) for split in differences),
+    }
 
 
-@dataclass(frozen=True)
-class SetSummary:
-    """One set over its splits: some experiments that choose against A and B."""
+def summarise(splits: Sequence[SplitResult], choosing: Sequence[str] = CHOSEN) -> Record:
+    """One set over its splits: some experiments that choose against A and B, both on the same rows.
 
-    dataset: str
-    splits: int
-    frontier: Mean | None  # sparsity gain over the frontier of the side that chooses
-    sparsity: Mean | None  # over both frontiers
-    reached: tuple[int, int, int]  # errors that both sides reach, the choices alone, A and B alone
-    at_most: MeanDifferences
-    equal: MeanDifferences
-    proved: dict[str, tuple[int, int]]  # of how many choices
-
-
-def summarise(splits: Sequence[SplitResult], choosing: Sequence[str] = CHOSEN) -> SetSummary:
-    """Summarise the splits of one set, each with both sides on the same rows."""
+    ``own`` is the sparsity gain over the frontier of the side that chooses, ``sparsity`` that over both;
+    ``proved`` the number of choices that are proved optimal, and of all.
+    """
     matched = [matched_sparsity(split, choosing) for split in splits]
-    proved = {}
-    for name in choosing:
-        points = [point for split in splits for point in split.points if point.experiment == name]
-        proved[name] = (sum(bool(point.proved) for point in points), len(points))
-    return SetSummary(
-        splits[0].dataset,
-        len(splits),
-        mean_of(one.frontier for one in matched),
-        mean_of(one.gain for one in matched),
-        (
-            sum(one.levels for one in matched),
-            sum(one.only_chosen for one in matched),
-            sum(one.only_convex for one in matched),
-        ),
-        mean_differences(error_differences(split, choosing) for split in splits),
-        mean_differences(equal_differences(split, choosing) for split in splits),
-        proved,
-    )
+    points = [point for split in splits for point in split.points]
+    proofs = {name: [bool(point.proved) for point in points if point.experiment == name] for name in choosing}
+    return {
+        "dataset": splits[0].dataset,
+        "splits": len(splits),
+        "own": mean_of(one["frontier"] for one in matched),
+        "sparsity": mean_of(one["gain"] for one in matched),
+        "reached": np.sum([one["reached"] for one in matched], axis=0).tolist(),
+        "at_most": mean_differences(error_differences(split, choosing) for split in splits),
+        "equal": mean_differences(equal_differences(split, choosing) for split in splits),
+        "proved": {name: (sum(proved), len(proved)) for name, proved in proofs.items()},
+    }
 
 
 # how often one experiment is worse than another with as many terms
-
-
-@dataclass(frozen=True)
-class Count:
-    """``worse`` of ``compared`` coinciding numbers of terms."""
-
-    worse: int
-    compared: int
-
-    @property
-    def share(self) -> float:
-        return self.worse / self.compared if self.compared else 0.0
-
-    def __add__(self, other: Count) -> Count:
-        return Count(self.worse + other.worse, self.compared + other.compared)
-
 
 MEASURES: dict[str, Callable[[Point], float]] = {
     "risk": lambda point: point.regularised,
@@ -320,7 +267,7 @@ def worse_count(points: Sequence[Point], first: str, second: str, measure: str) 
             by_terms = best[point.experiment]
             by_terms[point.terms] = min(by_terms.get(point.terms, math.inf), MEASURES[measure](point))
     common = best[first].keys() & best[second].keys()
-    return Count(sum(_worse(best[first][k], best[second][k]) for k in common), len(common))
+    return sum(_worse(best[first][k], best[second][k]) for k in common), len(common)
 
 
 def _worse(value: float, other: float) -> bool:
@@ -329,74 +276,56 @@ def _worse(value: float, other: float) -> bool:
 
 def law_e(split: SplitResult) -> Count:
     """Compare every proved choice of E with the ensembles of B of as many terms and at most T' columns."""
-    return _all_pairs(_of(split, "E", True), _prefixes(split))
+    return _all_pairs(split.side("E", proved=True), split.prefixes)
 
 
 def law_d(split: SplitResult, proved: bool = True) -> Count:
     """Compare every choice of D with those of E of as many terms; only proved ones, or all."""
-    return _all_pairs(_of(split, "D", proved), _of(split, "E", proved))
+    return _all_pairs(split.side("D", proved), split.side("E", proved))
 
 
 def law_f(split: SplitResult) -> Count:
     """Compare every choice of F, proved or not, with those of E and B's ensembles of at most T' columns."""
-    return _all_pairs(_of(split, "F"), [*_prefixes(split), *_of(split, "E")])
-
-
-def _of(split: SplitResult, name: str, proved: bool = False) -> list[Point]:
-    """The ensembles of an experiment that have a term; only proved ones, or all."""
-    return [point for point in split.side(name) if point.proved or not proved]
-
-
-def _prefixes(split: SplitResult) -> list[Point]:
-    """The ensembles of B of at most T' columns."""
-    return [point for point in split.side("B") if point.columns <= HOT_START[split.dataset]]
+    return _all_pairs(split.side("F"), [*split.prefixes, *split.side("E")])
 
 
 def _all_pairs(points: Sequence[Point], others: Sequence[Point]) -> Count:
     pairs = [(point, other) for point in points for other in others if point.terms == other.terms]
-    return Count(sum(_worse(point.regularised, other.regularised) for point, other in pairs), len(pairs))
+    return sum(_worse(point.regularised, other.regularised) for point, other in pairs), len(pairs)
 
 
-def total(counts: Iterable[Count]) -> Count:
-    return sum(counts, Count(0, 0))
+def _total(counts: Iterable[Count]) -> Record:
+    worse, compared = map(sum, zip(*counts, strict=True))
+    return {"worse": worse, "compared": compared}
+
+
+#: letter, claim, count, which choices count
+LAWS: tuple[tuple[str, str, Callable[[SplitResult], Count], str], ...] = (
+    (
+        "a",
+        "E is never worse than B's ensembles of at most T' columns",
+        law_e,
+        "choices of E proved optimal only",
+    ),
+    ("b", "D is never worse than E", law_d, "choices proved optimal only"),
+    ("c", "F is never worse than E and those ensembles of B", law_f, "all choices of F"),
+)
 
 
 # the numbers that the paper prints: entries of Table 1, and counts of section 5.1
 
 
-def _entries(best: tuple[float, int] | None, *numbered: tuple[float, int, float]) -> tuple[TableEntry, ...]:
-    first = () if best is None else (TableEntry("*", best[0], best[1], None),)
-    return first + tuple(TableEntry(str(k), *entry) for k, entry in enumerate(numbered, 1))
+def _printed_table() -> dict[str, list[TableEntry]]:
+    table: dict[str, list[TableEntry]] = {}
+    lines = package_files(__package__).joinpath("totalqboost_table_1.csv").read_text("utf-8").splitlines()
+    for row in csv.DictReader(lines):
+        gain: Record = {"generalisation" if row["tag"] == "*" else "gain": float(row["gain"])}
+        entry = TableEntry(row["tag"], float(row["error"]), int(row["terms"]), **gain)
+        table.setdefault(row["set"], []).append(entry)
+    return table
 
 
-TABLE_1 = {
-    "banana": _entries(
-        (25.85, 33), (26.79, 31, 18.42), (26.89, 12, 67.57), (27.17, 21, 40.00), (27.26, 11, 67.65),
-        (27.36, 23, 32.35),
-    ),
-    "image": _entries(
-        None, (2.75, 28, 61.64), (3.25, 29, 17.14), (3.50, 26, 23.53), (3.75, 15, 55.88), (4.50, 17, 5.56)
-    ),
-    "ringnorm": _entries(
-        None, (3.26, 51, 31.08), (3.60, 60, 16.67), (3.67, 46, 35.21), (3.74, 55, 20.29), (3.87, 58, 3.33)
-    ),
-    "twonorm": _entries(
-        (3.10, 52), (3.67, 34, 20.93), (3.81, 36, 16.28), (3.87, 39, 2.50), (3.94, 38, 2.56),
-        (4.01, 35, 10.26),
-    ),
-    "waveform": _entries(
-        (10.47, 42), (10.67, 38, 28.30), (10.78, 37, 30.19), (10.98, 35, 20.45), (11.28, 32, 20.00),
-        (11.38, 33, 2.94),
-    ),
-    "diabetes": _entries(None, (16.00, 14, 41.67), (18.67, 5, 16.67)),
-    "german": _entries(None, (25.91, 2, 60.00)),
-    "splice": _entries(None, (6.73, 13, 7.14)),
-    "flare_solar": _entries((20.95, 3)),
-}  # fmt: skip
-
-#: by how much, in percent, "*" is better than the best ensemble of A and B
-GENERALISATION_GAINS = {"banana": 3.52, "twonorm": 9.8, "waveform": 0.95, "flare_solar": 25.0}
-
+TABLE_1 = _printed_table()
 #: how often, in percent of coinciding cardinalities: E worse than B, D worse than E
 WORSE = {
     ("E", "B", "risk"): 1.61,
@@ -404,3 +333,177 @@ WORSE = {
     ("D", "E", "risk"): 23.81,
     ("D", "E", "error"): 13.01,
 }
+
+
+# all sets
+
+
+def study(
+    settings: Settings, sources: dict[str, str], missing: Sequence[str], results: Sequence[SplitResult]
+) -> Record:
+    """All results and comparisons as plain data; ``missing``: a sentence for every set left out."""
+    by_set = _by_set(results)
+    checks = []
+    for letter, claim, law, which in LAWS:
+        count = _total(map(law, results))
+        measured = (
+            "{worse} of {compared} pairs of equal cardinality are worse in regularised risk, at equal nu and "
+            f"box; {which}"
+        )
+        checks.append(check_point(letter, claim, measured, count["worse"] == 0, **count) | count)
+    worse = []
+    for (first, second, measure), printed in WORSE.items():
+        count = _total(worse_count(result.points, first, second, measure) for result in results)
+        worse.append({"ours": first, "theirs": second, "on": measure, "paper_percent": printed, **count})
+    with_sizes = [summarise(splits, WITH_SIZES) for splits in by_set.values()]
+    proofs = {name: [summary["proved"][name] for summary in with_sizes] for name in WITH_SIZES}
+    return {
+        "experiment": "totalqboost",
+        "holds": all(check["holds"] for check in checks),
+        "settings": asdict(settings),
+        "data": sources,
+        "missing": list(missing),
+        "check_points": checks,
+        "worse": worse,
+        "proved": {name: np.sum(counts, axis=0).tolist() for name, counts in proofs.items()},
+        "summaries": [summarise(splits) for splits in by_set.values()],
+        "with_sizes": with_sizes,
+        "single": {name: mean_of(map(single_difference, splits)) for name, splits in by_set.items()},
+        "table_1": {
+            name: {
+                "paper": [asdict(entry) for entry in TABLE_1.get(name, ())],
+                "here": [asdict(entry) for entry in table_entries(splits[_TABLE_SPLIT])],
+            }
+            for name, splits in by_set.items()
+        },
+        "splits": [
+            {"set": one.dataset, "split": one.split, "points": [asdict(point) for point in one.points]}
+            for one in results
+        ],
+    }
+
+
+def _by_set(results: Sequence[SplitResult]) -> dict[str, list[SplitResult]]:
+    sets: dict[str, list[SplitResult]] = {}
+    for result in results:
+        sets.setdefault(result.dataset, []).append(result)
+    return sets
+
+
+# report
+
+
+def files(record: Record, results: Sequence[SplitResult]) -> dict[str, bytes | None]:
+    """Every file of the report on a study by its name; None for a picture that no program here can draw."""
+    by_set = _by_set(results)
+    splits = max(map(len, by_set.values()))
+    fields = {
+        **record["settings"],
+        "n_sets": len(by_set),
+        "sets": _number(len(by_set), "set"),
+        "splits": _number(splits, "split"),
+        "one_split": splits == 1,
+        "several": splits > 1,
+        "absent": "\n\n".join(f"MISSING: {sentence}" for sentence in record["missing"]),
+        "proofs": ", ".join(
+            f"{proved} of {all_} in {name}" for name, (proved, all_) in record["proved"].items()
+        ),
+    }
+    records = {
+        "sources": [{"set": name, "source": source} for name, source in record["data"].items()],
+        "table 1": _table_1(record["table_1"]),
+        "single": [{"set": name, "mean": _mean(mean, 2, -1)} for name, mean in record["single"].items()],
+        "proofs": [one | {"hot_start": HOT_START[one["dataset"]]} for one in record["with_sizes"]],
+        "counts": [
+            one | {"here": 100 * one["worse"] / max(one["compared"], 1), "on": _MEASURED[one["on"]]}
+            for one in record["worse"]
+        ],
+        "checks": record["check_points"],
+    }
+    for name in ("summaries", "with_sizes"):
+        summaries = record[name]
+        fields[name] = {
+            "own": sum(clearly_positive(one["own"]) for one in summaries),
+            "sparsity": sum(clearly_positive(one["sparsity"]) for one in summaries),
+            **{kind: sum((one[kind]["all"] or {"mean": 0})["mean"] < 0 for one in summaries)
+               for kind in ("at_most", "equal")},
+        }  # fmt: skip
+        rows = [one | {gain: _mean(one[gain], 1, 1) for gain in ("own", "sparsity")} for one in summaries]
+        records |= {f"{name} {kind}": rows for kind in ("gains", "at_most", "equal")}
+        for row in rows:
+            for kind in ("at_most", "equal"):
+                means = [*row[kind]["sizes"].values(), row[kind]["all"]]
+                row[kind] = [_mean(mean, 2) for mean in means]
+    figures = _figures(by_set, splits)
+    contents = page.report_files("totalqboost", fields, records, figures, record, compact=True)
+    pictures = {
+        name.replace(".svg", ".png"): png_of(figure.svg(), *figure.size) for name, figure in figures.items()
+    }
+    return {"mean.svg": None, "mean.png": None} | contents | pictures
+
+
+def _number(count: int, thing: str) -> str:
+    return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
+def _table_1(sets: Record) -> list[Record]:
+    """Rows with the entries of the paper and those computed here that have the same tag."""
+    rows: list[Record] = []
+    for name, sides in sets.items():
+        entries = {side: {entry["tag"]: entry for entry in sides[side]} for side in ("paper", "here")}
+        tags = [tag for tag in "*12345" if any(tag in side for side in entries.values())]
+        for k, tag in enumerate(tags or ["none"]):
+            row = {side: by_tag[tag] for side, by_tag in entries.items() if tag in by_tag}
+            gain = "generalisation" if tag == "*" else "gain"
+            gains = {f"{side}_gain": entry[gain] for side, entry in row.items()}
+            rows.append({"set": "" if k else name, "tag": tag, **row, **gains})
+    return rows
+
+
+def _mean(mean: Record | None, decimals: int, sign: int = 0) -> str:
+    """A mean in percent, with its standard error, and a star if it clearly has the sign (0: no star)."""
+    if mean is None:
+        return "  " if sign else ""
+    star = (" *" if clearly_positive(mean, sign) else "  ") if sign else ""
+    error = "" if mean["error"] is None else f" ± {100 * mean['error']:.{decimals}f}"
+    return f"{100 * mean['mean']:+.{decimals}f}{error}{star}"
+
+
+def _figures(by_set: Mapping[str, Sequence[SplitResult]], splits: int) -> dict[str, Figure]:
+    """The panels of all sets on the first split; with several splits also their means."""
+    across = min(3, len(by_set))
+    size = {"width": 320.0 * across + 32.0, "height": 220.0, "per_row": across}
+    drawings = [_split_panel(name, results[0]) for name, results in by_set.items()]
+    figures = {"figure-3.svg": page.panels(*drawings, **size)}
+    if splits > 1:
+        drawings = [_mean_panel(name, results) for name, results in by_set.items()]
+        figures["mean.svg"] = page.panels(*drawings, **size)
+    return figures
+
+
+def _split_panel(name: str, split: SplitResult) -> FrontierPanel:
+    sides = []
+    for label in list(_SIDES)[:2]:
+        points = split.side(_SIDES[label])
+        sides.append(Side(label, _positions(representatives(points)), _positions(frontier(points))))
+    errors = sorted(y for side in sides for _, y in side.steps) or [0.0]
+    spread = errors[len(errors) // 2] - errors[0]
+    tags = tuple((entry.tag, (float(entry.terms), entry.error)) for entry in table_entries(split))
+    top = max([errors[0] + 3.0 * max(spread, 0.5), *(error for _, (_, error) in tags)])
+    return FrontierPanel(name.replace("_", " "), "terms", "error in %", tuple(sides), tags, top)
+
+
+def _positions(points: Sequence[Point]) -> tuple[tuple[float, float], ...]:
+    return tuple((float(point.terms), 100.0 * point.validation_error) for point in points)
+
+
+def _mean_panel(name: str, splits: Sequence[SplitResult]) -> FrontierPanel:
+    points = {label: [split.side(names) for split in splits] for label, names in _SIDES.items()}
+    terms = [[point.terms for point in side] for sides in points.values() for side in sides]
+    first, last = max(min(side, default=1) for side in terms), max(max(side, default=0) for side in terms)
+    sides = []
+    for label, ensembles in points.items():
+        means = [(k, _average(least_error(side, k) for side in ensembles)) for k in range(first, last + 1)]
+        sides.append(Side(label, (), tuple((float(k), 100.0 * (mean or 0.0)) for k, mean in means)))
+    top = max(y for side in sides for x, y in side.steps if x >= min(_FEWEST_TERMS_SHOWN, last))
+    return FrontierPanel(name.replace("_", " "), "terms at most", "error in %", tuple(sides), (), top)

@@ -4,15 +4,15 @@ import importlib.util
 import json
 import os
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from cardboost.datasets import Dataset, load
-from cardboost.reproduce.totalqboost import Settings
-from cardboost.reproduce.totalqboost_problem import split_rows
-from cardboost.reproduce.totalqboost_store import Job, Processes, ResultStore, compute, jobs_of, workers_for
+from cardboost.reproduce.jobs import Job, ResultStore, compute, jobs_of, workers_for
+from cardboost.reproduce.totalqboost import Settings, split_rows
 
 SMALL = Settings(columns=6, prices=3, max_bins=15)
 
@@ -28,9 +28,10 @@ SETS = {name: small_set(name, k) for k, name in enumerate(("thyroid", "heart"))}
 def run(folder, sets=SETS, splits=1, settings=SMALL, workers=None, dask=None, version="1"):
     seen = []
     with workers_for(workers, dask) as pool:
-        results = compute(sets, splits, settings, ResultStore(folder, version), pool, seen.append)
-    assert [own.done for own in seen] == list(range(1, len(results) + 1))
-    return results, {own.job for own in seen if own.seconds is not None}
+        store = ResultStore(folder, version)
+        results = compute(sets, splits, settings, store, pool, lambda *progress: seen.append(progress))
+    assert [done for _, done, _, _ in seen] == list(range(1, len(results) + 1))
+    return results, {job for job, _, _, seconds in seen if seconds is not None}
 
 
 def test_all_jobs_in_order(tmp_path):
@@ -129,12 +130,22 @@ def test_two_processes_give_the_same(tmp_path):
 
 
 def test_processes_end_at_once_when_asked():
-    pool = Processes(1)
-    future = pool.executor.submit(os.getpid)
-    assert future.result() != os.getpid()
-    pool.close(hurry=True)
+    executors = []
+
+    def interrupted():
+        with workers_for(2, None) as (executor, limit):
+            executors.append(executor)
+            assert limit == 2
+            assert executor.submit(os.getpid).result() != os.getpid()
+            executor.submit(time.sleep, 60)
+            raise KeyboardInterrupt
+
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert time.monotonic() - start < 30
     with pytest.raises(RuntimeError):
-        pool.executor.submit(os.getpid)
+        executors[0].submit(os.getpid)
 
 
 @pytest.mark.long

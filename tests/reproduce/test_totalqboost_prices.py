@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardboost.reproduce.totalqboost_problem import hull, spread_prices
+from cardboost.reproduce.totalqboost import hull, spread_prices
 
 RISKS = st.lists(st.integers(0, 1000), min_size=2, max_size=25).map(lambda own: [1001.0, *map(float, own)])
 
