@@ -7,6 +7,7 @@ shares no code with anything it checks.
 from __future__ import annotations
 
 import ast
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -154,3 +155,14 @@ def test_there_is_no_circle():
     while ready := {name for name, needs in graph.items() if name not in done and needs <= done}:
         done |= ready
     assert set(graph) - done == set()
+
+
+def test_modules_of_tests_do_not_import_each_other():
+    """What several of them need is in a module without tests; scripts that a test starts count too."""
+    paths = sorted(Path(__file__).parent.rglob("*.py"))
+    statement = re.compile(
+        r"^\s*(?:from\s+(?:\S+\.)?|import\s+(?:\S+\.)?|from\s+\S+\s+import\s+)(test_\w+)", re.M
+    )
+    tests = {path.stem for path in paths if path.stem.startswith("test_")}
+    imports = {path.name: set(statement.findall(path.read_text(encoding="utf-8"))) & tests for path in paths}
+    assert {name: modules for name, modules in imports.items() if modules} == {}

@@ -24,6 +24,7 @@ from exported import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runners import FINE, null, run_onnx, run_python, run_sqlite
 
 from cardboost.data.categories import Categories
 from cardboost.export.onnx import export_onnx
@@ -36,19 +37,9 @@ from cardboost.model import Ensemble, Term
 from drawn_models import bits, drawn_ensembles, drawn_multiclass  # isort: skip
 
 MODELS = fixed_models()
-FINE = ("too near", "near ties", "lost digits")  # 24 bits do not tell their scores apart
 
 
 # ------------------------------------------------------------------------------------------------ Python
-
-
-def run_python(ensemble, rows, **options):
-    space = {}
-    exec(export_python(ensemble, **options), {"__builtins__": {"float": float}}, space)
-    names = [ensemble.feature_name(j) for j in range(ensemble.n_features)]
-    named = options.get("by") == "name" or (options.get("by", "auto") == "auto" and ensemble.feature_names)
-    given = [dict(zip(names, row, strict=True)) if named else row for row in rows]
-    return np.array([space["score"](row) for row in given], dtype=np.float64)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -83,20 +74,6 @@ def test_python_is_one_function_of_plain_text():
 
 
 # ------------------------------------------------------------------------------------------------ SQL
-
-
-def run_sqlite(expression, names, rows):
-    base = sqlite3.connect(":memory:")
-    columns = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
-    base.execute(f"CREATE TABLE t (id INTEGER, {columns})")
-    marks = ", ".join("?" * (len(names) + 1))
-    base.executemany(f"INSERT INTO t VALUES ({marks})", [[k, *map(null, row)] for k, row in enumerate(rows)])
-    return base.execute(f"SELECT {expression} FROM t ORDER BY id").fetchall()
-
-
-def null(value):
-    """SQL has NULL for NaN."""
-    return None if value is None or value != value else value
 
 
 def usable(ensemble):
@@ -193,16 +170,6 @@ def test_truth_values_as_labels():
 
 
 # ------------------------------------------------------------------------------------------------ ONNX
-
-
-def run_onnx(data, x):
-    import onnxruntime as runtime
-
-    settings = runtime.SessionOptions()
-    settings.intra_op_num_threads = 1
-    session = runtime.InferenceSession(data, settings, providers=["CPUExecutionProvider"])
-    names = [own.name for own in session.get_outputs()]
-    return dict(zip(names, session.run(names, {"X": x.astype(np.float32)}), strict=True))
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name not in FINE])

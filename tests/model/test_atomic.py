@@ -10,41 +10,22 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from run_folder import NEW, NOTE, OLD, check_whole
 
 from cardboost.model import load_model
 from cardboost.model.atomic import finish_switch, write_atomically, write_together
 
-NAMES = ("model.json", "card.txt", "card.h", "log.jsonl")
-OLD: dict[str, bytes | None] = {name: f"old {name}".encode() * 100 for name in NAMES}
-NEW: dict[str, bytes | None] = {name: f"new {name}".encode() * 300 for name in NAMES[:3]} | {NAMES[3]: None}
-NOTE = "notes of the user.txt"
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="the test forks")
 PREPARED = """
 import os, random, signal, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from cardboost.model.atomic import write_together
-from test_atomic import NEW, NOTE, OLD, check_whole
+from run_folder import NEW, NOTE, OLD, check_whole
 folder = Path(sys.argv[1])
 (folder / NOTE).write_text("keep")
 write_together(folder, OLD)
 """
-
-
-def content_of(folder: Path) -> dict[str, bytes]:
-    names = [path.name for path in folder.iterdir()]
-    assert not [name for name in names if name.endswith(".journal")]
-    return {name: (folder / name).read_bytes() for name in names if not name.startswith(".cardboost-")}
-
-
-def check_whole(folder: Path) -> bool:
-    """Whether all files are new; otherwise all of them are old."""
-    finish_switch(folder)
-    files = content_of(folder)
-    assert files.pop(NOTE) == b"keep"
-    new = {name: content for name, content in NEW.items() if content is not None}
-    assert files in (OLD, new), sorted(files)
-    return files == new
 
 
 def run_script(script: str, folder: Path) -> str:
