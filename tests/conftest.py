@@ -4,12 +4,23 @@ The peers that tests compare with (NumPy, SciPy) use one BLAS thread: on small p
 each other, and on a busy machine for very long.
 """
 
+from __future__ import annotations
+
 import numpy  # noqa: F401 - loads the BLAS that is limited below
+import pytest
 import scipy.linalg  # noqa: F401
 import threadpoolctl
 from hypothesis import settings
+
+from work_clock import WorkClock
 
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
 
 _ONE_BLAS_THREAD = threadpoolctl.threadpool_limits(1, user_api="blas")
+
+
+@pytest.fixture
+def work_clock(monkeypatch: pytest.MonkeyPatch) -> WorkClock:
+    """The clock of all time limits counts work in this test."""
+    return WorkClock().run_in(monkeypatch)
