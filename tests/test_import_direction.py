@@ -10,6 +10,7 @@ import ast
 import re
 import runpy
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,10 +60,16 @@ MAY_IMPORT = {
 }
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imported_by(name: str, path: Path) -> set[str]:
     """Full names of all modules that a file imports, wherever it does."""
     modules: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -123,7 +130,7 @@ def test_the_checker_needs_numpy_and_the_standard_library_only(name):
 @pytest.mark.parametrize("name", SOURCES)
 def test_only_declared_dependencies(name):
     """At the top of a module: NumPy, SciPy and scikit-learn; anything else only where it is used."""
-    tree = ast.parse(SOURCES[name].read_text(encoding="utf-8"))
+    tree = tree_of(SOURCES[name])
     top: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.Import):
@@ -138,11 +145,7 @@ def test_there_is_no_circle():
     graph = {}
     for name, path in SOURCES.items():
         top = ast.Module(
-            [
-                n
-                for n in ast.parse(path.read_text(encoding="utf-8")).body
-                if isinstance(n, ast.Import | ast.ImportFrom)
-            ],
+            [n for n in tree_of(path).body if isinstance(n, ast.Import | ast.ImportFrom)],
             [],
         )
         names: set[str] = set()

@@ -37,9 +37,9 @@ def interruptible():
 FIT = ["fit", "data.csv", "--target", "y", "--max-terms", "3", "--hot-start", "10", "--threads", "1"]
 PHASES = {
     "binning": "cardboost.estimators.base.bin_table",
-    "candidates": "cardboost.boosting.growing.Master",
+    "candidates": "cardboost.boosting.training.Master",
     "selection": "cardboost.boosting.training.polish",
-    "proof": "cardboost.boosting.stump_task.dictionary_relaxation",
+    "proof": "cardboost.boosting.task.dictionary_relaxation",
     "scores": "cardboost.cli.run.score",
     "export": "cardboost.export.c_vectors.vectors",
     "writing": "cardboost.cli.run.write_together",

@@ -489,10 +489,10 @@ def test_as_a_command_of_its_own(data, work):
     done = subprocess.run([*command, *words], capture_output=True, text=True, cwd=work, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Scorecard for state = ill" in done.stdout
-    words = ["predict", "run/model.json", "none.csv"]
+    words = ["fit", "none.csv", "--target", "state"]
     done = subprocess.run([*command, *words], capture_output=True, text=True, cwd=work, timeout=120)
     assert done.returncode == 2
-    assert done.stderr == "cardboost predict: cannot read 'none.csv': no such file or directory.\n"
+    assert done.stderr == "cardboost fit: cannot read 'none.csv': no such file or directory.\n"
 
 
 def test_text_that_cannot_be_shown_gets_escapes(work, capsys):

@@ -139,7 +139,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_killed_and_begun_again(tmp_path, capsys, folder, workers):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)

@@ -204,13 +204,15 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 @pytest.mark.parametrize(
     ("closed", "words", "code"),
     [
-        ("1", ["predict", "run/model.json", "good.csv"], 2),
-        ("1", ["fit", "good.csv", *QUICK, "--json"], 2),
-        ("1", ["predict", "run/model.json", "good.csv", "--out", "scores.csv"], 0),
-        ("2", ["predict", "run/model.json", "good.csv"], 0),
         ("2", ["fit", "nowhere.csv", *QUICK], 2),
+        ("1", ["fit", "good.csv", *QUICK, "--json"], 2),
+        pytest.param("1", ["predict", "run/model.json", "good.csv"], 2, marks=pytest.mark.long),
+        pytest.param(
+            "1", ["predict", "run/model.json", "good.csv", "--out", "scores.csv"], 0, marks=pytest.mark.long
+        ),
+        pytest.param("2", ["predict", "run/model.json", "good.csv"], 0, marks=pytest.mark.long),
     ],
-    ids=lambda own: own if isinstance(own, str) else None,
+    ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_closed_outputs(work, model, closed, words, code):
     command = [sys.executable, "-c", CLOSED, closed, "-m", "cardboost.cli.main", *words]

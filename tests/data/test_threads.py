@@ -20,6 +20,7 @@ from cardboost.data import threads
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
+from cardboost.dictionary.base import Scoring
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.master.newton import Master
 from cardboost.problem.losses import LOSSES, SQUARED
@@ -54,7 +55,7 @@ def fit(X, y, weights, loss, threads, criterion="gain"):
     rule = PriceRule(1e-4, 1e-3)
     master = Master(dictionary.pool(), risk, lambda pool: rule.prices(pool.n_columns, pool.n_free))
     solution, trace = generate(
-        dictionary, master, StopRule(25), criterion=criterion, l1=rule.l1, l2=rule.l2,
+        dictionary, master, StopRule(25), scoring=Scoring(criterion, rule.l1, rule.l2),
         unseen=rule.prices(1, 0), pace=Pace(columns=lambda n: 1 + n // 8, newton_steps=2),
     )  # fmt: skip
     stumps = master.pool.stumps

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardboost.data.weights import RowWeights
-from cardboost.dictionary.columns import ColumnStore, MatrixDictionary
+from cardboost.dictionary.columns import ColumnStore, MatrixPool
 from cardboost.problem.losses import LOSSES, SQUARED
 from cardboost.problem.risk import EmpiricalRisk
 
@@ -46,8 +46,7 @@ def dual_weights(point):
 @settings(max_examples=80)
 def test_pool_agrees_with_plain_products(case):
     rng, a, point = case
-    dictionary = MatrixDictionary(a)
-    pool = dictionary.pool()
+    pool = MatrixPool(ColumnStore(a))
     assert pool.n_columns == pool.n_free == 0
     which = rng.permutation(len(a))[: rng.integers(0, len(a) + 1)]
     pool.append(which)
@@ -63,40 +62,6 @@ def test_pool_agrees_with_plain_products(case):
     left = rng.permutation(len(which))[: len(which) // 2]
     np.testing.assert_allclose(pool.gram(point, left), gram[left], atol=room)
     np.testing.assert_array_equal(pool.subset(left).dense(), dense[:, left])
-
-
-@given(cases(), st.integers(1, 9))
-@settings(max_examples=60)
-def test_best_columns(case, k):
-    rng, a, point = case
-    dictionary = MatrixDictionary(a)
-    pool = dictionary.pool()
-    pool.append(rng.permutation(len(a))[: rng.integers(0, len(a) + 1)])
-    unseen = np.setdiff1d(np.arange(len(a)), pool.which)
-    u, _ = dual_weights(point)
-    edges = a @ u
-    proposals = dictionary.best_columns(point, k, pool, "edge")
-    assert len(proposals) == min(k, len(unseen))
-    assert set(proposals.atoms) <= set(unseen)
-    room = 1e-12 * np.abs(a).max() * np.abs(u).sum()
-    np.testing.assert_allclose(proposals.edges, edges[proposals.atoms], atol=room)
-    np.testing.assert_allclose(proposals.edges, np.sort(edges[unseen])[::-1][:k], atol=room)
-    if len(unseen):
-        assert proposals.bound == pytest.approx(edges[unseen].max(), abs=room)
-    else:
-        assert proposals.bound == -np.inf
-
-
-@given(cases())
-@settings(max_examples=30)
-def test_the_bound_holds_whatever_the_price(case):
-    """It bounds the edge of every unseen column, with a price per column too."""
-    rng, a, point = case
-    dictionary, (u, _) = MatrixDictionary(a), dual_weights(point)
-    room = 1e-12 * np.abs(a).max() * np.abs(u).sum()
-    for l1 in (0.05, rng.uniform(0, 0.2, len(a))):
-        proposals = dictionary.best_columns(point, 1, dictionary.pool(), "edge", l1)
-        assert proposals.bound >= (a @ u).max() - room
 
 
 def test_small_entries_are_kept_as_bytes():
@@ -116,7 +81,7 @@ def test_large_entries_are_taken_silently(entry):
 def test_gram_of_enormous_entries():
     weights = RowWeights.make(3, None)
     point = EmpiricalRisk(LOSSES["logistic"], weights, None).evaluate(np.zeros(3))
-    pool = MatrixDictionary(np.array([[1e150, -1e150, 1e150]])).pool()
+    pool = MatrixPool(ColumnStore(np.array([[1e150, -1e150, 1e150]])))
     pool.append([0])
     np.testing.assert_allclose(pool.gram(point), [[0.25e300]], rtol=1e-12)
 
@@ -150,6 +115,5 @@ def test_a_store_that_has_grown_is_the_store_of_all_columns(first, second):
 def test_the_matrix_stays_as_it_is():
     a = np.array([[1.0, -1.0], [0.5, 2.0]])
     before = a.copy()
-    dictionary = MatrixDictionary(a)
-    dictionary.pool().append([1])
+    MatrixPool(ColumnStore(a)).append([1])
     np.testing.assert_array_equal(a, before)

@@ -21,17 +21,20 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
-from cardboost.dictionary.estimators import (
+from cardboost.dictionary.base import Scoring
+from cardboost.dictionary.learners import (
+    Candidate,
+    CandidateScores,
     EstimatorDictionary,
     FittedDictionary,
+    LearnerPool,
     LearningRows,
     StumpColumns,
     UnionDictionary,
-    check_estimator,
     fit_weights,
     stumps_of,
 )
-from cardboost.dictionary.learner_pool import Candidate, CandidateScores, LearnerPool
+from cardboost.dictionary.resolve import check_estimator
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.model.fitted_learner import FittedLearner
 from cardboost.problem.losses import LOSSES
@@ -101,7 +104,7 @@ def test_pool_agrees_with_plain_products(case):
     rng, H, rows, point = case
     pool = LearnerPool(rows.sign, rows.intercept)
     assert pool.n_columns == pool.n_free == (2 if rows.intercept else 0)
-    atoms = [Candidate.make(j, H[:, j], rows.sign) for j in range(H.shape[1])]
+    atoms = [Candidate(j, H[:, j] * rows.sign) for j in range(H.shape[1])]
     pool.append(atoms[:1])
     pool.append(atoms[1:])
     pool.append([])
@@ -128,7 +131,7 @@ def test_pool_agrees_with_plain_products(case):
 @settings(max_examples=40)
 def test_squares_are_the_diagonal(case):
     _, H, rows, point = case
-    scores = CandidateScores([Candidate.make(0, h, rows.sign) for h in H.T], rows.sign, True, 1)
+    scores = CandidateScores([Candidate(0, h * rows.sign) for h in H.T], rows)
     every = np.arange(H.shape[1] + 1, dtype=np.int32)
     gram = scores.store.gram(every, every, point)
     np.testing.assert_allclose(scores.store.squares(every, point), np.diag(gram), rtol=1e-9)
@@ -146,11 +149,11 @@ def test_the_gain_is_that_of_the_search_over_bins(seed, intercept):
     point = risk_of("logistic", weights).evaluate(rng.normal(size=len(X)))
     pool, found = dictionary.pool(), []
     for _ in range(12):
-        best = dictionary.best_columns(point, 1, pool, "gain", 0.01, 0.1)
+        best = dictionary.best_columns(point, 1, pool, Scoring("gain", 0.01, 0.1))
         found.append(best.atoms[0])
         pool.append(best.atoms)
-    scores = CandidateScores(found, sign, intercept, 1)
-    values, edges = scores.evaluate(np.arange(12), point, "gain", 0.01, 0.1)
+    scores = CandidateScores(found, rows)
+    values, edges = scores.evaluate(np.arange(12), point, Scoring("gain", 0.01, 0.1))
     assert (np.diff(values) <= 1e-12 * np.abs(values[:-1])).all()
     np.testing.assert_allclose(edges, pool.edges(point)[pool.n_free :], atol=1e-13)
 
@@ -173,7 +176,7 @@ def test_fitted_learners_are_searched_exhaustively(case, k, criterion):
     assert [own.learner.learner.j for own in dictionary.remaining(pool)] == [kept[j] for j in unseen]
     u, _ = dual_weights(point)
     edges = {kept[j]: float(u @ (rows.sign * H[:, kept[j]])) for j in unseen}
-    proposals = dictionary.best_columns(point, k, pool, criterion, 0.01, 0.1)
+    proposals = dictionary.best_columns(point, k, pool, Scoring(criterion, 0.01, 0.1))
     assert len(proposals) == len(proposals.atoms) == min(k, len(unseen))
     for atom, edge in zip(proposals.atoms, proposals.edges, strict=True):
         assert edge == pytest.approx(edges[atom.learner.learner.j], abs=1e-11)
@@ -187,7 +190,7 @@ def test_a_list_of_constant_learners_is_exhausted_at_once():
     rows = LearningRows(np.ones((5, 2)), np.array([1, -1, 1, 1, -1], dtype=np.int8))
     dictionary = FittedDictionary([Column(0), Column(1)], rows)
     point = risk_of("logistic", RowWeights.make(5, None)).evaluate(np.zeros(5))
-    found = dictionary.best_columns(point, 3, dictionary.pool(), "gain", 0.0, 0.0)
+    found = dictionary.best_columns(point, 3, dictionary.pool(), Scoring("gain", 0.0, 0.0))
     assert len(found) == 0
     assert found.bound == -math.inf
     assert dictionary.remaining(dictionary.pool()) == ()
@@ -214,7 +217,7 @@ def test_a_clone_is_fitted_to_the_dual_weights(loss, kind):
     np.testing.assert_allclose(fit_weights(point), expected, rtol=1e-9)
     tree = DecisionTreeClassifier(max_depth=2)
     dictionary = EstimatorDictionary(tree, LearningRows(X, sign))
-    proposals = dictionary.best_columns(point, 5, dictionary.pool(), "gain", 1e-3, 0.1)
+    proposals = dictionary.best_columns(point, 5, dictionary.pool(), Scoring("gain", 1e-3, 0.1))
     (atom,) = proposals.atoms
     assert proposals.bound == math.inf
     assert not dictionary.exact
@@ -250,7 +253,7 @@ def test_random_states_follow_from_the_seed_and_the_round():
     def columns(seed, made=0, learner=ExtraTreeClassifier(max_depth=2)):  # noqa: B008
         dictionary = EstimatorDictionary(learner, rows, seed)
         pool = dictionary.pool()
-        pool.append([Candidate.make(j, np.arange(60.0) + j, sign) for j in range(made)])
+        pool.append([Candidate(j, (np.arange(60.0) + j) * sign) for j in range(made)])
         return [own.column.tolist() for own in dictionary.best_columns(point, 1, pool).atoms]
 
     assert columns(0) == columns(0) == columns(0, learner=ExtraTreeClassifier(max_depth=2, random_state=5))
@@ -324,16 +327,17 @@ class Backwards(Ignores):
 
 def first(learner, seed=4):
     _, X, sign = table(seed)
+    check_estimator(learner)
     dictionary = EstimatorDictionary(learner, LearningRows(X, sign))
     pool, point = dictionary.pool(), start(sign)
-    return dictionary, pool, point, dictionary.best_columns(point, 1, pool, "gain", 1e-4, 0.01)
+    return dictionary, pool, point, dictionary.best_columns(point, 1, pool, Scoring("gain", 1e-4, 0.01))
 
 
 def test_a_learner_that_repeats_itself_is_exhausted():
     dictionary, pool, point, proposals = first(Ignores())
     assert len(proposals) == 1
     pool.append(proposals.atoms)
-    again = dictionary.best_columns(point, 1, pool, "gain", 1e-4, 0.01)
+    again = dictionary.best_columns(point, 1, pool, Scoring("gain", 1e-4, 0.01))
     assert len(again) == 0
     assert again.bound == math.inf
 
@@ -403,8 +407,8 @@ def test_stumps_as_columns_are_the_same_stumps(criterion):
         F = rng.normal(size=len(X))
         point = risk_of("logistic", weights).evaluate(F)
         signed = EmpiricalRisk(LOSSES["logistic"], weights, sign).evaluate(F)
-        found = dictionary.best_columns(point, 3, pool, criterion, 1e-3, 0.1)
-        twin = stumps.best_columns(signed, 3, plain, criterion, 1e-3, 0.1)
+        found = dictionary.best_columns(point, 3, pool, Scoring(criterion, 1e-3, 0.1))
+        twin = stumps.best_columns(signed, 3, plain, Scoring(criterion, 1e-3, 0.1))
         np.testing.assert_array_equal(found.edges, twin.edges)
         assert found.bound == twin.bound
         pool.append(found.atoms)
@@ -418,12 +422,12 @@ def test_a_stump_that_another_learner_has_given_is_not_proposed_again():
     _, X, sign = table(6)
     dictionary = stump_columns(X, sign)[0]
     point = start(sign)
-    (best,) = dictionary.best_columns(point, 1, dictionary.pool(), "edge").atoms
+    (best,) = dictionary.best_columns(point, 1, dictionary.pool()).atoms
     own, other = dictionary.pool(), dictionary.pool()
     own.append([best])
     other.append([Candidate(FittedLearner(Column(0), None, "predict"), best.column.copy())])
-    expected = dictionary.best_columns(point, 2, own, "edge")
-    found = dictionary.best_columns(point, 2, other, "edge")
+    expected = dictionary.best_columns(point, 2, own)
+    found = dictionary.best_columns(point, 2, other)
     assert not any(other.holds(candidate) for candidate in found.atoms)
     assert [own.digest for own in found.atoms] == [own.digest for own in expected.atoms]
 
@@ -444,15 +448,15 @@ def test_a_union_takes_the_best_of_its_parts():
     assert stumps_of(union) is plain
     assert stumps_of(tree) is None
     point, pool = start(sign), union.pool()
-    every = union.best_columns(point, 100, pool, "edge")
+    every = union.best_columns(point, 100, pool)
     assert every.bound == math.inf
     assert (np.diff(every.edges) <= 0).all()
     assert len({own.digest for own in every.atoms}) == len(every)
     for part in union.parts:
-        best = part.best_columns(point, 1, pool, "edge")
+        best = part.best_columns(point, 1, pool)
         assert best.edges[0] <= every.edges[0]
     pool.append(every.atoms[:3])
-    more = union.best_columns(point, 100, pool, "edge")
+    more = union.best_columns(point, 100, pool)
     assert not any(pool.holds(own) for own in more.atoms)
-    exact = UnionDictionary([stumps, fitted], rows).best_columns(point, 2, pool, "edge")
-    assert exact.bound == max(p.best_columns(point, 1, pool, "edge").bound for p in (stumps, fitted))
+    exact = UnionDictionary([stumps, fitted], rows).best_columns(point, 2, pool)
+    assert exact.bound == max(p.best_columns(point, 1, pool).bound for p in (stumps, fitted))

@@ -12,6 +12,7 @@ from cardboost.data.binning import BinnedMatrix, bin_table
 from cardboost.data.categories import Categories
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
+from cardboost.dictionary.base import Scoring
 from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stumps import CONSTANT, StumpDictionary, Stumps
 from cardboost.problem.losses import LOSSES, SQUARED
@@ -136,7 +137,7 @@ def test_largest_edges_need_half_the_work(case):
     """The same stump as the search by edge in an empty pool, and the row weights that it gets wrong."""
     _, dictionary, _, point = case
     found = dictionary.largest_edges(point)
-    expected = dictionary.best_columns(point, 1, dictionary.pool(), "edge")
+    expected = dictionary.best_columns(point, 1, dictionary.pool())
     assert found.bound == expected.bound
     assert len(found) == len(expected)
     if len(found) and found.edges[0] > 0:
@@ -170,7 +171,7 @@ def test_best_column(case, criterion, prices, n_seen):
     unseen = np.setdiff1d(np.arange(count), seen)
     u, curvature = dual_weights(point)
     y = sign_of(dictionary)
-    proposals = dictionary.best_columns(point, 1, pool, criterion, l1, l2)
+    proposals = dictionary.best_columns(point, 1, pool, Scoring(criterion, l1, l2))
     if len(unseen) == 0:
         assert len(proposals) == 0
         assert proposals.bound == -np.inf
@@ -208,14 +209,14 @@ def test_several_columns(case, k):
     _, dictionary, _, point = case
     everything = Everything(dictionary)
     pool = dictionary.pool()
-    proposals = dictionary.best_columns(point, k, pool, "edge")
+    proposals = dictionary.best_columns(point, k, pool)
     assert len(proposals) == len(proposals.atoms) == min(k, len(everything.columns))
     pool.append(proposals.atoms)
     columns = pool.dense()[:, pool.n_free :]
     assert len({tuple(h) for h in columns.T}) == columns.shape[1]
     u, _ = dual_weights(point)
     np.testing.assert_allclose(proposals.edges, u @ columns, atol=1e-12 * np.abs(u).sum())
-    rest = dictionary.best_columns(point, len(everything.columns) + 3, pool, "edge")
+    rest = dictionary.best_columns(point, len(everything.columns) + 3, pool)
     assert len(rest) + len(proposals) == len(everything.columns)
     if len(proposals):
         assert proposals.bound == pytest.approx(proposals.edges.max(), abs=1e-15)
@@ -261,7 +262,7 @@ def test_forbidding_one_stump_forbids_its_doubles(case):
     j = int(rng.integers(len(everything.columns)))
     pool = dictionary.pool()
     pool.append(everything.atoms([j]))
-    proposals = dictionary.best_columns(point, len(everything.columns) + 3, pool, "edge")
+    proposals = dictionary.best_columns(point, len(everything.columns) + 3, pool)
     own = everything.columns[j] * sign_of(dictionary)
     after = dictionary.pool()
     after.append(proposals.atoms)
@@ -276,7 +277,7 @@ def test_constant_and_missing_columns_are_never_proposed():
     dictionary = StumpDictionary(bin_table(read_table(X), weights, 255, 1), y)
     point = EmpiricalRisk(LOSSES["logistic"], weights, y).evaluate(np.zeros(6))
     for criterion in ("edge", "gain"):
-        proposals = dictionary.best_columns(point, 3, dictionary.pool(), criterion)
+        proposals = dictionary.best_columns(point, 3, dictionary.pool(), Scoring(criterion))
         assert len(proposals) == 0
         assert proposals.bound == -np.inf
 
@@ -287,7 +288,7 @@ def test_missing_values_alone_make_a_stump():
     weights = RowWeights.make(4, None)
     dictionary = StumpDictionary(bin_table(read_table(X), weights, 255, 1), y)
     point = EmpiricalRisk(LOSSES["logistic"], weights, y).evaluate(np.zeros(4))
-    proposals = dictionary.best_columns(point, 1, dictionary.pool(), "edge")
+    proposals = dictionary.best_columns(point, 1, dictionary.pool())
     pool = dictionary.pool()
     pool.append(proposals.atoms)
     np.testing.assert_array_equal(pool.dense()[:, 2], np.ones(4))
@@ -329,7 +330,7 @@ def test_a_label_or_a_set_is_proposed_for_a_feature_not_both():
     rng = np.random.default_rng(0)
     dictionary, risk = make(rng, 200, 2, categorical=True, sets=True)
     point = risk.evaluate(np.zeros(200))
-    proposals = dictionary.best_columns(point, 2, dictionary.pool(), "gain")
+    proposals = dictionary.best_columns(point, 2, dictionary.pool(), Scoring("gain"))
     assert len(set(proposals.atoms.feature.tolist())) == 2
 
 

@@ -30,7 +30,7 @@ from cardboost import (
     StagewiseRegressor,
     load_model,
 )
-from cardboost.boosting import scout
+from cardboost.boosting.totally_corrective import Scout
 from cardboost.dictionary.stumps import RowSketch
 from cardboost.selection import merge
 
@@ -536,7 +536,7 @@ def seen(monkeypatch):
             taken.add("search")
         return found
 
-    original = scout.Scout.propose
+    original = Scout.propose
 
     def spy_scout(self, *args, **kwargs):
         taken.add("scout")
@@ -545,7 +545,7 @@ def seen(monkeypatch):
     monkeypatch.setattr(RowSketch, "make", staticmethod(spy_sketch))
     monkeypatch.setattr("cardboost.selection.polish.sketch_rows", spy_merge)
     monkeypatch.setattr("cardboost.selection.relaxation.sketch_rows", spy_merge)
-    monkeypatch.setattr(scout.Scout, "propose", spy_scout)
+    monkeypatch.setattr(Scout, "propose", spy_scout)
     return taken
 
 

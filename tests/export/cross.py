@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from cardboost.export.c import header
-from cardboost.export.c_functions import c_type, score_type
 from cardboost.export.c_model import CModel
 from cardboost.export.measure import CORTEX, TARGETS, build_for
 
@@ -76,9 +75,9 @@ def run_on_cortex(model: CModel, x: Any, folder: Path) -> tuple[Any, Any]:
     lines = [f"{own}_scores(row, scores);" if several else f"scores[0] = {own}_score(row);"]
     lines.append(f"decision = {own}_class(row);" if model.plan.decides else "decision = 0u;")
     program = _PROGRAM.format(
-        kind=c_type(model),
+        kind=model.c_type,
         width=rows.shape[1],
-        score=score_type(model),
+        score=model.score_type,
         count=model.plan.n_scores,
         run=" ".join(lines),
     )
@@ -91,7 +90,7 @@ def run_on_cortex(model: CModel, x: Any, folder: Path) -> tuple[Any, Any]:
         [*CORTEX.command, "parity.elf"], cwd=folder, capture_output=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
-    number = {"double": "<f8", "int32_t": "<i4", "int64_t": "<i8"}[score_type(model)]
+    number = {"double": "<f8", "int32_t": "<i4", "int64_t": "<i8"}[model.score_type]
     form = np.dtype([("scores", number, (model.plan.n_scores,)), ("class", "<u2")])
     answers = np.frombuffer((folder / "answers.bin").read_bytes(), dtype=form)
     return answers["scores"], answers["class"]

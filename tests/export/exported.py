@@ -16,7 +16,6 @@ import pytest
 
 from cardboost.data.categories import OTHER, Categories
 from cardboost.export.c import header
-from cardboost.export.c_functions import c_type, score_type
 from cardboost.export.c_model import CModel
 from cardboost.export.c_vectors import vectors
 from cardboost.model import Ensemble, MulticlassEnsemble, Term
@@ -252,7 +251,7 @@ class Compiled:
     @staticmethod
     def _wrapper(k: int, model: CModel) -> list[str]:
         p, inputs, several = model.prefix, max(len(model.plan.inputs), 1), model.plan.n_scores > 1
-        kind, out, scores = c_type(model), score_type(model), model.plan.n_scores
+        kind, out, scores = model.c_type, model.score_type, model.plan.n_scores
         score = f"{p}_scores(row, s + i * {scores});" if several else f"s[i] = {p}_score(row);"
         decide = f"c[i] = {p}_class(row);" if model.plan.decides else "c[i] = 0;"
         chance = f"q[i] = {p}_probability(s[i]);" if model.probability is not None else "q[i] = 0;"
@@ -275,7 +274,7 @@ class Compiled:
         if rows.shape[1] == 0:
             rows = np.zeros((len(rows), 1), dtype=kind)
         kinds = {"double": np.float64, "int32_t": np.int32, "int64_t": np.int64}
-        scores = np.zeros((len(rows), model.plan.n_scores), dtype=kinds[score_type(model)])
+        scores = np.zeros((len(rows), model.plan.n_scores), dtype=kinds[model.score_type])
         classes, chances = np.zeros(len(rows), dtype=np.uint16), np.zeros(len(rows), dtype=np.uint16)
         pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in (rows, scores, classes, chances)]
         getattr(self._library, f"run_{k}")(ctypes.c_long(len(rows)), *pointers)

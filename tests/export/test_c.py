@@ -78,7 +78,7 @@ def wholes(tmp_path_factory):
 def test_decisions_of_floats(name, floats):
     library, entries = floats
     ensemble = MODELS[name]
-    rows = raw_rows(ensemble, 10_000, float32_values)
+    rows = raw_rows(ensemble, 3_000, float32_values)
     wanted = ensemble.decision_function(table_of(ensemble, rows)).reshape(len(rows), -1)
     x = coded(ensemble, rows)[:, list(ensemble.features_used)]
     for _, k, options in (entry for entry in entries if entry[0] == name):
@@ -106,7 +106,7 @@ def test_whole_numbers(name, wholes):
     ensemble = MODELS[name]
     for _, k, exact in (entry for entry in entries if entry[0] == name):
         integer = IntegerModel.from_ensemble(ensemble, exact=exact)
-        codes = code_rows(integer, 10_000)
+        codes = code_rows(integer, 3_000)
         wanted = integer.decision_function(codes).reshape(len(codes), -1)
         scores, classes, _ = library.run(k, codes)
         assert (scores == wanted).all()

@@ -16,7 +16,8 @@ from cardboost.boosting.totally_corrective import ONE_AT_A_TIME, Pace, generate
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
-from cardboost.dictionary.columns import MatrixDictionary
+from cardboost.dictionary.base import Scoring
+from cardboost.dictionary.learners import FittedDictionary, LearningRows
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.master.newton import Master
 from cardboost.problem.losses import LOSSES, SQUARED
@@ -74,10 +75,20 @@ def setting(seed, loss, intercept=True, weighting="none"):
     return StumpDictionary(matrix, y, 1, intercept), EmpiricalRisk(LOSSES[loss], weights, y)
 
 
-def run(dictionary, risk, rule, stop, **options):
+def run(dictionary, risk, rule, stop, criterion="edge", **options):
     master = Master(dictionary.pool(), risk, lambda pool: rule.prices(pool.n_columns, pool.n_free))
-    options = {"l1": rule.l1, "l2": rule.l2, "unseen": rule.prices(1, 0), **options}
+    options = {"scoring": Scoring(criterion, rule.l1, rule.l2), "unseen": rule.prices(1, 0), **options}
     return master.pool, *generate(dictionary, master, stop, **options)
+
+
+class Column:
+    """A fitted learner that answers with a column of the table."""
+
+    def __init__(self, j):
+        self.j = j
+
+    def predict(self, X):
+        return X[:, self.j]
 
 
 rules = st.sampled_from(
@@ -134,7 +145,9 @@ def test_reaches_the_optimum_over_a_matrix(loss, kind, rule):
     weights = RowWeights.make(60, None)
     target = rng.normal(size=60) if loss == "squared" else None
     risk = EmpiricalRisk(ALL[loss], weights, None, target=target)
-    _, solution, trace = run(MatrixDictionary(a), risk, rule, StopRule(100, tol=1e-7))
+    rows = LearningRows(a.T, np.ones(60, dtype=np.int8), intercept=False)
+    dictionary = FittedDictionary([Column(j) for j in range(30)], rows)
+    _, solution, trace = run(dictionary, risk, rule, StopRule(100, tol=1e-7))
     best = optimum(a.T, risk, rule, 0)
     assert solution.objective == pytest.approx(best, rel=2e-6)
     for record in trace:
@@ -175,7 +188,7 @@ def test_rounds_that_end_at_a_tolerance():
             dictionary.pool(), risk, lambda pool, rule=rule: rule.prices(pool.n_columns, pool.n_free)
         )
         pace = Pace(newton_steps=50, step_tol=tol)
-        _, trace = generate(dictionary, master, StopRule(12), l1=1e-4, pace=pace)
+        _, trace = generate(dictionary, master, StopRule(12), scoring=Scoring(l1=1e-4), pace=pace)
         found[tol] = [own.objective for own in trace], risk.passes[0]
     assert found[1e-10][0] == pytest.approx(found[None][0], rel=1e-9)
     assert found[1e-10][1] < found[None][1]

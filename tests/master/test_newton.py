@@ -15,7 +15,7 @@ from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.base import ColumnPool
-from cardboost.dictionary.columns import MatrixDictionary
+from cardboost.dictionary.columns import ColumnStore, MatrixPool
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.master.newton import Master
 from cardboost.problem.bound import dual_bound
@@ -73,14 +73,12 @@ def make_pool(rng, kind, rows, n, weights, loss) -> tuple[ColumnPool, EmpiricalR
         risk = EmpiricalRisk(loss, weights, sign, target=target)
         pool = dictionary.pool()
         point = risk.evaluate(rng.normal(size=rows))
-        pool.append(dictionary.best_columns(point, n, pool, "edge").atoms)
+        pool.append(dictionary.best_columns(point, n, pool).atoms)
         return pool, risk
     a = np.sign(rng.normal(size=(n, rows)) + 0.3 * y) * (y if target is None else 1)
     if kind == "real":
         a = a * rng.uniform(0.2, 2, a.shape)
-    dictionary = MatrixDictionary(a)
-    pool = dictionary.pool()
-    pool.append(np.arange(n))
+    pool = MatrixPool(ColumnStore(a), np.arange(n))
     return pool, EmpiricalRisk(loss, weights, None, target=target)
 
 
@@ -269,7 +267,7 @@ def test_separable_rows_end_at_a_finite_optimum(loss):
 def test_an_empty_pool():
     weights = RowWeights.make(5, None)
     risk = EmpiricalRisk(LOSSES["logistic"], weights, None)
-    pool = MatrixDictionary(np.ones((2, 5))).pool()
+    pool = MatrixPool(ColumnStore(np.ones((2, 5))))
     solution = Master(pool, risk, lambda own: PriceRule(0.1, 0.0).prices(own.n_columns, 0)).solve()
     assert solution.objective == pytest.approx(np.log(2))
     assert solution.status == "optimal"

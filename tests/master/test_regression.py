@@ -10,12 +10,13 @@ import pytest
 from sklearn.linear_model import ElasticNet, Lasso
 
 import reference
-from cardboost.boosting import scout
+from cardboost.boosting import totally_corrective
 from cardboost.boosting.loop import StopRule
 from cardboost.boosting.totally_corrective import ONE_AT_A_TIME, Pace, generate
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
+from cardboost.dictionary.base import Scoring
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.master.newton import Master
 from cardboost.problem.bound import dual_bound
@@ -59,7 +60,7 @@ class Setting:
         pool = self.dictionary.pool()
         master = Master(pool, self.risk, lambda own: rule.prices(own.n_columns, own.n_free))
         return pool, *generate(
-            self.dictionary, master, StopRule(max_columns, tol), criterion=criterion, l1=rule.l1, l2=rule.l2,
+            self.dictionary, master, StopRule(max_columns, tol), scoring=Scoring(criterion, rule.l1, rule.l2),
             unseen=rule.prices(1, 0), pace=pace, scout=scout,
         )  # fmt: skip
 
@@ -132,7 +133,7 @@ def test_a_sketch_of_a_large_table_gives_the_same_optimum(l1):
 
 
 def test_scouts_see_targets(monkeypatch):
-    monkeypatch.setattr(scout, "SCOUT_ROWS", 2048)
+    monkeypatch.setattr(totally_corrective, "SCOUT_ROWS", 2048)
     rng = np.random.default_rng(3)
     X = rng.normal(size=(20_000, 4)).round(1)
     y = X[:, 0] + (X[:, 1] > 1) * 3 + rng.normal(size=20_000)
@@ -141,7 +142,7 @@ def test_scouts_see_targets(monkeypatch):
 
     def run(order, threads):
         setting = Setting.make(X[order], y[order], threads=threads)
-        small = scout.Scout.make(setting.dictionary, setting.risk, rule, pace, "gain")
+        small = totally_corrective.Scout.make(setting.dictionary, setting.risk, rule, pace, Scoring("gain"))
         assert small is not None
         pool, solution, _ = setting.generate(rule, 16, pace=pace, scout=small.propose)
         return pool.n_columns, solution.objective, solution.lower_bound, solution.weights.tobytes()

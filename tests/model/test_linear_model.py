@@ -17,7 +17,7 @@ from scipy import sparse
 from cardboost import SparseLinearRegression, SparseLogisticRegression, load_model
 from cardboost.certificate.linear import LinearCertificate
 from cardboost.model import LinearModel, LinearScore, Model
-from cardboost.model.card import render_linear
+from cardboost.model.card import render_card
 from cardboost.model.files import from_dict, model_bytes, read_model
 
 BINARY = LinearModel("logistic", 3, ("a", "b", "c"), ("no", "yes"), (LinearScore(0.5, (0, 2), (1.5, -0.25)),))
@@ -153,14 +153,14 @@ NUMBER_OF_ALL = LinearModel("squared", 2, None, None, (LinearScore(0.0, (0, 1), 
 
 def test_the_card():
     names, line = ("a", "", "long " * 30), LinearScore(0.5, (0, 1, 2), (-2.0, 3.0, 1e-9))
-    lines = render_linear(LinearModel("logistic", 3, names, ("no", "yes"), (line,))).splitlines()
+    lines = render_card(LinearModel("logistic", 3, names, ("no", "yes"), (line,))).splitlines()
     ends = ("+0.5", "+3", "-2", "+1e-09")
     places = [next(k for k, text in enumerate(lines) if text.endswith(end)) for end in ends]
     assert places == sorted(places)  # the intercept, then the heaviest
     assert 'score above 0 means class "yes", otherwise class "no"' in "\n".join(lines)
     assert max(map(len, lines)) <= 78
     number = LinearModel("absolute", 1, None, None, (LinearScore(0.0, (), ()),))
-    assert "the score is the prediction" in render_linear(number)
-    assert "intercept" in render_linear(number)
+    assert "the score is the prediction" in render_card(number)
+    assert "intercept" in render_card(number)
     many = LinearModel("softmax", 2, None, (1, 2, 3), (LinearScore(0.0, (1,), (1.0,)),) * 3)
-    assert render_linear(many).count("Class ") == 3
+    assert render_card(many).count("Class ") == 3

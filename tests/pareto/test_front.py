@@ -9,7 +9,7 @@ from sklearn.metrics import get_scorer, log_loss, roc_curve
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 
 from cardboost import CardBoostClassifier, CardBoostRegressor, ParetoFront, load_model, pareto_front
-from cardboost.boosting import growing, sizes
+from cardboost.boosting import sizes, training
 from cardboost.estimators.sizes import fit_sizes
 from cardboost.pareto.compute import SIZES as DEFAULT_SIZES
 from cardboost.pareto.compute import default_estimator
@@ -102,7 +102,7 @@ def test_equal_seeds_give_equal_fronts_and_others_do_not(binary):
 
 def test_columns_are_generated_once_per_fold(monkeypatch):
     X, y = numbers(120)
-    calls, own = [], growing.grow
+    calls, own = [], training.grow
 
     def counting(*words, **named):
         calls.append(1)

@@ -56,7 +56,7 @@ def stump_problem(seed, columns=6):
     pool = dictionary.pool()
     for _ in range(2):
         point = risk.evaluate(rng.normal(size=m))
-        pool.append(dictionary.best_columns(point, columns // 2, pool, "edge").atoms)
+        pool.append(dictionary.best_columns(point, columns // 2, pool).atoms)
     rule = PriceRule(
         l1=float(rng.choice([1e-4, 0.01])),
         l2=float(rng.choice([0.0, 0.02, 0.2])),

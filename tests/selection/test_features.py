@@ -23,7 +23,8 @@ from cardboost.certificate import checker
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
-from cardboost.dictionary.columns import ColumnStore, MatrixDictionary, MatrixPool
+from cardboost.dictionary.base import Scoring
+from cardboost.dictionary.columns import ColumnStore, MatrixPool
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.problem.bound import best_choice, dual_bound, gain_terms
 from cardboost.problem.losses import get_loss
@@ -157,26 +158,12 @@ def test_unseen_edges_are_the_largest_of_every_feature(seed):
         assert found[g] == pytest.approx(max(edges, default=-np.inf), rel=1e-9, abs=1e-12)
 
 
-def test_unseen_edges_of_a_matrix():
-    rng = np.random.default_rng(0)
-    A = rng.choice([-1.0, 1.0], (20, 5))
-    dictionary = MatrixDictionary(A.T)
-    pool = dictionary.pool()
-    pool.append(np.array([1, 3], dtype=np.int32))
-    risk = EmpiricalRisk(get_loss("logistic"), RowWeights.make(20, None), None, 1)
-    point = risk.evaluate(np.zeros(20))
-    assert pool.features.tolist() == [1, 3]
-    edges = dictionary.unseen_edges(point, pool)
-    assert np.isneginf(edges[[1, 3]]).all()
-    assert edges[[0, 2, 4]] == pytest.approx(0.5 * A[:, [0, 2, 4]].mean(axis=0))
-
-
 def test_columns_of_some_features():
     problem, dictionary, rule = stump_problem(1)
     point = problem.risk.evaluate(np.zeros(problem.risk.weights.n_rows))
     pool = dictionary.pool()
     only = np.array([0, 2], dtype=np.int32)
-    found = dictionary.columns_of(only, point, 5, pool, "edge", rule.l1, rule.l2)
+    found = dictionary.columns_of(only, point, 5, pool, Scoring("edge", rule.l1, rule.l2))
     assert set(found.atoms.feature.tolist()) == {0, 2}
     assert found.edges.max() == found.bound == dictionary.unseen_edges(point, pool)[only].max()
 
@@ -304,7 +291,7 @@ def stump_problem(seed, columns=5):
     risk = EmpiricalRisk(loss, weights, sign, 1)
     pool = dictionary.pool()
     point = risk.evaluate(rng.normal(size=len(sign)))
-    pool.append(dictionary.best_columns(point, columns, pool, "edge").atoms)
+    pool.append(dictionary.best_columns(point, columns, pool).atoms)
     rule = PriceRule(
         l1=float(rng.choice([1e-4, 0.01])),
         l2=float(rng.choice([0.0, 0.02, 0.2])),
@@ -374,7 +361,9 @@ def test_an_equal_column_of_a_cheaper_feature_is_part_of_the_dictionary():
     dictionary = StumpDictionary(matrix, sign, 1, True, weights, by_feature=True)
     risk = EmpiricalRisk(get_loss("logistic"), weights, sign, 1)
     pool = dictionary.pool()
-    dear = dictionary.columns_of(np.array([0], np.int32), risk.evaluate(np.zeros(60)), 4, pool, "edge", 0, 0)
+    dear = dictionary.columns_of(
+        np.array([0], np.int32), risk.evaluate(np.zeros(60)), 4, pool, Scoring("edge", 0, 0)
+    )
     pool.append(dear.atoms)
     assert set(dear.atoms.feature.tolist()) == {0}
     rule = PriceRule(1e-3, 0.05, 0.0, 1.0, 3.0)
@@ -410,7 +399,7 @@ def larger_problem(max_terms, limits, seed=0, columns=20):
     pool = dictionary.pool()
     for _ in range(columns // 4):
         point = risk.evaluate(rng.normal(size=300) + sign * rng.random())
-        pool.append(dictionary.best_columns(point, 4, pool, "edge").atoms)
+        pool.append(dictionary.best_columns(point, 4, pool).atoms)
     rule = PriceRule(1e-4, 0.01, 0.0, 2.0, 30.0)
     prices = rule.prices(pool.n_columns, pool.n_free)
     return SelectionProblem(pool, risk, prices, max_terms, pool.features, limits), dictionary, rule

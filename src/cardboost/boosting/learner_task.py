@@ -16,31 +16,22 @@ from numpy.typing import NDArray
 from cardboost.boosting.early_stopping import HeldOutRows
 from cardboost.boosting.numbered_columns import PoolNumbers
 from cardboost.boosting.path import ModelFrame
-from cardboost.boosting.task import Choice, Proof, TrainingSettings, TrainingTask, padded
+from cardboost.boosting.task import Proof, TrainingTask
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import data_digest
 from cardboost.certificate.checker.claims import LARGEST_MARGIN
-from cardboost.certificate.writer import CertifiedProblem, ProvenScope, intercept_of, write_certificate
+from cardboost.certificate.writer import CertifiedProblem, intercept_of
 from cardboost.data.binning import BinnedMatrix
 from cardboost.data.exact import refuse_mask, unmasked
 from cardboost.data.weights import RowWeights
-from cardboost.dictionary.base import ColumnPool
-from cardboost.dictionary.estimators import LearnerDictionary, LearningRows, stumps_of
-from cardboost.dictionary.learner_pool import Candidate, LearnerPool
+from cardboost.dictionary.learners import Candidate, LearnerDictionary, LearnerPool, LearningRows, stumps_of
 from cardboost.dictionary.resolve import bind_dictionary, resolve_dictionary
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool, Stumps
-from cardboost.master.newton import Master
-from cardboost.master.simplex import soft_point
 from cardboost.model.ensemble import Ensemble, model_loss
 from cardboost.model.fitted_learner import FittedLearner, count_rows
 from cardboost.model.learners import LearnerEnsemble, WeightedLearner
-from cardboost.problem.bound import Leaf, dual_bound, soft_bound
-from cardboost.problem.budget import Stage
 from cardboost.problem.losses import Loss
-from cardboost.problem.prices import PriceRule
 from cardboost.problem.risk import EmpiricalRisk, risk_of
-from cardboost.selection.relaxation import dictionary_relaxation
-from cardboost.selection.select import SearchOptions
 
 Array = NDArray[np.float64]
 
@@ -180,97 +171,44 @@ class LearnerTask(TrainingTask):
     def positive(self) -> Any:
         return self.models.classes[1]
 
-    def ensemble(self, pool: LearnerPool, weights: Array, unit: float | None = None) -> LearnerEnsemble:  # type: ignore[override]
+    def ensemble(self, pool: LearnerPool, weights: Array, unit: float | None = None) -> LearnerEnsemble:
         return self.models.ensemble(pool, weights)
 
     def null_model(self, constant: Array, value: Callable[[Array], float]) -> tuple[float, float]:
         """Without an intercept: that of a matrix is among its columns."""
         return 0.0, value(np.zeros(len(self.labels)))
 
-    # ------------------------------------------------------------------------------------ proofs
-
-    def search_options(self, pool: LearnerPool, options: SearchOptions) -> SearchOptions:  # type: ignore[override]
-        """Local search where the bound is to cover learners outside of the pool too."""
-        return options if self.dictionary.remaining(pool) is None else SearchOptions("polish")
-
-    def prove_convex(self, master: Master, rule: PriceRule) -> Proof:
-        pool, objective = master.pool, master.objective
-        assert isinstance(pool, LearnerPool)
-        pool.append(self.dictionary.remaining(pool) or ())
-        leaf = self._widened(Leaf(master.weights, 1.0, 0.0), pool, rule, None)
-        scope = ProvenScope("pool", pool.n_columns, (leaf,))
-        return Proof(pool, rule, leaf.weights, objective, [scope])
-
-    def prove_choice(self, choice: Choice, settings: TrainingSettings, complete: bool | None) -> Proof:
-        pool, search, rule = choice.problem.pool, choice.search, choice.rule
-        assert isinstance(pool, LearnerPool)
-        assert search.root is not None  # local search came first
-        leaves, listed = search.leaves, pool
-        if self.dictionary.remaining(pool) is not None:
-            listed = pool.subset(np.arange(pool.n_columns))
-            outer = dictionary_relaxation(
-                replace(choice.problem, pool=listed), self.dictionary, rule, search.root,
-                settings.budget.end_of(Stage.DICTIONARY),
-            )  # fmt: skip
-            listed.append(self.dictionary.remaining(listed) or ())
-            roots = (search.root.leaf, outer.leaf)
-            wide = [self._widened(leaf, listed, rule, settings.max_terms) for leaf in roots]
-            leaves = (max(wide, key=lambda leaf: leaf.bound),)
-        scope = ProvenScope("pool", listed.n_columns, leaves, search.centre)
-        return Proof(listed, rule, padded(choice.weights, listed), choice.objective, [scope])
-
     def numbered_columns(self) -> PoolNumbers:
         return PoolNumbers(self.dictionary, self.risk)
 
-    def prove_on_simplex(self, pool: ColumnPool, weights: Array, best: Array, radius: float) -> Proof:
-        assert isinstance(pool, LearnerPool)
-        pool.append(self.dictionary.remaining(pool) or ())
-        weights = padded(weights, pool)
-        value, point = soft_point(self.risk, pool.margins(weights))
-        edges = pool.edges(point) / point.value
-        bound = soft_bound(value, float(weights @ edges), float(edges.max(initial=0.0)), radius)
-        if radius * float(np.max(np.abs(pool.dense()), initial=0.0)) > LARGEST_MARGIN:
-            raise ValueError(
-                "the outputs of the learners are too large for this temperature: divide them by a constant, "
-                "or raise it."
-            )
-        scope = ProvenScope("pool", pool.n_columns, [Leaf(weights, 1.0, bound)])
-        return Proof(pool, PriceRule(0.0, 0.0, intercept_box=np.inf), weights, value, [scope])
-
-    def _widened(self, leaf: Leaf, pool: LearnerPool, rule: PriceRule, max_terms: int | None) -> Leaf:
-        """The bound of a leaf's row weights over all columns of a pool."""
-        weights = padded(leaf.weights, pool)
-        if leaf.theta == 0.0:
-            return replace(leaf, weights=weights)
-        point = self.risk.evaluate(pool.margins(weights))
-        prices = rule.prices(pool.n_columns, pool.n_free)
-        bound, theta = dual_bound(point, pool.edges(point), prices, max_terms, sizes=pool.sizes)
-        return Leaf(weights, theta, bound)
-
-    def certified_learners(self, pool: LearnerPool) -> CertifiedLearners:
-        """What a certificate about the columns of this pool is about."""
+    def certificate_view(self, pool: LearnerPool) -> CertifiedLearners:
         learners = tuple(self.models.fitted(candidate) for candidate in pool.candidates)
         return CertifiedLearners(learners, pool.n_free > 0, self.models.classes, self.class_weight)
 
-    def certificate(self, proof: Proof, loss: str, null: tuple[float, float], **limits: Any) -> Certificate:
-        pool = proof.pool
-        assert isinstance(pool, LearnerPool)
+    def certified_problem(self, proof: Proof, loss: str) -> CertifiedProblem:
+        pool, rule, radius = proof.pool, proof.rule, proof.radius
         matrix = pool.dense()
-        problem = CertifiedProblem(
+        largest = float(np.max(np.abs(matrix), initial=0.0))
+        if radius is not None:
+            rule = replace(rule, intercept_box=np.inf)  # their sum is limited instead
+            if radius * largest > LARGEST_MARGIN:
+                raise ValueError(
+                    "the outputs of the learners are too large for this temperature: divide them by a "
+                    "constant, or raise it."
+                )
+        return CertifiedProblem(
             kind="matrix",
             loss=loss,
             columns={"feature": list(range(pool.n_columns))},
-            prices=proof.rule.prices(pool.n_columns, pool.n_free),
+            prices=rule.prices(pool.n_columns, pool.n_free),
             rows=len(matrix),
             features=pool.n_columns,
             digest=data_digest(matrix, None, row_weight(self.sign, self.sample_weight, self.class_weight)),
             candidates=self.dictionary.remaining(pool) is None,
-            largest_entry=float(np.max(np.abs(matrix), initial=0.0)),
-            max_terms=limits.get("max_terms"),
-            radius=limits.get("radius"),
+            largest_entry=largest,
+            max_terms=proof.max_terms,
+            radius=radius,
         )
-        content = write_certificate(problem, proof.weights, proof.objective, null, proof.scopes)
-        return Certificate(content, self.positive, self.certified_learners(pool))
 
 
 @dataclass(frozen=True, eq=False)

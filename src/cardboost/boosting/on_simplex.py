@@ -150,7 +150,7 @@ def train_soft_margin(task: TrainingTask, settings: SoftMarginSettings) -> Train
     null = task.null_model(constant, value)
     return TrainingResult(
         task.ensemble(pool, weights),
-        task.certificate(proof, SOFT_MARGIN, null, radius=settings.radius),
+        task.certificate(proof, SOFT_MARGIN, null),
         trace,
         task.path(pool, stages),
     )

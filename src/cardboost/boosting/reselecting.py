@@ -11,16 +11,15 @@ have changed nothing. A choice replaces the one before only if its objective is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.loop import StopRule, Weighting, boost
-from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary, Proposals
+from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary, Proposals, Scoring
 from cardboost.problem.bound import dual_bound
-from cardboost.problem.budget import clock
+from cardboost.problem.budget import Late, clock, never
 from cardboost.problem.prices import PriceRule
 from cardboost.problem.risk import EmpiricalRisk
 from cardboost.problem.trace import Record, Status
@@ -39,10 +38,6 @@ _VISIBLE_GAIN = 1e-9  # share of the objective below which nothing has changed
 _TABU_STARTS, _TABU_MOVES = 4, 200
 _SAMPLER_CALLS = 1
 _NODE_WORK = 2e7  # of exact search: nodes times the entries of the table that each of them reads
-
-
-def _never() -> bool:
-    return False
 
 
 @dataclass(frozen=True)
@@ -75,8 +70,8 @@ class ReselectRule:
     criterion: Criterion
     search: SearchOptions
     per_round: int = 1
-    late: Callable[[], bool] = _never
-    time_is_up: Callable[[], bool] = _never
+    late: Late = never
+    time_is_up: Late = never
     all_moves_every: int = 1
 
     def stop_rule(self, pool: ColumnPool) -> StopRule:
@@ -85,7 +80,10 @@ class ReselectRule:
 
 
 class Reselecting(Weighting):
-    """Few columns of the pool, chosen again in every round.
+    """Few columns of the pool, chosen again in every round, each time from the choice before.
+
+    A choice is that of local search, and what the selector adds to it. With the selector "auto" it is local
+    search alone; a thorough search, before the loop gives up, adds tabu search where that is possible.
 
     Parameters
     ----------
@@ -115,10 +113,13 @@ class Reselecting(Weighting):
     ) -> None:
         self.pool, self.risk, self.rule = pool, risk, rule
         self.lower_bound, self.started = lower_bound, clock() if started is None else started
-        self._chooser = _Chooser(pool, risk, rule)
-        self.incumbent = self._chooser.first(start)
+        self.scoring = Scoring(rule.criterion, rule.prices.l1, rule.prices.l2)
         self._stale_rounds, self._rounds = 0, 0
         self._edge = math.inf
+        self._sampler_fails = False
+        problem = self._problem()
+        first = polish(problem, start, rule.late)[0]
+        self.incumbent = self._search(merge_rows(problem), first, thorough=True)
 
     @property
     def weights(self) -> Array:
@@ -129,15 +130,13 @@ class Reselecting(Weighting):
         return self.rule.per_round
 
     def search(self, dictionary: Dictionary, n_columns: int) -> Proposals | Status:
-        pool, rule, prices = self.pool, self.rule, self.rule.prices
+        pool, rule = self.pool, self.rule
         point = self.risk.evaluate(pool.margins(self.weights))
-        k = max(n_columns, 1)
-        proposals = dictionary.best_columns(point, k, pool, rule.criterion, prices.l1, prices.l2)
+        proposals = dictionary.best_columns(point, max(n_columns, 1), pool, self.scoring)
         self._edge = proposals.bound
         if dictionary.exact:
-            column_prices, edges = prices.prices(pool.n_columns, pool.n_free), pool.edges(point)
-            unseen = prices.prices(1, 0)
-            bound, _ = dual_bound(point, edges, column_prices, rule.max_terms, proposals.bound, unseen)
+            prices, unseen = self._problem().prices, rule.prices.prices(1, 0)
+            bound, _ = dual_bound(point, pool.edges(point), prices, rule.max_terms, proposals.bound, unseen)
             self.lower_bound = max(self.lower_bound, bound)
         self._rounds += 1
         if len(proposals) == 0:
@@ -159,51 +158,26 @@ class Reselecting(Weighting):
         thorough = self._stale_rounds + 1 == PATIENCE
         all_moves = thorough or self._rounds % self.rule.all_moves_every == 0
         before = self.incumbent.objective
-        self.incumbent = self._chooser.again(self.incumbent, thorough, all_moves)
+        self.incumbent = self._choose_again(thorough, all_moves)
         after = self.incumbent.objective
         changed = before - after > _VISIBLE_GAIN * max(1.0, abs(after))
         self._stale_rounds = 0 if changed else self._stale_rounds + 1
-
-
-def reselect(
-    dictionary: Dictionary, pool: ColumnPool, risk: EmpiricalRisk, rule: ReselectRule, start: Array
-) -> Array:
-    """Grow a pool and choose from it, round by round; the weights of the last choice."""
-    weighting = Reselecting(pool, risk, rule, start)
-    boost(dictionary, weighting, rule.stop_rule(pool))
-    return weighting.weights
-
-
-class _Chooser:
-    """The choice of a round, each from the one before: local search, then what the selector adds to it.
-
-    With the selector "auto" it is local search alone; a ``thorough`` search, before the loop gives up, adds
-    tabu search where that is possible.
-    """
-
-    def __init__(self, pool: ColumnPool, risk: EmpiricalRisk, rule: ReselectRule) -> None:
-        self.pool, self.risk, self.rule = pool, risk, rule
-        self._sampler_fails = False
 
     def _problem(self) -> SelectionProblem:
         prices = self.rule.prices.prices(self.pool.n_columns, self.pool.n_free)
         return SelectionProblem(self.pool, self.risk, prices, self.rule.max_terms)
 
-    def first(self, start: Array) -> Incumbent:
-        """A choice from the columns of a hot start."""
-        problem = self._problem()
-        return self._search(merge_rows(problem), polish(problem, start, self.rule.late)[0], thorough=True)
-
-    def again(self, last: Incumbent, thorough: bool, all_moves: bool) -> Incumbent:
-        """A choice no worse than ``last`` from a pool that has grown since."""
-        new = np.arange(len(last.weights), self.pool.n_columns)
-        last = replace(last, weights=np.concatenate([last.weights, np.zeros(len(new))]))
+    def _choose_again(self, thorough: bool, all_moves: bool) -> Incumbent:
+        """A choice no worse than the last one from a pool that has grown since."""
+        new = np.arange(len(self.weights), self.pool.n_columns)
+        last = replace(self.incumbent, weights=np.concatenate([self.weights, np.zeros(len(new))]))
         merged = merge_rows(self._problem())
         smaller = sketch_rows(merged)
         polisher = Polisher(smaller, self.rule.late)
         starts = [polisher.refit(last.support, last.weights)]
-        for more in [[j] for j in new] + [[*new]] * (len(new) > 1):
-            wider = polisher.thin(polisher.refit([*last.support, *more], last.weights), polisher.most_terms)
+        for entrants in [[j] for j in new] + [[*new]] * (len(new) > 1):
+            wider = polisher.refit([*last.support, *entrants], last.weights)
+            wider = polisher.thin(wider, polisher.most_terms)
             if merged.allows(wider.support):
                 starts.append(wider)
         entering = None if all_moves else {int(j) for j in new}
@@ -244,6 +218,15 @@ class _Chooser:
             )
             return _better(incumbent, search.incumbent)
         return incumbent
+
+
+def reselect(
+    dictionary: Dictionary, pool: ColumnPool, risk: EmpiricalRisk, rule: ReselectRule, start: Array
+) -> Array:
+    """Grow a pool and choose from it, round by round; the weights of the last choice."""
+    weighting = Reselecting(pool, risk, rule, start)
+    boost(dictionary, weighting, rule.stop_rule(pool))
+    return weighting.weights
 
 
 def _better(incumbent: Incumbent, other: Incumbent) -> Incumbent:

@@ -11,10 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cardboost.boosting.growing import Grown, grow, regrow
 from cardboost.boosting.task import TrainingSettings, TrainingTask, padded
-from cardboost.boosting.training import TrainingResult, finish, selection_problem
-from cardboost.dictionary.stumps import StumpDictionary
+from cardboost.boosting.training import Grown, TrainingResult, finish, grow, regrow, selection_problem
 from cardboost.model.ensemble import Ensemble
 from cardboost.problem.budget import Stage
 from cardboost.selection.deepening import deepen
@@ -86,7 +84,6 @@ def train_sizes(task: TrainingTask, settings: TrainingSettings, sizes: Sequence[
         return SizedTraining(task, settings, tuple(SizedChoice(k, grown, best) for k, best in pairs))
     choices = []
     late = settings.budget.end_of(Stage.SIZES)
-    assert isinstance(task.dictionary, StumpDictionary)
     for size, incumbent in zip(sizes, incumbents, strict=True):  # few features: more columns for every size
         larger = grown.copy()
         of_size = replace(problem, pool=larger.pool, max_terms=size)

@@ -19,22 +19,16 @@ from numpy.typing import NDArray
 
 from cardboost.boosting.early_stopping import EarlyStopping
 from cardboost.boosting.loop import StopRule, Weighting, boost
-from cardboost.boosting.stagewise_path import Course, StagewisePath
-from cardboost.boosting.steps import adaboost_step, best_step
+from cardboost.boosting.path import Course, StagewisePath
 from cardboost.boosting.task import RoundCallback
 from cardboost.problem.budget import clock
-from cardboost.problem.losses import Exponential
-from cardboost.problem.prices import PriceRule
-from cardboost.problem.risk import EmpiricalRisk, RiskPoint
+from cardboost.problem.risk import RiskPoint
 from cardboost.problem.trace import Record, Status, Trace
 
 Array = NDArray[np.float64]
 
-MAX_TRIES = 8  # learners that are tried in a round where the best one does not lower a loss with corners
-MIN_GAIN = 1e-15  # share of the loss that a round must save
 CONSTANT = -1  # in place of a column: the rule that says the same of every row
 _FRESH_MARGINS_EVERY = 100  # rounds
-_CHANCE = 1e-12  # an error this close to 1/2 is one half and rounding
 
 
 @dataclass(frozen=True)
@@ -82,15 +76,27 @@ class Move:
 
 
 class StepSearch(ABC):
-    """What is boosted stage by stage: learners, and the best step along the best of them."""
+    """What is boosted stage by stage: learners, and the best step along the best of them.
 
-    risk: EmpiricalRisk
-    held_out_risk: EmpiricalRisk | None = None
-    start: float = 0.0  # the intercept before the first round
+    Parameters
+    ----------
+    task
+        What is trained on, with its risk, its labels (None for a number) and its held-out rows.
+    settings : StageSettings
+        How.
+    start : float
+        The intercept before the first round.
+    """
 
-    @abstractmethod
+    def __init__(self, task: Any, settings: StageSettings, start: float) -> None:
+        self.task, self.risk, self.settings, self.start = task, task.risk, settings, start
+        self.held_out = task.held_out
+        self.signs: Any = None if task.sign is None else task.sign.astype(np.float64)
+
     def first_margins(self) -> Array:
         """Margins of the constant alone."""
+        n_rows = self.risk.weights.n_rows
+        return np.full(n_rows, self.start) if self.signs is None else self.start * self.signs
 
     @abstractmethod
     def best_move(self, point: RiskPoint) -> Move | Status:
@@ -157,11 +163,10 @@ class _HeldOut:
     """Held-out rows of a stagewise run: their loss after every round."""
 
     def __init__(self, steps: StepSearch, weighting: Stagewise) -> None:
-        risk = steps.held_out_risk
-        assert risk is not None
-        self.steps, self.weighting, self.risk = steps, weighting, risk
+        self.steps, self.weighting, self.risk = steps, weighting, steps.held_out.risk
         self.early = EarlyStopping()
-        self._margins = np.full(risk.weights.n_rows, steps.start) * (1.0 if risk.sign is None else risk.sign)
+        sign = 1.0 if self.risk.sign is None else self.risk.sign
+        self._margins = np.full(self.risk.weights.n_rows, steps.start) * sign
 
     def see(self, record: Record) -> Status | None:
         move = self.weighting.last
@@ -204,7 +209,7 @@ def train_stagewise(steps: StepSearch, settings: StageSettings) -> StageResult:
         There is nothing to begin with: no constant, and no learner that is better than chance.
     """
     weighting = Stagewise(steps, settings)
-    held_out = None if steps.held_out_risk is None else _HeldOut(steps, weighting)
+    held_out = None if steps.held_out is None else _HeldOut(steps, weighting)
 
     def tell(record: Record) -> bool:
         model = lambda: steps.path(weighting.course).ensemble()  # noqa: E731
@@ -233,71 +238,3 @@ def refuse_empty(result: StageResult) -> None:
         "1/2 on these rows, and boosting has nothing to begin with. Are all features constant, or are other "
         "learners needed?"
     )
-
-
-def first_constant(risk: EmpiricalRisk, sign: NDArray[np.int8]) -> float:
-    """The best constant score; where one class has next to no weight, as far as an intercept may go."""
-    best, box = risk.loss.best_constant(risk.weights.share(sign > 0)), PriceRule.intercept_box
-    return min(max(best, -box), box)
-
-
-# ------------------------------------------------------------------------------------------------ steps
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """How far to go along a column, and the margins then."""
-
-    weight: float
-    margins: Array
-    edge: float
-    error: float
-    alone: bool = False
-
-    def as_move(self, column: int, shift: float = 0.0) -> Move:
-        """The round that goes along this column."""
-        return Move(column, self.weight, shift, self.margins, self.edge, self.error, self.alone)
-
-
-@dataclass(frozen=True, eq=False)
-class Direction:
-    """A column, labels multiplied in, that a round may go along.
-
-    Parameters
-    ----------
-    column : array
-        One number per row.
-    edge : float
-        At the present row weights.
-    wrong, total : int
-        Row weights, as whole numbers, of the rows that the learner gets wrong, and of all.
-    signs : bool
-        Whether the column has no other values than -1 and 1.
-    """
-
-    column: Array
-    edge: float
-    wrong: int
-    total: int
-    signs: bool
-
-    def step(self, point: RiskPoint, settings: StageSettings) -> Step | Status:
-        """How far to go, or why not."""
-        risk, column = point.risk, self.column
-        if self.wrong == 0 and bool((column > 0.0).all()):
-            return Step(1.0, column.copy(), self.edge, 0.0, alone=True)
-        if not self.edge > 0.0 or (self.signs and 2 * self.wrong >= self.total * (1.0 - _CHANCE)):
-            return Status.NO_EDGE
-        if self.edge <= settings.tol:
-            return Status.TOLERANCE
-        if self.signs and type(risk.loss) is Exponential:
-            step = adaboost_step(self.total - self.wrong, self.wrong)
-        else:
-            step = best_step(risk, point.F, column)
-        if not step > 0.0:
-            return Status.STUCK
-        weight = settings.learning_rate * step
-        margins = point.F + weight * column
-        if risk.loss.piecewise_linear and not risk.evaluate(margins).value < point.value * (1.0 - MIN_GAIN):
-            return Status.STUCK
-        return Step(weight, margins, self.edge, self.wrong / self.total)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,17 @@ from cardboost.boosting.candidates import Candidates
 from cardboost.boosting.numbered_columns import NumberedColumns
 from cardboost.boosting.path import BoostingPath
 from cardboost.certificate.certificate import Certificate
-from cardboost.certificate.writer import ProvenScope
-from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary
+from cardboost.certificate.writer import CertifiedProblem, ProvenScope, write_certificate
+from cardboost.dictionary.base import ColumnPool, Criterion, Scoring
 from cardboost.master.newton import Master
-from cardboost.problem.budget import Budget
+from cardboost.master.simplex import soft_point
+from cardboost.problem.bound import Leaf, dual_bound, soft_bound
+from cardboost.problem.budget import Budget, Stage
 from cardboost.problem.losses import Loss
-from cardboost.problem.prices import FeatureLimits, PriceRule
+from cardboost.problem.prices import FeatureLimits, PriceRule, Prices
 from cardboost.problem.risk import EmpiricalRisk
 from cardboost.problem.trace import Record
+from cardboost.selection.relaxation import dictionary_relaxation
 from cardboost.selection.select import SearchOptions, Selection
 from cardboost.selection.selection_problem import SelectionProblem
 
@@ -73,6 +76,11 @@ class TrainingSettings:
         return FeatureLimits.make(self.max_features, self.feature_costs)
 
     @property
+    def scoring(self) -> Scoring:
+        """By which the dictionary looks for columns."""
+        return Scoring(self.criterion, self.l1, self.l2)
+
+    @property
     def price_rule(self) -> PriceRule:
         """Regularisation while columns are generated: the price of a term is left to the selection."""
         box = np.inf if self.max_weight is None else self.max_weight
@@ -109,18 +117,28 @@ class Proof:
         Bounds with their leaves.
     complete : bool
         Whether there are no other columns than those of the pool.
+    max_terms, limits
+        Of the models that are bounded.
+    radius : float or None
+        Sum of their weights, where that is given.
     """
 
-    pool: ColumnPool
+    pool: Any
     rule: PriceRule
     weights: Array
     objective: float
     scopes: list[ProvenScope]
     complete: bool = False
+    max_terms: int | None = None
+    limits: FeatureLimits | None = None
+    radius: float | None = None
 
 
 class TrainingTask(ABC):
-    """What is trained on, for two classes or a number.
+    """What is trained on, for two classes or a number, and how its models are proved.
+
+    A certificate has the scope "pool" for the columns that it lists, and the scope "dictionary" where it can
+    name all columns without listing them. A dictionary whose columns can be listed is listed as a whole.
 
     Attributes
     ----------
@@ -138,7 +156,7 @@ class TrainingTask(ABC):
         Rows that end the generation of columns early.
     """
 
-    dictionary: Dictionary
+    dictionary: Any
     risk: EmpiricalRisk
     earlier: BoostingPath | None = None
     held_out: Any = None
@@ -152,52 +170,37 @@ class TrainingTask(ABC):
     def positive(self) -> Any: ...
 
     @abstractmethod
-    def ensemble(self, pool: ColumnPool, weights: Array, unit: float | None = None) -> Any:
+    def ensemble(self, pool: Any, weights: Array, unit: float | None = None) -> Any:
         """The model of these weights over the first columns of a pool; ``unit``: of whole points."""
 
-    def path(self, pool: ColumnPool, stages: tuple[Array, ...]) -> BoostingPath | None:
+    def path(self, pool: Any, stages: tuple[Array, ...]) -> BoostingPath | None:
         """The models of all rounds, where they are kept; ``stages``: their weights."""
         return None
-
-    def search_options(self, pool: ColumnPool, options: SearchOptions) -> SearchOptions:
-        """The selector for the columns of this pool."""
-        return options
-
-    @abstractmethod
-    def prove_convex(self, master: Master, rule: PriceRule) -> Proof:
-        """Nothing was chosen: the gap of the convex problem is the proof."""
-
-    @abstractmethod
-    def prove_choice(self, choice: Choice, settings: TrainingSettings, complete: bool | None) -> Proof:
-        """Bound any choice among the columns generated, and among all columns where that is possible.
-
-        ``complete``: whether there are no columns outside of the pool, where that is known.
-        """
 
     @abstractmethod
     def numbered_columns(self) -> NumberedColumns:
         """The columns by number, for solvers on the simplex."""
 
     @abstractmethod
-    def prove_on_simplex(self, pool: ColumnPool, weights: Array, best: Array, radius: float) -> Proof:
-        """Bound the soft margin of all weights of the sum ``radius``, from the ``best`` weights found.
+    def null_model(self, constant: Array, value: Callable[[Array], float]) -> tuple[float, float]:
+        """Intercept and objective of the empty model of certificates.
 
-        ``weights``: those of the model, which may use fewer columns.
+        ``constant``: weights of the intercept's columns; ``value``: the loss at given margins.
         """
 
+    @abstractmethod
+    def certified_problem(self, proof: Proof, loss: str) -> CertifiedProblem:
+        """What a certificate of the columns of a proof is about."""
+
+    def certificate_view(self, pool: Any) -> Any:
+        """What makes the matrix of a certificate from rows, where it is about a matrix."""
+        return None
+
     def candidates(
-        self, pool: ColumnPool, choice: Choice, proof: Proof, certificate: Certificate
+        self, pool: Any, choice: Choice, proof: Proof, certificate: Certificate
     ) -> Candidates | None:
         """What can be chosen from again without the table, where that is possible."""
         return None
-
-    @abstractmethod
-    def certificate(self, proof: Proof, loss: str, null: tuple[float, float], **limits: Any) -> Certificate:
-        """The claims of a proof in a file.
-
-        ``null``: intercept and objective of the empty model; ``limits``: on terms or features, or the
-        radius.
-        """
 
     def constant_weights(self, pool: ColumnPool, rule: PriceRule) -> Array:
         """Weights over a pool of the intercept's columns in the empty model."""
@@ -211,12 +214,114 @@ class TrainingTask(ABC):
             return np.zeros(pool.n_columns)
         return np.minimum(np.array([max(best, 0.0), max(-best, 0.0)]), rule.intercept_box)
 
-    @abstractmethod
-    def null_model(self, constant: Array, value: Callable[[Array], float]) -> tuple[float, float]:
-        """Intercept and objective of the empty model of certificates.
+    # ------------------------------------------------------------------------------------ proofs
 
-        ``constant``: weights of the intercept's columns; ``value``: the loss at given margins.
+    def certificate(self, proof: Proof, loss: str, null: tuple[float, float]) -> Certificate:
+        """The claims of a proof in a file; ``null``: intercept and objective of the empty model."""
+        problem = self.certified_problem(proof, loss)
+        content = write_certificate(problem, proof.weights, proof.objective, null, proof.scopes)
+        return Certificate(content, self.positive, self.certificate_view(proof.pool))
+
+    def prove_convex(self, master: Master, rule: PriceRule) -> Proof:
+        """Nothing was chosen: the gap of the convex problem is the proof."""
+        pool, objective = master.pool, master.objective
+        self._list_remaining(pool)
+        master.extend()
+        point, weights, prices = master.point, master.weights, master.prices
+        edges, scopes = pool.edges(point), []
+        bound, theta = dual_bound(point, edges, prices, sizes=pool.sizes)
+        if self.dictionary.fits_file:
+            unseen_edge = self.dictionary.best_columns(point, 1, pool).bound
+            wide = dual_bound(point, edges, prices, None, unseen_edge, rule.prices(1, 0), sizes=pool.sizes)
+            scopes.append(ProvenScope("dictionary", pool.n_columns, [Leaf(weights, wide[1], wide[0])]))
+            if bound < wide[0]:  # with the scale of before, fewer columns prove no less
+                bound, theta = wide
+        scopes.append(ProvenScope("pool", pool.n_columns, [Leaf(weights, theta, bound)]))
+        return Proof(pool, rule, weights, objective, scopes)
+
+    def prove_choice(self, choice: Choice, settings: TrainingSettings, complete: bool | None) -> Proof:
+        """Bound any choice among the columns generated, and among all columns where that is possible.
+
+        ``complete``: whether there are no columns outside of the pool, where that is known.
         """
+        problem, rule, search, dictionary = choice.problem, choice.rule, choice.search, self.dictionary
+        pool = listed = problem.pool
+        assert search.root is not None  # local search came first
+        pool.place_missing(np.ones(pool.n_columns))  # of all columns: another choice may use them
+        scopes = [ProvenScope("pool", pool.n_columns, search.leaves, search.centre)]
+        to_list = dictionary.remaining(pool) is not None
+        if complete is None:
+            complete = self._is_complete(pool)
+        if complete:
+            scopes.append(replace(scopes[0], scope="dictionary"))  # every stump is in the pool
+        elif dictionary.fits_file or to_list:
+            listed = pool.subset(np.arange(pool.n_columns))
+            wider = replace(problem, pool=listed)
+            late = settings.budget.end_of(Stage.DICTIONARY)
+            outer = dictionary_relaxation(wider, dictionary, rule, search.root, late).leaf
+            if to_list:
+                self._list_remaining(listed)
+                prices = rule.prices(listed.n_columns, listed.n_free)
+                leaves = [self._leaf_over(leaf, prices, wider) for leaf in (search.root.leaf, outer)]
+                leaf = max(leaves, key=lambda leaf: leaf.bound)
+                scopes = [ProvenScope("pool", listed.n_columns, (leaf,), search.centre)]
+            else:
+                scopes.append(ProvenScope("dictionary", listed.n_columns, [outer]))
+                if outer.bound > min(leaf.bound for leaf in search.leaves):
+                    # what bounds the dictionary bounds the pool, and fewer columns may have a higher bound
+                    leaf = self._leaf_over(outer, problem.prices, wider)
+                    best = outer if leaf.bound < outer.bound else leaf
+                    scopes[0] = ProvenScope("pool", pool.n_columns, [best])
+        weights = padded(choice.weights, listed)
+        bounded = problem.max_terms, problem.limits
+        return Proof(listed, rule, weights, choice.objective, scopes, complete, *bounded)
+
+    def prove_on_simplex(self, pool: ColumnPool, weights: Array, best: Array, radius: float) -> Proof:
+        """Bound the soft margin of all weights of the sum ``radius``, from the ``best`` weights found.
+
+        ``weights``: those of the model, which may use fewer columns.
+        """
+        self._list_remaining(pool)
+        weights, best = padded(weights, pool), padded(best, pool)
+        objective = soft_point(self.risk, pool.margins(weights))[0]
+        value, point = soft_point(self.risk, pool.margins(best))
+        edges = pool.edges(point) / point.value
+        mean, most = float(best @ edges), float(edges.max(initial=0.0))
+        leaf = Leaf(best, 1.0, soft_bound(value, mean, most, radius))
+        scopes = [ProvenScope("pool", pool.n_columns, [leaf])]
+        if self.dictionary.fits_file:
+            most = max(most, self.dictionary.best_columns(point, 1, pool).bound / point.value)
+            leaf = Leaf(best, 1.0, soft_bound(value, mean, most, radius))
+            scopes.insert(0, ProvenScope("dictionary", pool.n_columns, [leaf]))
+        rule = PriceRule(0.0, 0.0, intercept_box=radius)
+        return Proof(pool, rule, weights, objective, scopes, radius=radius)
+
+    def _list_remaining(self, pool: ColumnPool) -> None:
+        """Put every other column of the dictionary into the pool, where they can be listed."""
+        remaining = self.dictionary.remaining(pool)
+        if remaining:
+            pool.append(remaining)
+
+    def _is_complete(self, pool: ColumnPool) -> bool:
+        """Whether the pool holds every column that there is, and a file can name all of them."""
+        if not self.dictionary.fits_file:
+            return False
+        point = self.risk.evaluate(np.zeros(self.risk.weights.n_rows))
+        return bool(self.dictionary.best_columns(point, 1, pool).bound == -np.inf)
+
+    def _leaf_over(self, leaf: Leaf, prices: Prices, problem: SelectionProblem) -> Leaf:
+        """A leaf with its bound over the first columns of the pool of a problem, those that have prices."""
+        pool = problem.pool
+        weights = padded(leaf.weights, pool)
+        if leaf.theta == 0.0:
+            return replace(leaf, weights=weights)
+        point = self.risk.evaluate(pool.margins(weights))
+        edges = pool.edges(point)[: len(prices)]
+        bound, theta = dual_bound(
+            point, edges, prices, problem.max_terms, groups=problem.groups, limits=problem.limits,
+            sizes=pool.sizes,
+        )  # fmt: skip
+        return Leaf(weights, theta, bound)
 
 
 def padded(weights: Array, pool: ColumnPool) -> Array:

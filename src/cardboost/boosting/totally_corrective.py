@@ -2,6 +2,10 @@
 
 With an ``l1`` this is L1CG, and its gap is over the whole dictionary; with a tiny one and a limit on columns
 it is UCG with early stopping. The master is the convex problem over the pool (master/newton.py).
+
+On large tables, columns are looked for on some of the rows and weighed on all of them: a :class:`Scout` runs
+the same loop on a sketch of the rows. What is claimed of the model (objective, bound, certificate) is always
+computed on all rows.
 """
 
 from __future__ import annotations
@@ -15,14 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.loop import Observer, StopRule, Weighting, boost
-from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary, Proposals
+from cardboost.dictionary.base import BY_EDGE, ColumnPool, Dictionary, Proposals, Scoring
 from cardboost.master.newton import Master
 from cardboost.problem.bound import dual_bound
 from cardboost.problem.budget import clock
-from cardboost.problem.prices import MasterSolution, Prices
+from cardboost.problem.prices import MasterSolution, PriceRule, Prices
+from cardboost.problem.risk import EmpiricalRisk
 from cardboost.problem.trace import Record, Status, Trace
 
 Array = NDArray[np.float64]
+
+SCOUT_ROWS = 32_768
+_LARGE = 8  # a scout pays where the table has this many times its rows
 
 #: Newton steps of a solve that is to reach its tolerance; it usually takes fewer than twenty
 _MAX_STEPS = 200
@@ -74,7 +82,7 @@ class TotallyCorrective(Weighting):
         Solves for the weights; its pool grows.
     stop : StopRule
         Of the run.
-    criterion, l1, l2
+    scoring : Scoring
         By which the dictionary looks for columns.
     unseen : Prices or None
         Regularisation of a column that is not in the pool; without it no bound is computed.
@@ -93,9 +101,7 @@ class TotallyCorrective(Weighting):
         master: Master,
         stop: StopRule,
         *,
-        criterion: Criterion = "edge",
-        l1: float = 0.0,
-        l2: float = 0.0,
+        scoring: Scoring = BY_EDGE,
         unseen: Prices | None = None,
         pace: Pace = ONE_AT_A_TIME,
         scout: Scouting | None = None,
@@ -103,8 +109,7 @@ class TotallyCorrective(Weighting):
         started: float | None = None,
     ) -> None:
         self.master, self.stop, self.pace, self.scout = master, stop, pace, scout
-        self.criterion: Criterion = criterion
-        self.l1, self.l2, self.unseen = l1, l2, unseen
+        self.scoring, self.unseen = scoring, unseen
         self.n_earlier, self.started = n_earlier, clock() if started is None else started
         self.lower_bound = -math.inf
         self._first_columns = master.pool.n_columns
@@ -140,7 +145,7 @@ class TotallyCorrective(Weighting):
         """
         master, pool = self.master, self.master.pool
         search_all = self._rounds % self.pace.full_search_every == 0 or n_columns <= 0
-        k, how = max(n_columns, 1), (pool, self.criterion, self.l1, self.l2)
+        k = max(n_columns, 1)
         columns, self._suggestion = None, None
         if self.scout is not None and n_columns > 0:
             columns, self._suggestion = self.scout(pool, master.weights, n_columns)
@@ -151,12 +156,12 @@ class TotallyCorrective(Weighting):
                 proposals = replace(proposals, bound=dictionary.best_columns(master.point, 1, pool).bound)
         else:
             search = dictionary.best_columns if search_all else dictionary.promising_columns
-            proposals = search(master.point, k, *how)
+            proposals = search(master.point, k, pool, self.scoring)
             if not search_all and len(proposals) < n_columns:
                 search_all = True
-                proposals = dictionary.best_columns(master.point, k, *how)
+                proposals = dictionary.best_columns(master.point, k, pool, self.scoring)
         self._edge = proposals.bound
-        without_edge = proposals.bound <= self.l1
+        without_edge = proposals.bound <= self.scoring.l1
         due = self.n_added >= self._bound_due or n_columns <= 0 or without_edge
         if search_all and self.unseen is not None and due:
             edges = pool.edges(master.point)
@@ -190,6 +195,51 @@ class TotallyCorrective(Weighting):
         """The last solve, to the final tolerance of the pace."""
         steps = 0 if self.pace.final_tol is None else _MAX_STEPS
         return self.master.solve(self.pace.final_tol, steps, self.pace.certified, late)
+
+
+class Scout:
+    """The same problem on a sketch of the rows.
+
+    Parameters
+    ----------
+    dictionary, risk
+        Over the rows of the sketch.
+    rule : PriceRule
+        Regularisation of all columns.
+    pace : Pace
+        That of the training.
+    scoring : Scoring
+        By which columns are looked for.
+    """
+
+    def __init__(
+        self, dictionary: Any, risk: EmpiricalRisk, rule: PriceRule, pace: Pace, scoring: Scoring
+    ) -> None:
+        self.dictionary, self.scoring = dictionary, scoring
+        self.pace = replace(pace, final_tol=None)
+        self.pool = dictionary.pool()
+        self.master = Master(self.pool, risk, lambda pool: rule.prices(pool.n_columns, pool.n_free))
+
+    @classmethod
+    def make(
+        cls, dictionary: Dictionary, risk: EmpiricalRisk, rule: PriceRule, pace: Pace, scoring: Scoring
+    ) -> Scout | None:
+        """A scout, or None where the table is too small for one to pay, or cannot be sketched."""
+        large = risk.weights.total_count >= _LARGE * SCOUT_ROWS
+        sketched = dictionary.sketched(risk, SCOUT_ROWS) if large else None
+        return None if sketched is None else cls(*sketched, rule, pace, scoring)
+
+    def propose(self, pool: Any, weights: Array, k: int) -> tuple[Any, Array]:
+        """Up to k new columns for a model with these columns and weights, and what all would weigh here."""
+        n_shared = self.pool.n_columns
+        if pool.n_columns > n_shared:
+            self.pool.append(pool.stumps[n_shared:])
+        self.master.extend()
+        self.master.move_to(weights.copy())
+        start = self.pool.n_columns
+        pace = replace(self.pace, columns=lambda n: self.pace.columns(n + start))
+        generate(self.dictionary, self.master, StopRule(k), scoring=self.scoring, pace=pace)
+        return self.pool.stumps[start:], self.master.weights
 
 
 def generate(

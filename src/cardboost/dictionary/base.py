@@ -13,10 +13,30 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.problem.risk import RiskPoint
+from cardboost.problem.risk import EmpiricalRisk, RiskPoint
 
 Array = NDArray[np.float64]
 Criterion = Literal["edge", "gain"]
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How columns are compared.
+
+    Parameters
+    ----------
+    criterion : {"edge", "gain"}
+        The edge, or the drop of the quadratic model when the weight of a column moves.
+    l1, l2 : float
+        Price of weight and of squared weight, which the gain takes into account.
+    """
+
+    criterion: Criterion = "edge"
+    l1: float = 0.0
+    l2: float = 0.0
+
+
+BY_EDGE = Scoring()
 
 
 @dataclass(frozen=True)
@@ -101,28 +121,31 @@ class Dictionary(ABC):
     #: columns to add in one round where each is weighed by itself: one for every learner that is fitted
     batch: int = 1
 
+    #: whether a certificate can name every column, and so cover the whole dictionary
+    fits_file: bool = False
+
     @abstractmethod
     def pool(self) -> ColumnPool:
         """An empty pool (with the intercept's columns, if there is one)."""
 
-    def promising_columns(
-        self, point: RiskPoint, k: int, exclude: ColumnPool, criterion: Criterion, l1: float, l2: float
-    ) -> Proposals:
-        """Good columns found with less work; the bound need not cover the rest."""
-        return self.best_columns(point, k, exclude, criterion, l1, l2)
-
     @abstractmethod
     def best_columns(
-        self,
-        point: RiskPoint,
-        k: int,
-        exclude: ColumnPool,
-        criterion: Criterion = "edge",
-        l1: float = 0.0,
-        l2: float = 0.0,
+        self, point: RiskPoint, k: int, exclude: ColumnPool, scoring: Scoring = BY_EDGE
     ) -> Proposals:
         """The k best columns that are not in ``exclude``."""
+
+    def promising_columns(self, point: RiskPoint, k: int, exclude: ColumnPool, scoring: Scoring) -> Proposals:
+        """Good columns found with less work; the bound need not cover the rest."""
+        return self.best_columns(point, k, exclude, scoring)
+
+    def remaining(self, pool: ColumnPool) -> Any:
+        """Every column that is not in the pool, to be appended to it; None where they cannot be listed."""
+        return None
 
     def unseen_edges(self, point: RiskPoint, exclude: ColumnPool) -> Array:
         """For every feature the largest edge of its columns that are not in ``exclude``; -inf without any."""
         raise ValueError("Limits on features need columns that look at single features, such as stumps.")
+
+    def sketched(self, risk: EmpiricalRisk, n_rows: int) -> tuple[Dictionary, EmpiricalRisk] | None:
+        """The same columns over about ``n_rows`` of the rows, and the risk there; None without such rows."""
+        return None

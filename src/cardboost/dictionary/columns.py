@@ -5,17 +5,18 @@ Serves the solvers on plain matrices and stores the outputs of learners that are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cardboost import _kernels
-from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary, Proposals
+from cardboost.dictionary.base import ColumnPool
 from cardboost.problem.risk import RiskPoint
 
 Array = NDArray[np.float64]
+#: derivatives of rows, counts of rows, scale, and whether the sums fit a quicker way
+RealRows = tuple[Array, NDArray[np.int64] | None, float, bool]
 _QUICK = 2.0**51
 _SHARED = 1e-3  # of the largest entry: real columns are added up in the same fixed point
 _ROW_BLOCK = 256  # rows turned at a time: their entries stay in the cache
@@ -67,50 +68,50 @@ class ColumnStore:
         return _kernels.dense_margins(self.values, which, weights, self.threads)
 
     def edges(self, which: NDArray[np.int32], point: RiskPoint) -> Array:
-        if self.values.dtype == np.int8:
-            lane = point.fixed.edge_lane
-            sums = _kernels.dense_edges(self.values, self.signs, which, lane, self.threads)
-            return sums.astype(np.float64) * point.fixed.edge_unit
-        value, count, scale, unit = self._real(point, 0, self.largest)
-        largest = max(float(value.max(initial=0.0)), -float(value.min(initial=0.0)))
-        quick = scale * self.largest * largest < _QUICK
-        sums = _kernels.dense_edges_real(self.values, which, value, count, scale, quick, self.threads)
-        return sums.astype(np.float64) * unit
+        return self._sums(self.values, which, point, 0)
 
     def gram(self, left: NDArray[np.int32], which: NDArray[np.int32], point: RiskPoint) -> Array:
         if self.values.dtype == np.int8:
-            lane = point.fixed.curvature_lane
+            lane, unit = point.fixed.curvature_lane, point.fixed.curvature_unit
             sums = _kernels.dense_gram(self.values, self.signs, left, which, lane, self.threads)
-            return sums.astype(np.float64) * point.fixed.curvature_unit
-        value, count, scale, unit = self._real(point, 1, self.largest**2)
-        quick = scale * self.largest**2 * float(value.max(initial=0.0)) < _QUICK
-        sums = _kernels.dense_gram_real(self.values, left, which, value, count, scale, quick, self.threads)
+        else:
+            rows, unit = self._real(point, 1)
+            sums = _kernels.dense_gram_real(self.values, left, which, *rows, self.threads)
         return sums.astype(np.float64) * unit
 
     def squares(self, which: NDArray[np.int32], point: RiskPoint) -> Array:
         """The diagonal of the Gram matrix, without the rest of it."""
-        every = np.arange(len(which), dtype=np.int32)
-        if self.values.dtype == np.int8:
-            lane = point.fixed.curvature_lane
-            if self.signs:
-                return np.full(len(which), float(lane.sum()) * point.fixed.curvature_unit)
-            sums = _kernels.dense_edges(np.abs(self.values[which]), False, every, lane, self.threads)
-            return sums.astype(np.float64) * point.fixed.curvature_unit
-        value, count, scale, unit = self._real(point, 1, self.largest**2)
-        quick = scale * self.largest**2 * float(value.max(initial=0.0)) < _QUICK
-        squared = self.values[which] ** 2
-        sums = _kernels.dense_edges_real(squared, every, value, count, scale, quick, self.threads)
+        if self.signs:
+            total = float(point.fixed.curvature_lane.sum())
+            return np.full(len(which), total * point.fixed.curvature_unit)
+        return self._sums(self.values[which] ** 2, np.arange(len(which), dtype=np.int32), point, 1)
+
+    def _sums(
+        self, values: NDArray[Any], which: NDArray[np.int32], point: RiskPoint, order: Literal[0, 1]
+    ) -> Array:
+        """Sums of columns times the first derivatives (order 0) of the rows, or the second (order 1)."""
+        if values.dtype == np.int8:
+            fixed = point.fixed
+            lane = fixed.curvature_lane if order else fixed.edge_lane
+            unit = fixed.curvature_unit if order else fixed.edge_unit
+            sums = _kernels.dense_edges(values, self.signs, which, lane, self.threads)
+        else:
+            rows, unit = self._real(point, order)
+            sums = _kernels.dense_edges_real(values, which, *rows, self.threads)
         return sums.astype(np.float64) * unit
 
-    def _real(
-        self, point: RiskPoint, lane: int, largest: float
-    ) -> tuple[Array, NDArray[np.int64] | None, float, float]:
-        """Row weights for real columns: products are rounded, so the scale leaves room for the entries."""
-        w = point.risk.weights
-        value = point.rows[lane] if w.factor is None else point.rows[lane] * w.factor
-        total = (point.derivative_sum, point.curvature_sum)[lane]
+    def _real(self, point: RiskPoint, order: Literal[0, 1]) -> tuple[RealRows, float]:
+        """Derivatives of the rows for real columns, as the kernels take them, and the unit of the sums.
+
+        Products are rounded, so the scale leaves room for the entries.
+        """
+        w, largest = point.risk.weights, self.largest ** (1 + order)
+        value = point.rows[order] if w.factor is None else point.rows[order] * w.factor
+        total = (point.derivative_sum, point.curvature_sum)[order]
         scale = _kernels.fixed_scale(total * max(largest, 1e-300) * (1 + 1e-9), w.total_count)
-        return value, w.count, scale, point.factor / scale / w.total
+        largest_value = max(float(value.max(initial=0.0)), -float(value.min(initial=0.0)))
+        quick = scale * largest * largest_value < _QUICK
+        return (value, w.count, scale, quick), point.factor / scale / w.total
 
 
 def least(slopes: Array, most: int) -> NDArray[np.int32]:
@@ -121,90 +122,6 @@ def least(slopes: Array, most: int) -> NDArray[np.int32]:
     else:
         near = np.argsort(slopes, kind="stable")
     return near[: int(np.searchsorted(slopes[near], np.inf))].astype(np.int32)
-
-
-class WholeStore:
-    """All columns of a store by number."""
-
-    estimates = False
-
-    def __init__(self, store: ColumnStore) -> None:
-        self.store, self.n_rows = store, store.n_rows
-        self._every = np.arange(len(store), dtype=np.int32)
-
-    def __len__(self) -> int:
-        return len(self.store)
-
-    def choose(self, slopes: Array, most: int) -> NDArray[np.int32]:
-        return least(slopes, most)
-
-    def block(self, which: NDArray[np.int32]) -> StoreBlock:
-        return StoreBlock(self.store, which)
-
-    def every_edge(self, point: RiskPoint) -> Array:
-        return self.store.edges(self._every, point)
-
-    def margins(self, weights: Array) -> Array:
-        used = np.flatnonzero(weights).astype(np.int32)
-        return self.store.margins(used, np.ascontiguousarray(weights[used]))
-
-
-@dataclass(frozen=True, eq=False)
-class StoreBlock:
-    """A few columns of a store."""
-
-    store: ColumnStore
-    which: NDArray[np.int32]
-
-    def margins(self, weights: Array) -> Array:
-        return self.store.margins(self.which, weights)
-
-    def edges(self, point: RiskPoint) -> Array:
-        return self.store.edges(self.which, point)
-
-    def gram(self, point: RiskPoint) -> Array:
-        return self.store.gram(self.which, self.which, point)
-
-    def estimate(self, point: RiskPoint, slopes: Array) -> None:
-        return None
-
-
-class MatrixDictionary(Dictionary):
-    """Every column of a given matrix; the search looks at all of them."""
-
-    exact = True
-
-    def __init__(self, columns: NDArray[Any], threads: int = 1) -> None:
-        self.store = ColumnStore(columns, threads)
-
-    def pool(self) -> MatrixPool:
-        return MatrixPool(self.store)
-
-    def best_columns(
-        self,
-        point: RiskPoint,
-        k: int,
-        exclude: ColumnPool,
-        criterion: Criterion = "edge",
-        l1: float | Array = 0.0,
-        l2: float | Array = 0.0,
-    ) -> Proposals:
-        """The columns whose edge exceeds their price ``l1`` most."""
-        assert isinstance(exclude, MatrixPool)
-        unseen = np.ones(len(self.store), dtype=bool)
-        unseen[exclude.which] = False
-        candidates = np.flatnonzero(unseen).astype(np.int32)
-        edges = self.store.edges(candidates, point)
-        excess = edges - (l1[candidates] if isinstance(l1, np.ndarray) else l1)
-        bound = float(edges.max(initial=-np.inf))
-        best = np.argsort(-excess, kind="stable")[:k]
-        return Proposals(candidates[best], edges[best], bound)
-
-    def unseen_edges(self, point: RiskPoint, exclude: ColumnPool) -> Array:
-        assert isinstance(exclude, MatrixPool)
-        edges = self.store.edges(np.arange(len(self.store), dtype=np.int32), point)
-        edges[exclude.which] = -np.inf
-        return edges
 
 
 class MatrixPool(ColumnPool):
@@ -232,7 +149,7 @@ class MatrixPool(ColumnPool):
     def sizes(self) -> Array:
         return self.store.sizes[self.which]
 
-    def append(self, atoms: NDArray[np.int32]) -> None:
+    def append(self, atoms: Any) -> None:
         self.which = np.concatenate([self.which, np.asarray(atoms, dtype=np.int32)])
 
     def subset(self, columns: NDArray[np.intp]) -> MatrixPool:
@@ -257,6 +174,31 @@ class MatrixPool(ColumnPool):
 
     def dense(self) -> NDArray[Any]:
         return self.lines.T
+
+    def estimate(self, point: RiskPoint, slopes: Array) -> None:
+        """No Hessian from some of the rows: all of them cost little."""
+
+
+class WholeStore(MatrixPool):
+    """All columns of a store by number, as solvers on the simplex take them."""
+
+    estimates = False
+
+    def __init__(self, store: ColumnStore) -> None:
+        super().__init__(store, np.arange(len(store), dtype=np.int32))
+        self.n_rows = store.n_rows
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    def choose(self, slopes: Array, most: int) -> NDArray[np.int32]:
+        return least(slopes, most)
+
+    def block(self, which: NDArray[np.int32]) -> MatrixPool:
+        return MatrixPool(self.store, which)
+
+    def every_edge(self, point: RiskPoint) -> Array:
+        return self.edges(point)
 
 
 def _compact(columns: NDArray[Any]) -> NDArray[Any]:

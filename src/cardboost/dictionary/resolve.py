@@ -8,20 +8,19 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from cardboost.data.binning import BinnedMatrix
 from cardboost.data.weights import RowWeights
-from cardboost.dictionary.estimators import (
+from cardboost.dictionary.label_orders import label_orders
+from cardboost.dictionary.learners import (
     EstimatorDictionary,
     FittedDictionary,
     LearnerDictionary,
     LearningRows,
     StumpColumns,
     UnionDictionary,
-    check_estimator,
 )
-from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.model.fitted_learner import METHODS, method_of, name_of
 
@@ -115,6 +114,41 @@ def _part(item: Any, regression: bool) -> Part:
         raise ValueError(f"dictionary: {item!r} is not known; the only name accepted is 'stumps'.")
     check_estimator(item, regression)
     return ToFit(item)
+
+
+def check_estimator(estimator: Any, regression: bool = False) -> None:
+    """Refuse what cannot serve as a weak learner, in a sentence that names it."""
+    name = name_of(estimator)
+    if isinstance(estimator, type):
+        raise ValueError(
+            f"dictionary: {estimator.__name__} is a class; give an instance, {estimator.__name__}()."
+        )
+    if not callable(getattr(estimator, "fit", None)) or not hasattr(estimator, "get_params"):
+        raise ValueError(
+            f"dictionary: {name} cannot be fitted: an estimator needs fit and get_params, as in scikit-learn."
+        )
+    if regression:
+        if _kind(estimator) == "classifier":
+            raise ValueError(f"dictionary: {name} is a classifier; a number needs regressors.")
+        if not callable(getattr(estimator, "predict", None)):
+            raise ValueError(f"dictionary: {name} has no predict: it cannot be asked for a number.")
+        return
+    if not has_fit_parameter(estimator, "sample_weight"):
+        raise ValueError(
+            f"dictionary: the fit of {name} does not accept sample_weight, by which a weak learner is told "
+            "which rows matter. Take a learner that does; prepare the table before, not in a pipeline."
+        )
+    if _kind(estimator) == "regressor":
+        raise ValueError(
+            f"dictionary: {name} is a regressor; weak learners that are fitted here must be classifiers."
+        )
+    method_of(estimator)
+
+
+def _kind(estimator: Any) -> str | None:
+    """ "classifier", "regressor", or what else it says it is."""
+    tags = getattr(estimator, "__sklearn_tags__", None)
+    return None if tags is None else tags().estimator_type
 
 
 def _is_fitted(item: Any) -> bool:

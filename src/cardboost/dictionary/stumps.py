@@ -21,13 +21,15 @@ from numpy.typing import ArrayLike, NDArray
 from cardboost import _kernels
 from cardboost.data.binning import MISSING, BinnedMatrix
 from cardboost.data.weights import RowWeights
-from cardboost.dictionary.base import ColumnPool, Criterion, Dictionary, Proposals
+from cardboost.dictionary.base import BY_EDGE, ColumnPool, Dictionary, Proposals, Scoring
 from cardboost.dictionary.label_orders import Orders
 from cardboost.dictionary.sketch import RowSketch
-from cardboost.problem.risk import RiskPoint
+from cardboost.problem.risk import EmpiricalRisk, RiskPoint
 
 Array = NDArray[np.float64]
 CONSTANT = -1  # the "feature" of the intercept's two columns
+#: beyond which a file does not name all cuts: a certificate then covers the candidates only
+MAX_CUTS_IN_FILE = 200_000
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,11 @@ class Stumps:
         return len(self.feature)
 
     def __getitem__(self, which: slice | NDArray[Any]) -> Stumps:
-        return Stumps(**{own.name: getattr(self, own.name)[which] for own in fields(self)})
+        return Stumps(**{field.name: getattr(self, field.name)[which] for field in fields(self)})
 
     def __add__(self, other: Stumps) -> Stumps:
-        parts = {own.name: (getattr(self, own.name), getattr(other, own.name)) for own in fields(self)}
-        return Stumps(**{name: np.concatenate(pair) for name, pair in parts.items()})
+        names = [field.name for field in fields(self)]
+        return Stumps(**{n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in names})
 
     @classmethod
     def make(
@@ -241,6 +243,11 @@ class StumpDictionary(Dictionary):
     def line_of(self, stumps: Stumps) -> NDArray[np.intp]:
         return np.where(stumps.one_of, self.set_line[stumps.feature], stumps.feature)
 
+    def allows(self, stump: Stumps) -> bool:
+        """Whether a single stump is not constant, and no direction of its feature forbids it."""
+        side = 2 * int(stump.missing_left[0]) + (int(stump.polarity[0]) < 0)
+        return not self.closed[self.line_of(stump)[0], stump.cut[0]] & (1 << side)
+
     def relabelled(self, sign: NDArray[np.int8], orders: Orders) -> StumpDictionary:
         """The stumps of the same rows for other labels, with the orders that these make.
 
@@ -253,24 +260,26 @@ class StumpDictionary(Dictionary):
             other._arrange(orders)
         return other
 
-    def sketch_rows(self, weights: RowWeights, n_rows: int) -> RowSketch | None:
-        """About so many rows for a dictionary of fewer rows; None where there are too few distinct ones.
-
-        They are not those of the sketch for Hessians, which may be taken of them in turn.
-        """
-        return RowSketch.make(self.matrix, weights, self.threads, n_rows, bit=40)
-
-    def on_sketch(
-        self, sketch: RowSketch, sign: NDArray[np.int8] | None, weights: RowWeights
-    ) -> StumpDictionary:
-        """The same stumps over the rows of a sketch."""
-        return StumpDictionary(
-            self.matrix.take(sketch.rows, sketch.bins), sign, self.threads, self.intercept, weights,
-            self.monotonic, self.by_feature, self.orders,
+    def sketched(self, risk: EmpiricalRisk, n_rows: int) -> tuple[StumpDictionary, EmpiricalRisk] | None:
+        """The rows are not those of the sketch for Hessians, which may be taken of them in turn."""
+        sketch = RowSketch.make(self.matrix, risk.weights, self.threads, n_rows, bit=40)
+        if sketch is None:
+            return None
+        rows, weights = sketch.rows, risk.weights.take(sketch.rows)
+        sign = None if risk.sign is None else risk.sign[rows]
+        target = None if risk.target is None else risk.target[rows]
+        dictionary = StumpDictionary(
+            self.matrix.take(rows, sketch.bins), sign, self.threads, self.intercept, weights, self.monotonic,
+            self.by_feature, self.orders,
         )  # fmt: skip
+        return dictionary, EmpiricalRisk(risk.loss, weights, sign, risk.threads, target)
 
     def pool(self) -> StumpPool:
         return StumpPool(self)
+
+    @property
+    def fits_file(self) -> bool:  # type: ignore[override]
+        return sum(len(cuts) for cuts in self.matrix.cuts) <= MAX_CUTS_IN_FILE
 
     def histogram(self, point: RiskPoint) -> NDArray[np.int64]:
         """Edge and curvature sums of every bin of every feature; the latest one is remembered."""
@@ -279,35 +288,30 @@ class StumpDictionary(Dictionary):
             self._recent = (point.F, hist)
         return self._recent[1]
 
-    def known_histogram(self, point: RiskPoint, features: NDArray[np.int32]) -> NDArray[np.int64] | None:
-        """Histograms of these features at this point, if an earlier pass has left them."""
+    def partial_histogram(self, point: RiskPoint, features: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Histograms of some features (ascending), from an earlier pass where there was one."""
         if self._recent is not None and self._recent[0] is point.F:
             return self._recent[1][features]
         if self._partial is not None and self._partial[0] is point.F and len(self._partial[1]):
-            at = np.searchsorted(self._partial[1], features)
-            at = np.minimum(at, len(self._partial[1]) - 1)
-            if (self._partial[1][at] == features).all():
-                return self._partial[2][at]
-        return None
+            _, counted, hist = self._partial
+            place = np.minimum(np.searchsorted(counted, features), len(counted) - 1)
+            if (counted[place] == features).all():
+                return hist[place]
+        hist = _kernels.histograms(self.matrix.bins, features, point.fixed.lanes, self.threads)
+        self._partial = (point.F, features, hist)
+        return hist
 
-    def best_columns(
-        self,
-        point: RiskPoint,
-        k: int,
-        exclude: ColumnPool,
-        criterion: Criterion = "edge",
-        l1: float = 0.0,
-        l2: float = 0.0,
+    def best_columns(  # type: ignore[override]
+        self, point: RiskPoint, k: int, exclude: StumpPool, scoring: Scoring = BY_EDGE
     ) -> Proposals:
         """The best stumps, spread over features: the best of each of the k best features.
 
         Neighbouring cuts of a feature are nearly the same column, so more than one of a feature is proposed
         only when k is larger than the number of features that have any.
         """
-        assert isinstance(exclude, StumpPool)
-        hist = self.histogram(point)
-        proposals, scores = self._search(hist, self.features, point, k, exclude, criterion, l1, l2)
-        self._last_scores = scores
+        proposals, self._last_scores = self._search(
+            self.histogram(point), self.features, point, k, exclude, scoring
+        )
         return proposals
 
     def largest_edges(self, point: RiskPoint, k: int = 1) -> EdgeProposals:
@@ -329,9 +333,7 @@ class StumpDictionary(Dictionary):
             atoms, edge[order], float(largest), tuple(map(int, wrong)), every, float(total * unit)
         )
 
-    def unseen_edges(self, point: RiskPoint, exclude: ColumnPool) -> Array:
-        """For every feature the largest edge of its stumps that are not in ``exclude``; -inf without any."""
-        assert isinstance(exclude, StumpPool)
+    def unseen_edges(self, point: RiskPoint, exclude: StumpPool) -> Array:  # type: ignore[override]
         hist = self.in_lines(self.histogram(point), self.features)
         edges = _kernels.search(
             hist, self.n_bins, self.kind, np.ascontiguousarray(exclude.mask),
@@ -340,47 +342,28 @@ class StumpDictionary(Dictionary):
         return self._per_feature(edges, self.features)
 
     def columns_of(
-        self, features: NDArray[np.int32], point: RiskPoint, k: int, exclude: StumpPool, criterion: Criterion,
-        l1: float, l2: float,
-    ) -> Proposals:  # fmt: skip
+        self, features: NDArray[np.int32], point: RiskPoint, k: int, exclude: StumpPool, scoring: Scoring
+    ) -> Proposals:
         """The best stumps on these features (ascending), spread over them as in :meth:`best_columns`."""
         hist = self.partial_histogram(point, features)
-        return self._search(hist, features, point, k, exclude, criterion, l1, l2)[0]
+        return self._search(hist, features, point, k, exclude, scoring)[0]
 
-    def partial_histogram(self, point: RiskPoint, features: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Histograms of some features (ascending), from an earlier pass where there was one."""
-        known = self.known_histogram(point, features)
-        if known is not None:
-            return known
-        hist = _kernels.histograms(self.matrix.bins, features, point.fixed.lanes, self.threads)
-        self._partial = (point.F, features, hist)
-        return hist
-
-    def promising_columns(
-        self, point: RiskPoint, k: int, exclude: ColumnPool, criterion: Criterion, l1: float, l2: float
+    def promising_columns(  # type: ignore[override]
+        self, point: RiskPoint, k: int, exclude: StumpPool, scoring: Scoring
     ) -> Proposals:
         """Like :meth:`best_columns`, but only among features that were good at the last full search or are in
         use; its bound says nothing of the others."""
-        assert isinstance(exclude, StumpPool)
-        if self._last_scores is None:
-            return self.best_columns(point, k, exclude, criterion, l1, l2)
-        good = np.argsort(-self._last_scores, kind="stable")[: max(16, 2 * k)]
-        features = np.union1d(good, exclude.stumps.feature[exclude.n_free :]).astype(np.int32)
-        if len(features) > 0.6 * len(self.features):
-            return self.best_columns(point, k, exclude, criterion, l1, l2)
-        return self.columns_of(features, point, k, exclude, criterion, l1, l2)
+        if self._last_scores is not None:
+            good = np.argsort(-self._last_scores, kind="stable")[: max(16, 2 * k)]
+            features = np.union1d(good, exclude.stumps.feature[exclude.n_free :]).astype(np.int32)
+            if len(features) <= 0.6 * len(self.features):
+                return self.columns_of(features, point, k, exclude, scoring)
+        return self.best_columns(point, k, exclude, scoring)
 
     def _search(
-        self,
-        hist: NDArray[np.int64],
-        features: NDArray[np.int32],
-        point: RiskPoint,
-        k: int,
-        exclude: StumpPool,
-        criterion: Criterion,
-        l1: float,
-        l2: float,
-    ) -> tuple[Proposals, Array]:
+        self, hist: NDArray[np.int64], features: NDArray[np.int32], point: RiskPoint, k: int,
+        exclude: StumpPool, scoring: Scoring,
+    ) -> tuple[Proposals, Array]:  # fmt: skip
         """Search the histograms of these features; returns the proposals and the best score of each."""
         lines = self._lines(features)
         hist, mask = self.in_lines(hist, features), np.ascontiguousarray(exclude.mask[lines])
@@ -391,7 +374,7 @@ class StumpDictionary(Dictionary):
         while left > 0:
             score, edge, cut, polarity, missing_left, largest = _kernels.search(
                 hist, n_bins, kind, mask, point.fixed.edge_unit, point.fixed.curvature_unit,
-                l1, l2, criterion == "gain", self.intercept,
+                scoring.l1, scoring.l2, scoring.criterion == "gain", self.intercept,
             )  # fmt: skip
             if not found:
                 bound, scores = largest, self._per_feature(score, features)

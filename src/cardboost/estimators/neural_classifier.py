@@ -13,7 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from cardboost.data.labels import class_codes, class_factors, sample_weights
 from cardboost.estimators.classification import plain, present
 from cardboost.estimators.neural import NeuralBoost, NeuralTask, scaled_weights
-from cardboost.model.nets import as_decision, probabilities
+from cardboost.model.base import class_probabilities
+from cardboost.model.nets import as_decision
 from cardboost.problem.losses.vector import CrossEntropy, LogisticOutputs, SquaredOutputs, VectorLoss
 
 Array = NDArray[np.float64]
@@ -252,7 +253,7 @@ class NeuralBoostClassifier(ClassifierMixin, NeuralBoost):
         array of shape (n_samples, n_classes)
             Columns are in the order of ``classes_``.
         """
-        return probabilities(self._scores(X), self._loss_name)
+        return class_probabilities(self._scores(X), self._loss_name)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
@@ -320,4 +321,4 @@ class NeuralBoostClassifier(ClassifierMixin, NeuralBoost):
             As returned by ``predict_proba``.
         """
         for scores in self._staged_scores(X):
-            yield probabilities(scores, self._loss_name)
+            yield class_probabilities(scores, self._loss_name)

@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from cardboost.boosting.stagewise import StageSettings, StepSearch, refuse_empty, train_stagewise
-from cardboost.boosting.stagewise_learners import ClassifierSteps
-from cardboost.boosting.stagewise_stumps import ClassificationSteps
+from cardboost.boosting.stagewise_steps import ClassificationSteps, ClassifierSteps
 from cardboost.boosting.stump_task import StumpTask
 from cardboost.data.arguments import flag, number, whole
 from cardboost.data.threads import usable_threads
 from cardboost.estimators.base import store_parameters
 from cardboost.estimators.callbacks import Reporter, with_callbacks
 from cardboost.estimators.classification import ClassifierCards, has_probabilities
-from cardboost.model.multiclass import MulticlassEnsemble
+from cardboost.model.base import normalised
 from cardboost.problem.budget import clock
 from cardboost.problem.losses import Loss, stagewise_loss
 
@@ -230,7 +229,7 @@ class StagewiseClassifier(ClassifierCards):
         """Probabilities at these scores, those of more than two classes divided by their sum."""
         if score.ndim == 1:
             return np.column_stack([self._loss.probability(-score), self._loss.probability(score)])
-        return MulticlassEnsemble.normalised(self._loss.probability(score))
+        return normalised(self._loss.probability(score))
 
 
 def stage_settings(model: Any, reporter: Reporter, tol: float = 0.0) -> StageSettings:

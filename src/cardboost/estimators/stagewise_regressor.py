@@ -13,8 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from cardboost.boosting.early_stopping import HeldOutRows
 from cardboost.boosting.stagewise import StepSearch, train_stagewise
-from cardboost.boosting.stagewise_learners import RegressorSteps, RegressorTask
-from cardboost.boosting.stagewise_stumps import RegressionSteps
+from cardboost.boosting.stagewise_steps import RegressionSteps, RegressorSteps, RegressorTask
 from cardboost.data.exact import unmasked
 from cardboost.data.labels import real_targets, sample_weights, split_rows
 from cardboost.data.threads import usable_threads

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -75,13 +76,11 @@ def export_model(
 
 def _call(exporter: Callable[..., Any], ensemble: Any, options: dict[str, Any]) -> Any:
     """Call an exporter; the message for an option that it does not have lists its options."""
-    names = [
-        name for name, option in signature(exporter).parameters.items() if option.kind == option.KEYWORD_ONLY
-    ]
-    for name in options:
-        if name not in names:
-            listed = ", ".join(names) if names else "none"
-            raise ValueError(f"{name}: this format has no such option; its options are: {listed}.")
+    parameters = signature(exporter).parameters.values()
+    names = [option.name for option in parameters if option.kind == option.KEYWORD_ONLY]
+    for name in options.keys() - names:
+        listed = ", ".join(names) or "none"
+        raise ValueError(f"{name}: this format has no such option; its options are: {listed}.")
     return exporter(ensemble, **options)
 
 
@@ -92,41 +91,31 @@ def _c(ensemble: Any, path: Any, options: dict[str, Any], number: str) -> _Files
 
     if "number" in options:
         raise ValueError("number: the format says it: 'c' takes float, 'c-int16' int16.")
-    options = options | {"number": number}
-    tests = options.pop("test_vectors", None)
-    model = _call(c_model, ensemble, options)
-    files: _Files = [(path, header(model))]
-    if tests is not None:
-        name = None if path is None else os.path.basename(os.fspath(path))
-        files.append((tests, vectors(model, name)))
-    return files
+    tests = options.get("test_vectors")
+    options = {name: value for name, value in options.items() if name != "test_vectors"}
+    model = _call(c_model, ensemble, options | {"number": number})
+    name = None if path is None else os.path.basename(os.fspath(path))
+    return [(path, header(model)), *([] if tests is None else [(tests, vectors(model, name))])]
 
 
-def _python(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
-    from cardboost.export.python import export_python
-
-    return [(path, _call(export_python, ensemble, options))]
-
-
-def _sql(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
-    from cardboost.export.sql import export_sql
-
-    return [(path, _call(export_sql, ensemble, options))]
+def _one_file(ensemble: Any, path: Any, options: dict[str, Any], format: str) -> _Files:
+    exporter = getattr(import_module(f"cardboost.export.{format}"), f"export_{format}")
+    return [(path, _call(exporter, ensemble, options))]
 
 
 def _onnx(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
-    from cardboost.export.onnx import export_onnx, export_onnx_nets
-    from cardboost.export.plan import NetPlan
+    from cardboost.export.onnx import NetEnsemble, export_onnx, export_onnx_nets
 
-    return [(path, _call(export_onnx_nets if NetPlan.fits(ensemble) else export_onnx, ensemble, options))]
+    exporter = export_onnx_nets if isinstance(ensemble, NetEnsemble) else export_onnx
+    return [(path, _call(exporter, ensemble, options))]
 
 
 def _json(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
-    from cardboost.export.plan import NetPlan, Plan
-    from cardboost.model.files import model_bytes
+    from cardboost.export.plan import Plan
+    from cardboost.model.files import NetEnsemble, model_bytes
 
     def plain(ensemble: Any) -> str:
-        if not NetPlan.fits(ensemble):
+        if not isinstance(ensemble, NetEnsemble):
             Plan.of(ensemble)
         return model_bytes(ensemble).decode("utf-8")
 
@@ -137,8 +126,8 @@ def _json(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
 FORMATS: dict[str, Callable[[Any, Any, dict[str, Any]], _Files]] = {
     "c": partial(_c, number="float"),
     "c-int16": partial(_c, number="int16"),
-    "python": _python,
-    "sql": _sql,
+    "python": partial(_one_file, format="python"),
+    "sql": partial(_one_file, format="sql"),
     "onnx": _onnx,
     "json": _json,
 }

@@ -8,18 +8,8 @@ from itertools import groupby
 import numpy as np
 
 from cardboost.export.c_model import MISSING_CUT, CModel, CutEntry, Question, float_key
-from cardboost.export.c_text import (
-    Names,
-    comment,
-    double_literal,
-    float_literal,
-    int_literal,
-    quoted,
-    safe,
-    table,
-)
+from cardboost.export.c_text import Names, comment, float_literal, int_literal, quoted, safe, table
 from cardboost.export.integer_model import HIGHEST, MISSING
-from cardboost.export.plan import Steps
 from cardboost.export.points import PROBABILITY_UNIT
 
 _NEGATED = "    /* minus the score: a negative number is the shortest thing to test for */"
@@ -36,16 +26,6 @@ def functions(model: CModel) -> list[str]:
     classes = [_class_function(model)] if model.plan.decides else []
     chances = [_probability_function(model)] if model.probability is not None else []
     return [*keys, *scores, *classes, *chances]
-
-
-def c_type(model: CModel) -> str:
-    return "float" if model.number == "float" else "int16_t"
-
-
-def score_type(model: CModel) -> str:
-    if model.points is None:
-        return "double"
-    return "int64_t" if model.points.width == 64 else "int32_t"
 
 
 def identifiers(model: CModel) -> list[tuple[str, list[str]]]:
@@ -89,16 +69,14 @@ def _with_keys(model: CModel) -> bool:
 
 
 def _key_function(prefix: str) -> str:
-    about = comment(
-        [
-            "The bits of a float as a whole number in the same order; INT32_MIN for NaN. So no helpers for "
-            "floating point are needed, and no compiler option changes a comparison."
-        ]
+    about = (
+        "The bits of a float as a whole number in the same order; INT32_MIN for NaN. So no helpers for "
+        "floating point are needed, and no compiler option changes a comparison."
     )
     return f"""\
 typedef char {prefix}_needs_32_bit_float[(sizeof(float) == 4u) ? 1 : -1];
 
-{about}
+{comment([about])}
 static inline int32_t {prefix}_key(float value)
 {{
     uint32_t bits = 0u;
@@ -127,24 +105,29 @@ static inline int32_t {prefix}_key(float value)
 
 
 def _whole_score(model: CModel) -> str:
-    several, kind = model.plan.n_scores > 1, score_type(model)
-    arguments = f"const {c_type(model)} *x" + (f", {kind} *scores" if several else "")
-    name = f"{model.prefix}_scores" if several else f"{model.prefix}_score"
-    about = comment(["The points of every class, into scores." if several else "The points of a row."])
+    about = "The points of every class, into scores." if model.plan.n_scores > 1 else "The points of a row."
     entries = [entry for _, part in model.programs for entry in part]
     lines = _ifs(model) if model.layout == "ifs" or not entries else _loop(model, entries)
-    start = f"static inline {'void' if several else kind} {name}({arguments})"
-    return "\n".join([about, start, "{", *lines, "}"])
+    return _score_function(model, about, lines)
+
+
+def _score_function(model: CModel, about: str, lines: Sequence[str]) -> str:
+    """The function that returns the score, or that writes several scores."""
+    kind, start = model.score_type, f"{model.prefix}_score"
+    head = f"static inline {kind} {start}(const {model.c_type} *x)"
+    if model.plan.n_scores > 1:
+        head = f"static inline void {start}s(const {model.c_type} *x, {kind} *scores)"
+    return "\n".join([comment([about]), head, "{", *lines, "}"])
 
 
 def _sum_type(model: CModel) -> str:
     """The type of one sum: 16 bits on small processors, where they are enough."""
     assert model.points is not None
-    return "int_fast16_t" if model.points.reach <= HIGHEST else score_type(model)
+    return "int_fast16_t" if model.points.reach <= HIGHEST else model.score_type
 
 
 def _total(model: CModel) -> str:
-    value = "sum" if _sum_type(model) == score_type(model) else f"({score_type(model)})sum"
+    value = "sum" if _sum_type(model) == model.score_type else f"({model.score_type})sum"
     return f"-{value}" if model.negated else value
 
 
@@ -194,9 +177,9 @@ def _condition(model: CModel, question: Question, names: Sequence[str]) -> str:
 def _loop(model: CModel, entries: Sequence[CutEntry]) -> list[str]:
     """One loop over all cuts of all inputs."""
     several = model.plan.n_scores > 1
-    sum_type = score_type(model) if several else _sum_type(model)
+    sum_type = model.score_type if several else _sum_type(model)
     kinds = model.cells
-    lines = _together(model, entries) if kinds.together else _apart(model, entries)
+    lines = _tables(model, entries)
     member = "entries[k].{}" if kinds.together else "{}s[k]"
     cut, points = member.format("cut"), member.format("point")
     index = "k" if kinds.input is None else member.format("input")
@@ -223,8 +206,8 @@ def _loop(model: CModel, entries: Sequence[CutEntry]) -> list[str]:
     bases = [int_literal(base) for base, _ in model.programs]
     return [
         *lines,
-        table(f"uint16_t ends[{len(ends)}]", [[f"{end}u" for end in ends]], [""]),
-        table(f"{sum_type} bases[{len(ends)}]", [bases], [""]),
+        table(f"uint16_t ends[{len(ends)}]", [[f"{end}u" for end in ends]]),
+        table(f"{sum_type} bases[{len(ends)}]", [bases]),
         "    uint_fast16_t k = 0u;",
         "    uint_fast16_t j;",
         f"    for (j = 0u; j < {len(ends)}u; j++) {{",
@@ -249,40 +232,28 @@ def _literals(model: CModel, entry: CutEntry) -> dict[str, str]:
     }
 
 
-def _by_input(model: CModel, entries: Sequence[CutEntry]) -> tuple[list[list[CutEntry]], list[str]]:
-    """The entries of every input in a row, each with a note."""
-    parts = [list(part) for _, part in groupby(entries, key=lambda entry: entry.input)]
-    return parts, [_cut_note(model, part[0].input, [entry.cut for entry in part]) for part in parts]
+def _tables(model: CModel, entries: Sequence[CutEntry]) -> list[str]:
+    """The entries as one table of structures, or as one table for each member.
 
-
-def _together(model: CModel, entries: Sequence[CutEntry]) -> list[str]:
-    """One table of structures, wide members first, so that there are no holes."""
-    kinds = model.cells
-    members = {"cut": kinds.cut, "point": kinds.points}
-    if kinds.input is not None:
-        members["input"] = kinds.input
-    order = sorted(members, key=lambda name: -int(members[name].strip("uint_")))
-    parts, notes = _by_input(model, entries)
-    rows = []
-    for part in parts:
-        literals = [_literals(model, entry) for entry in part]
-        rows.append([f"{{{', '.join(cells[name] for name in order)}}}" for cells in literals])
-    declared = " ".join(f"{members[name]} {name};" for name in order)
-    return [table(f"struct {{ {declared} }} entries[{len(entries)}]", rows, notes)]
-
-
-def _apart(model: CModel, entries: Sequence[CutEntry]) -> list[str]:
-    """One table for each member: no byte is lost where their types differ in size."""
+    Structures have wide members first, so that there are no holes; tables of their own lose no byte where the
+    types differ in size.
+    """
     kinds, size = model.cells, len(entries)
-    parts, notes = _by_input(model, entries)
-    literals = [_literals(model, entry) for entry in entries]
-    cuts = [[_literals(model, entry)["cut"] for entry in part] for part in parts]
-    tables = [
-        table(f"{kinds.cut} cuts[{size}]", cuts, notes),
-        table(f"{kinds.points} points[{size}]", [[cells["point"] for cells in literals]], [""]),
-    ]
-    if kinds.input is not None:
-        tables.append(table(f"{kinds.input} inputs[{size}]", [[cells["input"] for cells in literals]], [""]))
+    members = {"cut": kinds.cut, "point": kinds.points} | ({"input": kinds.input} if kinds.input else {})
+    by_input = [list(part) for _, part in groupby(entries, key=lambda entry: entry.input)]
+    notes = [_cut_note(model, part[0].input, [entry.cut for entry in part]) for part in by_input]
+    rows = [[_literals(model, entry) for entry in part] for part in by_input]
+    if kinds.together:
+        order = sorted(members, key=lambda name: -int(members[name].strip("uint_")))
+        declared = " ".join(f"{members[name]} {name};" for name in order)
+        cells = [[f"{{{', '.join(entry[name] for name in order)}}}" for entry in row] for row in rows]
+        return [table(f"struct {{ {declared} }} entries[{size}]", cells, notes)]
+    tables = []
+    for name, kind in members.items():
+        by_row = [[entry[name] for entry in row] for row in rows]
+        noted = name == "cut"
+        cells = by_row if noted else [[cell for row in by_row for cell in row]]
+        tables.append(table(f"{kind} {name}s[{size}]", cells, notes if noted else ()))
     return tables
 
 
@@ -303,22 +274,16 @@ def _double_score(model: CModel) -> str:
     """One loop over the inputs, levels added in the order of the model."""
     plan, count = model.plan, model.plan.n_scores
     several = count > 1
-    arguments = "const float *x" + (", double *scores" if several else "")
-    name = f"{model.prefix}_scores" if several else f"{model.prefix}_score"
     about = "The score of every class, into scores." if several else "The score of a row."
-    lines = [comment([about]), f"static inline {'void' if several else 'double'} {name}({arguments})", "{"]
-    ordered = [
-        Steps((MISSING_CUT, *steps.cuts), np.vstack([steps.missing, steps.levels]), steps.missing).merged()
-        for steps in model.steps
-    ]
+    ordered = [steps.missing_first(MISSING_CUT) for steps in model.steps]
     notes = [_cut_note(model, k, steps.cuts) for k, steps in enumerate(ordered)]
     cuts = [[_key_literal(cut) for cut in steps.cuts] for steps in ordered]
-    levels = [list(map(double_literal, steps.levels.ravel().tolist())) for steps in ordered]
-    bases = [double_literal(value) for value in plan.intercepts.tolist()]
-    declared = [f"    double sum = {bases[0]};"]
+    levels = [list(map(repr, steps.levels.ravel().tolist())) for steps in ordered]
+    bases = [repr(value) for value in plan.intercepts.tolist()]
+    lines, declared = [], [f"    double sum = {bases[0]};"]
     add = "        sum += levels[at];"
     if several:
-        lines.append(table(f"double bases[{count}]", [bases], [""]))
+        lines.append(table(f"double bases[{count}]", [bases]))
         declared = [
             "    uint_fast16_t j;",
             f"    for (j = 0u; j < {count}u; j++) {{ scores[j] = bases[j]; }}",
@@ -329,9 +294,9 @@ def _double_score(model: CModel) -> str:
     else:
         n_cuts = sum(map(len, cuts))
         lines += [
-            table(f"int32_t cuts[{max(n_cuts, 1)}]", cuts if n_cuts else [["0"]], notes if n_cuts else [""]),
-            table(f"double levels[{sum(map(len, levels))}]", levels, [""] * len(levels)),
-            table(f"uint16_t counts[{len(cuts)}]", [[f"{len(part)}u" for part in cuts]], [""]),
+            table(f"int32_t cuts[{max(n_cuts, 1)}]", cuts if n_cuts else [["0"]], notes if n_cuts else ()),
+            table(f"double levels[{sum(map(len, levels))}]", levels),
+            table(f"uint16_t counts[{len(cuts)}]", [[f"{len(part)}u" for part in cuts]]),
             *declared,
             "    uint_fast16_t cut = 0u;",
             "    uint_fast16_t level = 0u;",
@@ -348,17 +313,15 @@ def _double_score(model: CModel) -> str:
             "        level += counts[i] + (uint_fast16_t)1u;",
             "    }",
         ]
-    if not several:
-        lines.append("    return sum;")
-    return "\n".join([*lines, "}"])
+    return _score_function(model, about, lines if several else [*lines, "    return sum;"])
 
 
 # decisions and probabilities
 
 
 def _class_function(model: CModel) -> str:
-    prefix, kind, count = model.prefix, score_type(model), model.plan.n_scores
-    arguments = f"const {c_type(model)} *x"
+    prefix, kind, count = model.prefix, model.score_type, model.plan.n_scores
+    arguments = f"const {model.c_type} *x"
     if count == 1:
         about = comment(["The class of a row: 1 for a score above 0, else 0."])
         zero = "0.0" if model.points is None else "0"
@@ -391,19 +354,17 @@ def _probability_function(model: CModel) -> str:
     assert chances is not None
     last = len(chances.entries) - 1
     literals = [[f"{value}u" for value in chances.entries.tolist()]]
-    about = comment(
-        [
-            f"The probability of class 1 for a total of points, in units of 1/{PROBABILITY_UNIT}. The "
-            f"largest error is {chances.error:.2g}."
-        ]
+    about = (
+        f"The probability of class 1 for a total of points, in units of 1/{PROBABILITY_UNIT}. The largest "
+        f"error is {chances.error:.2g}."
     )
     fraction, half = chances.fraction, (1 << chances.fraction) >> 1
-    kind = score_type(model)
+    kind = model.score_type
     return f"""\
-{about}
+{comment([about])}
 static inline uint16_t {model.prefix}_probability({kind} score)
 {{
-{table(f"uint16_t entries[{last + 1}]", literals, [""])}
+{table(f"uint16_t entries[{last + 1}]", literals)}
     const u{kind} size = ((score < 0) ? (u{kind})(-score) : (u{kind})score) >> {chances.shift}u;
     const u{kind} at = size >> {fraction}u;
     uint32_t found = entries[{last}];

@@ -23,10 +23,8 @@ from cardboost.export.points import WIDTHS, ProbabilityTable, WholePoints, find_
 
 _MAX_CUTS = 65_000  # a header counts them in 16 bits
 _BYTES = {"uint8_t": 1, "int8_t": 1, "uint16_t": 2, "int16_t": 2, "int32_t": 4, "int64_t": 8}
-_SEVERAL_TABLES = {
-    False: 16,
-    True: 3,
-}  # bytes of code more than for one table, by whether inputs are in order
+#: bytes of code more than for one table, by whether inputs are in order
+_SEVERAL_TABLES = {False: 16, True: 3}
 _MAX_QUESTIONS = 5  # longer conditions are larger than a sum
 _FLOAT_HELPERS = 446  # bytes of the helpers that compare floats on a Cortex-M0
 _MIN_LOOP = 4  # entries; the compiler writes shorter loops out
@@ -99,6 +97,17 @@ class CModel:
     missing: bool = True  # whether numbers can be
 
     @property
+    def c_type(self) -> str:
+        """The type of an input."""
+        return "float" if self.number == "float" else "int16_t"
+
+    @property
+    def score_type(self) -> str:
+        if self.points is None:
+            return "double"
+        return "int64_t" if self.points.width == 64 else "int32_t"
+
+    @property
     def negated(self) -> bool:
         """Whether the sum is minus the score: to see that it is negative takes the fewest instructions."""
         return self.plan.decides and self.plan.n_scores == 1
@@ -117,9 +126,9 @@ class CModel:
         programs = []
         for k in range(self.plan.n_scores):
             base, entries = int(self.points.intercepts[k]), []
-            parts = zip(self.steps, self.points.levels, self.points.missing, strict=True)
-            for index, (steps, all_levels, all_missing) in enumerate(parts):
-                cuts, levels, missing = steps.cuts, all_levels[:, k].tolist(), int(all_missing[k])
+            for index, (steps, table) in enumerate(zip(self.steps, self.points.tables, strict=True)):
+                cuts = steps.cuts
+                *levels, missing = table[:, k].tolist()
                 if floats and layout == "table":
                     cuts, levels = (MISSING_CUT, *cuts), [missing, *levels]
                 entries += _entries(index, cuts, levels, missing, floats and layout == "ifs")
@@ -226,8 +235,10 @@ def c_model(
         if scales is not None:
             raise ValueError("scales: only number='int16' has scales.")
         plan = Plan.of(ensemble)
+        on_floats = [source.steps().restricted(float32_at_most, FLT_MAX) for source in plan.inputs]
         steps = tuple(
-            _on_floats(source.steps(), missing or source.categories is not None) for source in plan.inputs
+            step if missing or source.categories is not None else step.never_missing()
+            for source, step in zip(plan.inputs, on_floats, strict=True)
         )
         grids = (None,) * len(steps)
         doubles = score == "double" or (score == "auto" and not plan.decides)
@@ -245,12 +256,6 @@ def c_model(
     if points is None:
         return replace(model, layout="table")
     return replace(model, layout=min(("ifs", "table"), key=model.estimate_for)) if layout == "auto" else model
-
-
-def _on_floats(steps: Steps, missing: bool) -> Steps:
-    """The steps of an input over all float32."""
-    inside = steps.restricted(float32_at_most, FLT_MAX)
-    return inside if missing else inside.never_missing()
 
 
 def float32_at_most(cut: float) -> float:
@@ -323,14 +328,12 @@ def estimate(programs: Programs, layout: str, number: str, inputs: int, negated:
     are fitted to compiled headers (tests/export/test_code_size.py).
     """
     entries = [entry for _, part in programs for entry in part]
-    floats = number == "float"
+    floats, several = number == "float", len(programs) - 1
     if not entries:
-        return 16 + 12 * (len(programs) - 1)
-    statements = 0
-    if layout == "ifs" or len(entries) < _MIN_LOOP:
-        statements = _statement_bytes(programs, layout, floats, negated)
-        if layout == "ifs":
-            return statements + (_FLOAT_HELPERS if floats else 0)
+        return 16 + 12 * several
+    statements = _statement_bytes(programs, layout, floats, negated) + 48 * several
+    if layout == "ifs":
+        return statements + (_FLOAT_HELPERS if floats else 0)
     kinds = cells(programs, number, inputs)
     in_order = kinds.input is None
     if floats:
@@ -342,27 +345,25 @@ def estimate(programs: Programs, layout: str, number: str, inputs: int, negated:
         code = (40 if in_order else 44) + load + 2 * (kinds.cut in narrow) + 2 * (kinds.points in narrow)
         code = -(-code // 4) * 4 + (0 if kinds.together else _SEVERAL_TABLES[in_order])
     code += 20 if kinds.points == "int64_t" else 0
-    code += 92 + 8 * len(programs) if len(programs) > 1 else 0
-    return max(code + kinds.bytes * len(entries), statements)
+    code += 100 + 8 * several if several else 0
+    loop = code + kinds.bytes * len(entries)
+    return max(loop, statements) if len(entries) < _MIN_LOOP else loop
 
 
 def _statement_bytes(programs: Programs, layout: str, floats: bool, negated: bool) -> int:
     """The bytes of one statement per entry, or of questions in their place."""
     entries = [entry for _, part in programs for entry in part]
-    several = 48 * (len(programs) - 1)
     decision = questions(*programs[0]) if negated and layout == "ifs" else None
-    if isinstance(decision, Question):
+    if isinstance(decision, bool):
+        return 4
+    if decision is not None:
         used = set(decision.entries())
         far = 0 if floats else sum(not 0 <= entry.cut <= 255 for entry in used)
-        return (
-            10 + (20 if floats else 6) * len(used) + (8 if floats else 4) * decision.count + 6 * far + several
-        )
-    if decision is not None:
-        return 4 + several
+        return 10 + (20 if floats else 6) * len(used) + (8 if floats else 4) * decision.count + 6 * far
     far = 0 if floats else sum(not 0 <= entry.cut <= 255 for entry in entries)
     large = sum(abs(entry.points) > 255 for entry in entries)
     wide = sum(abs(entry.points) > 2**31 for entry in entries)
     inputs = len({entry.input for entry in entries})
     code = int((98 if floats else 33) + (17.5 if floats else 7.5) * len(entries))
     written_out = 16 if layout == "table" else 0
-    return code + 3 * inputs + 6 * (far + large) + 10 * wide + written_out + several
+    return code + 3 * inputs + 6 * (far + large) + 10 * wide + written_out

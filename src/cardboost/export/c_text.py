@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -78,25 +79,20 @@ def float_literal(value: float) -> str:
     return f"{mantissa.rstrip('0') if '.' in mantissa else mantissa}p{exponent}f"
 
 
-def double_literal(value: float) -> str:
-    return repr(float(value))
-
-
 def int_literal(value: int) -> str:
     return "(-2147483647 - 1)" if value == -(2**31) else str(int(value))
 
 
-def table(declaration: str, rows: Sequence[Sequence[str]], notes: Sequence[str], indent: str = "    ") -> str:
-    """A constant array, one line or more per row, with a note on the row in front of it."""
-    lines = [f"{indent}static const {declaration} = {{"]
-    inner = f"{indent}    "
-    for row, note in zip(rows, notes, strict=True):
-        if not row:
-            continue
-        if note:
+def table(declaration: str, rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> str:
+    """A constant array in a function, one line or more per row, with a note on the row in front of it."""
+    lines, inner = [f"    static const {declaration} = {{"], " " * 8
+    for row, note in zip_longest(rows, notes, fillvalue=""):
+        if row and note:
             lines.append(comment([note], inner))
-        lines += textwrap.wrap(
-            ", ".join(row) + ",", WIDTH, initial_indent=inner, subsequent_indent=inner, break_long_words=False
-        )
+        if row:
+            cells = ", ".join(row) + ","
+            lines += textwrap.wrap(
+                cells, WIDTH, initial_indent=inner, subsequent_indent=inner, break_long_words=False
+            )
     lines[-1] = lines[-1].removesuffix(",")
-    return "\n".join([*lines, f"{indent}}};"])
+    return "\n".join([*lines, "    };"])

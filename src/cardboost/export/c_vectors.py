@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.export.c_functions import c_type, score_type
 from cardboost.export.c_model import CModel, float32_at_most
-from cardboost.export.c_text import FLT_MAX, comment, double_literal, float_literal, int_literal, table
+from cardboost.export.c_text import FLT_MAX, comment, float_literal, int_literal, table
 from cardboost.export.integer_model import HIGHEST, LOWEST, MISSING
 from cardboost.export.plan import Array, add_up
 
@@ -64,8 +63,8 @@ def answers(model: CModel, table: Array) -> tuple[NDArray[Any], NDArray[np.int64
     """The scores of rows, (rows, scores), and their classes."""
     points = model.points
     start = model.plan.intercepts if points is None else points.intercepts
-    levels = [(step.levels, step.missing) for step in model.steps] if points is None else points.pairs()
-    total = add_up(start, model.steps, levels, table)
+    tables = [step.table for step in model.steps] if points is None else points.tables
+    total = add_up(start, model.steps, tables, table)
     best = (total[:, 0] > 0) if model.plan.n_scores == 1 else np.argmax(total, axis=1)
     return total, best.astype(np.int64)
 
@@ -82,11 +81,11 @@ def _text(model: CModel, header: str) -> str:
         return float_literal(FLT_MAX if value != value else value)
 
     cells = [[literal(value) for value in row] or ["0"] for row in inputs.tolist()]
-    score_literal = double_literal if model.points is None else int_literal
+    score_literal = repr if model.points is None else int_literal
     score_cells = [list(map(score_literal, row)) for row in scores.tolist()]
     tables = [
-        _matrix(f"{c_type(model)} rows[{n}][{width}]", cells),
-        _matrix(f"{score_type(model)} scores[{n}][{count}]", score_cells),
+        _matrix(f"{model.c_type} rows[{n}][{width}]", cells),
+        _matrix(f"{model.score_type} scores[{n}][{count}]", score_cells),
     ]
     variables = ["    uint16_t failures = 0u;", "    uint_fast16_t i;", "    uint_fast16_t j;"]
     checks = [
@@ -94,7 +93,7 @@ def _text(model: CModel, header: str) -> str:
         "        }",
     ]
     if model.plan.decides:
-        tables.append(table(f"uint16_t classes[{n}]", [[f"{k}u" for k in classes.tolist()]], [""]))
+        tables.append(table(f"uint16_t classes[{n}]", [[f"{k}u" for k in classes.tolist()]]))
         checks.append(f"        if ({prefix}_class(x) != classes[i]) {{ wrong = 1u; }}")
     copy = "x[j] = rows[i][j];"
     if floats:
@@ -119,8 +118,8 @@ static inline uint16_t {prefix}_self_test(void)
 {{
 {body}
     for (i = 0u; i < {n}u; i++) {{
-        {c_type(model)} x[{width}];
-        {score_type(model)} found[{count}];
+        {model.c_type} x[{width}];
+        {model.score_type} found[{count}];
         uint16_t wrong = 0u;
         for (j = 0u; j < {width}u; j++) {{
             {copy}
@@ -139,4 +138,4 @@ static inline uint16_t {prefix}_self_test(void)
 
 def _matrix(declaration: str, cells: list[list[str]]) -> str:
     """A constant table with one line per row."""
-    return table(declaration, [[f"{{{', '.join(row)}}}"] for row in cells], [""] * len(cells))
+    return table(declaration, [[f"{{{', '.join(row)}}}"] for row in cells])

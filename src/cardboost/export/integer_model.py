@@ -157,8 +157,8 @@ class IntegerModel:
             raise ValueError(f"codes: expected {len(self.steps)} columns, found shape {table.shape}.")
         if table.dtype != np.int16:
             raise ValueError(f"codes: expected int16, found {table.dtype}.")
-        levels = self.points.pairs()
-        total = add_up(self.points.intercepts, self.steps, levels, table.astype(np.float64))
+        points = self.points
+        total = add_up(points.intercepts, self.steps, points.tables, table.astype(np.float64))
         return total[:, 0] if self.plan.n_scores == 1 else total
 
     def encode(self, values: Any) -> NDArray[np.int16]:
@@ -207,10 +207,7 @@ def _on_codes(source: Input, grid: CodeGrid | None, missing: bool) -> Steps:
     if grid is None:
         return source.steps().restricted(math.floor, HIGHEST)
     inside = source.steps().restricted(grid.at_most, HIGHEST)
-    if not missing:
-        return inside.never_missing()
-    levels = np.vstack([source.missing, inside.levels])
-    return Steps((float(MISSING), *inside.cuts), levels, source.missing).merged()
+    return inside.missing_first(float(MISSING)) if missing else inside.never_missing()
 
 
 def _check_scales(scales: Any, plan: Plan) -> dict[int, CodeGrid]:

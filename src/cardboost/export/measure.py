@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.export.c import header
-from cardboost.export.c_functions import c_type
 from cardboost.export.c_model import CModel, c_model
 from cardboost.export.c_vectors import rows
 
@@ -150,7 +149,7 @@ def _size(model: CModel, target: Target) -> Size:
 
 def _program(model: CModel, call: bool) -> str:
     """A program with volatile input and output, so that nothing is computed by the compiler."""
-    kind, count = c_type(model), max(len(model.plan.inputs), 1)
+    kind, count = model.c_type, max(len(model.plan.inputs), 1)
     value = f"{_function(model)}((const {kind} *)input)" if call else "0"
     return (
         '#include "model.h"\n'
@@ -265,7 +264,7 @@ def timing_program(model: CModel, emulator: Emulator, table: NDArray[Any]) -> st
     """A program that shows the ticks of a function that returns, of one that does nothing, of predictions."""
     width = table.itemsize * max(table.shape[1], 1)
     content = (table if table.shape[1] else np.zeros((len(table), 1), dtype=table.dtype)).tobytes()
-    call = f"{_function(model)}((const {c_type(model)} *)row)"
+    call = f"{_function(model)}((const {model.c_type} *)row)"
     values = {
         "START": emulator.start,
         "ROWS": len(table),

@@ -11,7 +11,7 @@ scores); for classifiers also ``label`` and, where the loss has them, ``probabil
 from __future__ import annotations
 
 import json
-import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,17 +19,82 @@ import numpy as np
 from cardboost.export.c_model import float32_at_most
 from cardboost.export.c_text import FLT_MAX
 from cardboost.export.integer_model import unproven
-from cardboost.export.plan import NetPlan, Plan, Steps
-from cardboost.export.points import WholePoints, find_points
+from cardboost.export.plan import Plan
+from cardboost.export.points import find_points
+from cardboost.model.nets import Net, NetEnsemble
 
 MOST_POINTS = 2**24  # whole numbers up to this are exact in float32
 _OPSETS = {"": 17, "ai.onnx.ml": 3}
 _IR_VERSION = 8  # goes with operator set 17 (ONNX 1.12)
 _ACTIVATIONS = {"tanh": "Tanh", "relu": "Relu", "logistic": "Sigmoid"}
-_NODE_ATTRIBUTES = (
-    "treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids",
-    "missing_value_tracks_true",
-)  # fmt: skip
+_TREE_ATTRIBUTES = (
+    *(f"nodes_{name}" for name in ("treeids", "nodeids", "featureids", "modes", "values")),
+    *(f"nodes_{name}" for name in ("truenodeids", "falsenodeids", "missing_value_tracks_true")),
+    *(f"target_{name}" for name in ("treeids", "nodeids", "ids", "weights")),
+)
+
+
+class _Graph:
+    """A graph that grows: nodes in the order of the computation, constants and outputs."""
+
+    def __init__(self) -> None:
+        try:
+            import onnx.checker
+            import onnx.helper
+            import onnx.numpy_helper
+        except ImportError:
+            raise ImportError("The ONNX export needs the package onnx: install cardboost[onnx].") from None
+        self.onnx, self.types = onnx, onnx.TensorProto
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.outputs: list[Any] = []
+
+    def node(self, operator: str, inputs: str, output: str, **attributes: Any) -> None:
+        """Add an operator; its inputs are separated by spaces."""
+        self.nodes.append(self.onnx.helper.make_node(operator, inputs.split(), [output], **attributes))
+
+    def constant(self, name: str, kind: Any, values: Sequence[Any], *shape: int) -> None:
+        self.constants.append(self.onnx.helper.make_tensor(name, kind, shape or [len(values)], values))
+
+    def output(self, name: str, kind: Any, *width: int) -> None:
+        self.outputs.append(self.onnx.helper.make_tensor_value_info(name, kind, [None, *width]))
+
+    def index(self, classes: tuple[Any, ...], n_scores: int) -> None:
+        """From the scores to the index of the class, and the labels from which it picks one."""
+        first, labels = classes[0], list(classes)
+        kind = self.types.INT64 if isinstance(first, int) else self.types.DOUBLE
+        if isinstance(first, bool):
+            kind = self.types.BOOL
+        elif isinstance(first, str):
+            for label in classes:
+                if "\0" in label or any("\ud800" <= c <= "\udfff" for c in label):
+                    raise ValueError(f"classes: {label!r} holds a character that ONNX cannot.")
+            kind, labels = self.types.STRING, [label.encode("utf-8") for label in classes]
+        self.constant("labels", kind, labels)
+        self.output("label", kind)
+        if n_scores > 1:
+            self.node("ArgMax", "score", "index", axis=1, keepdims=0)
+        else:
+            self.node("Greater", "score zero", "positive")
+            self.node("Cast", "positive", "column", to=self.types.INT64)
+            self.node("Reshape", "column flat", "index")
+
+    def serialised(self, n_features: int, facts: dict[str, Any], opsets: dict[str, int]) -> bytes:
+        """The checked model; ``facts`` are its metadata."""
+        helper = self.onnx.helper
+        table = helper.make_tensor_value_info("X", self.types.FLOAT, [None, n_features])
+        graph = helper.make_graph(self.nodes, "cardboost", [table], self.outputs, self.constants)
+        versions = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+        model = helper.make_model(
+            graph, opset_imports=versions, producer_name="cardboost", ir_version=_IR_VERSION
+        )
+        metadata = {f"cardboost.{name}": json.dumps(fact) for name, fact in facts.items()}
+        helper.set_model_props(model, metadata)
+        self.onnx.checker.check_model(model)
+        return bytes(model.SerializeToString())
+
+
+# ------------------------------------------------------------------------------------------------ stumps
 
 
 def export_onnx(ensemble: Any, *, exact: bool = True) -> bytes:
@@ -49,254 +114,176 @@ def export_onnx(ensemble: Any, *, exact: bool = True) -> bytes:
     bytes
     """
     plan = Plan.of(ensemble)
-    onnx = _import_onnx()
-    node, tensor, types = onnx.helper.make_node, onnx.helper.make_tensor, onnx.TensorProto
-    output = onnx.helper.make_tensor_value_info
+    graph = _Graph()
+    float32 = graph.types.FLOAT
     steps = [source.steps().restricted(float32_at_most, FLT_MAX) for source in plan.inputs]
     points = find_points(plan, steps, widths=(32,), most=MOST_POINTS)
     if exact and not points.proven:
         raise ValueError(unproven(plan))
-    unit = points.value
-    if not 1e-37 <= unit <= 1e30:
+    if not 1e-37 <= points.value <= 1e30:
         raise ValueError("ensemble: its weights are too large or too small for float32.")
-    trees = _Trees(plan, points)
-    for index, step in enumerate(steps):
-        trees.add(index, step)
-    nodes = [
-        node(
-            "TreeEnsembleRegressor", ["X"], ["added"], domain="ai.onnx.ml", n_targets=plan.n_scores,
-            aggregate_function="SUM", post_transform="NONE", **trees.attributes(),
-        ),
-        node("Add", ["added", "intercepts"], ["points"]),
-        node("Mul", ["points", "unit"], ["score"]),
-    ]  # fmt: skip
-    start = [float(value) for value in points.intercepts]
-    constants = [
-        tensor("intercepts", types.FLOAT, [plan.n_scores], start),
-        tensor("unit", types.FLOAT, [1], [unit]),
-    ]
-    outputs = [output("score", types.FLOAT, [None, plan.n_scores])]
+    trees = _Trees()
+    for source, step, table in zip(plan.inputs, steps, points.tables, strict=True):
+        for target in range(plan.n_scores):
+            trees.add(source.feature, step.cuts, table[:, target].tolist(), target)
+    graph.node(
+        "TreeEnsembleRegressor", "X", "added", domain="ai.onnx.ml", n_targets=plan.n_scores,
+        aggregate_function="SUM", post_transform="NONE", **trees.attributes(),
+    )  # fmt: skip
+    graph.node("Add", "added intercepts", "points")
+    graph.node("Mul", "points unit", "score")
+    graph.constant("intercepts", float32, [float(value) for value in points.intercepts])
+    graph.constant("unit", float32, [points.value])
+    graph.output("score", float32, plan.n_scores)
     if plan.classes is not None:
-        kind, labels = _label_tensor(plan.classes, types)
-        constants.append(tensor("labels", kind, [len(labels)], labels))
-        outputs.append(output("label", kind, [None]))
-        nodes += _index_nodes(node, plan.n_scores)
+        graph.index(plan.classes, plan.n_scores)
         if plan.n_scores == 1:
-            constants += [tensor("zero", types.FLOAT, [1], [0.0]), tensor("flat", types.INT64, [1], [-1])]
+            graph.constant("zero", float32, [0.0])
+            graph.constant("flat", graph.types.INT64, [-1])
             if (factor := plan.probability_factor) is not None:
-                constants.append(tensor("signs", types.FLOAT, [1, 2], [-factor, factor]))
-                nodes.append(node("Mul", ["score", "signs"], ["odds"]))
-                nodes.append(node("Sigmoid", ["odds"], ["probabilities"]))
-                outputs.append(output("probabilities", types.FLOAT, [None, 2]))
-        nodes.append(node("Gather", ["labels", "index"], ["label"], axis=0))
-    categories = {
-        str(source.feature): {"kept": source.categories.kept, "rare": source.categories.rare}
-        for source in plan.inputs
-        if source.categories is not None
-    }
+                graph.constant("signs", float32, [-factor, factor], 1, 2)
+                graph.node("Mul", "score signs", "odds")
+                graph.node("Sigmoid", "odds", "probabilities")
+                graph.output("probabilities", float32, 2)
+        graph.node("Gather", "labels index", "label", axis=0)
+    labelled = [
+        (source.feature, source.categories) for source in plan.inputs if source.categories is not None
+    ]
     facts = {
-        "cardboost.features": json.dumps({str(source.feature): source.name for source in plan.inputs}),
-        "cardboost.categories": json.dumps(categories),
+        "features": {str(source.feature): source.name for source in plan.inputs},
+        "categories": {str(j): {"kept": labels.kept, "rare": labels.rare} for j, labels in labelled},
     }
-    return _serialised(onnx, nodes, plan.n_features, outputs, constants, facts, _OPSETS)
-
-
-def export_onnx_nets(ensemble: Any) -> bytes:
-    """The serialised graph of a sum of networks."""
-    plan = NetPlan.of(ensemble)
-    onnx = _import_onnx()
-    node, tensor, types = onnx.helper.make_node, onnx.helper.make_tensor, onnx.TensorProto
-    output = onnx.helper.make_tensor_value_info
-    names = ("mean", "scale", "hidden", "bias", "out", "intercept")
-    constants = {name: getattr(plan, name) for name in names}
-    nodes = [
-        node("Cast", ["X"], ["given"], to=types.DOUBLE),
-        node("Sub", ["given", "mean"], ["centred"]),
-        node("Div", ["centred", "scale"], ["z"]),
-        node("MatMul", ["z", "hidden"], ["pulled"]),
-        node("Add", ["pulled", "bias"], ["sums"]),
-        node(_ACTIVATIONS[plan.activation], ["sums"], ["units"]),
-        node("MatMul", ["units", "out"], ["added"]),
-        node("Add", ["added", "intercept"], ["score"]),
-    ]
-    outputs = [output("score", types.DOUBLE, [None, plan.n_outputs])]
-    tensors = []
-    if plan.classes is not None:
-        kind, labels = _label_tensor(plan.classes, types)
-        tensors.append(tensor("labels", kind, [len(labels)], labels))
-        tensors += [tensor(name, types.INT64, [1], [k]) for name, k in (("flat", -1), ("along", 1))]
-        constants |= {"zero": np.zeros(1), "one": np.ones(1), "signs": np.array([[-1.0, 1.0]])}
-        outputs.append(output("label", kind, [None]))
-        probabilities = _net_probabilities(plan, node)
-        nodes += _index_nodes(node, plan.n_outputs)
-        nodes += [node("Gather", ["labels", "index"], ["label"], axis=0), *probabilities]
-        if probabilities:
-            outputs.append(output("probabilities", types.DOUBLE, [None, len(labels)]))
-    used = {name for step in nodes for name in step.input}
-    tensors = [constant for constant in tensors if constant.name in used]
-    tensors += [onnx.numpy_helper.from_array(x, name) for name, x in constants.items() if name in used]
-    features = {str(j): name for j, name in enumerate(plan.feature_names)}
-    facts = {"cardboost.features": json.dumps(features)}
-    return _serialised(onnx, nodes, len(features), outputs, tensors, facts, {"": _OPSETS[""]})
-
-
-def _import_onnx() -> Any:
-    try:
-        import onnx.checker
-        import onnx.helper
-        import onnx.numpy_helper
-    except ImportError:
-        raise ImportError("The ONNX export needs the package onnx: install cardboost[onnx].") from None
-    return onnx
-
-
-def _serialised(
-    onnx: Any,
-    nodes: list[Any],
-    n_features: int,
-    outputs: list[Any],
-    constants: list[Any],
-    facts: dict[str, str],
-    opsets: dict[str, int],
-) -> bytes:
-    """A checked model of these nodes; ``facts`` are its metadata."""
-    helper = onnx.helper
-    table = helper.make_tensor_value_info("X", onnx.TensorProto.FLOAT, [None, n_features])
-    graph = helper.make_graph(nodes, "cardboost", [table], outputs, constants)
-    model = helper.make_model(
-        graph,
-        opset_imports=[helper.make_opsetid(domain, version) for domain, version in opsets.items()],
-        producer_name="cardboost",
-        ir_version=_IR_VERSION,
-    )
-    helper.set_model_props(model, facts)
-    onnx.checker.check_model(model)
-    return bytes(model.SerializeToString())
-
-
-def _index_nodes(node: Any, n_scores: int) -> list[Any]:
-    """From the scores to the index of the class."""
-    if n_scores > 1:
-        return [node("ArgMax", ["score"], ["index"], axis=1, keepdims=0)]
-    return [
-        node("Greater", ["score", "zero"], ["positive"]),
-        node("Cast", ["positive"], ["column"], to=7),  # int64
-        node("Reshape", ["column", "flat"], ["index"]),
-    ]
-
-
-def _label_tensor(classes: tuple[Any, ...], types: Any) -> tuple[Any, list[Any]]:
-    """The type and the values of the labels."""
-    first = classes[0]
-    if isinstance(first, str):
-        for label in classes:
-            if "\0" in label or any("\ud800" <= c <= "\udfff" for c in label):
-                raise ValueError(f"classes: {label!r} holds a character that ONNX cannot.")
-        return types.STRING, [label.encode("utf-8") for label in classes]
-    if isinstance(first, bool):
-        return types.BOOL, list(classes)
-    return (types.INT64 if isinstance(first, int) else types.DOUBLE), list(classes)
-
-
-def _net_probabilities(plan: NetPlan, node: Any) -> list[Any]:
-    """The nodes of the probabilities; none for a loss of a user's own."""
-    if plan.loss == "own":
-        return []
-    if plan.loss == "cross_entropy":
-        return [node("Softmax", ["score"], ["probabilities"], axis=1)]
-    if plan.n_outputs == 1:
-        odds = node("Mul", ["score", "signs"], ["odds"])
-        return [odds, node("Sigmoid", ["odds"], ["probabilities"])]
-    if plan.loss == "logistic":
-        nodes = [  # not Sigmoid: shares of all classes can be tiny, and runtimes round it differently
-            node("Neg", ["score"], ["against"]),
-            node("Exp", ["against"], ["odds"]),
-            node("Add", ["odds", "one"], ["whole"]),
-            node("Div", ["one", "whole"], ["share"]),
-        ]
-    else:
-        nodes = [node("Max", ["score", "zero"], ["above"]), node("Min", ["above", "one"], ["share"])]
-    return [  # shares divided by their sum; equal ones where all are 0
-        *nodes,
-        node("ReduceMax", ["share"], ["largest"], axes=[1], keepdims=1),
-        node("Greater", ["largest", "zero"], ["some"]),
-        node("Where", ["some", "share", "one"], ["shares"]),
-        node("ReduceSum", ["shares", "along"], ["total"], keepdims=1),
-        node("Div", ["shares", "total"], ["probabilities"]),
-    ]
+    return graph.serialised(plan.n_features, facts, _OPSETS)
 
 
 class _Trees:
-    """One tree per input and score, in the flat lists of the operator."""
+    """One tree per input and score, as rows of the flat lists of the operator."""
 
-    def __init__(self, plan: Plan, points: WholePoints) -> None:
-        self._plan, self._points = plan, points
-        self._nodes: dict[str, list[Any]] = {name: [] for name in _NODE_ATTRIBUTES}
-        self._leaves: dict[str, list[Any]] = {name: [] for name in ("treeids", "nodeids", "ids", "weights")}
+    def __init__(self) -> None:
+        self._nodes: list[tuple[Any, ...]] = []
+        self._leaves: list[tuple[Any, ...]] = []
         self._tree = -1
 
     def attributes(self) -> dict[str, Any]:
-        """The attributes of the operator."""
-        if self._tree < 0:  # the operator needs a tree
+        """The attributes of the operator, which needs a tree."""
+        if not self._nodes:
             self._begin()
-            self._link(self._node(0, 0.0, True), self._leaf(0, 0), self._leaf(0, 0))
-        nodes: dict[str, Any] = {f"nodes_{name}": values for name, values in self._nodes.items()}
-        return nodes | {f"target_{name}": values for name, values in self._leaves.items()}
+            self._search(0, [0.0], [0, 0], 0, 0)
+        columns = [*zip(*self._nodes, strict=True), *zip(*self._leaves, strict=True)]
+        return {name: list(column) for name, column in zip(_TREE_ATTRIBUTES, columns, strict=True)}
 
-    def add(self, index: int, steps: Steps) -> None:
-        """Add the trees of one input."""
-        feature = self._plan.inputs[index].feature
-        levels, missing = self._points.levels[index], self._points.missing[index]
-        for target in range(self._plan.n_scores):
-            rows, gap = levels[:, target].tolist(), int(missing[target])
-            ends = [k for k in range(len(steps.cuts)) if rows[k] != rows[k + 1]]
-            cuts, values = [steps.cuts[k] for k in ends], [rows[k] for k in (*ends, len(steps.cuts))]
-            if not any((*values, gap)):
-                continue
-            self._begin()
-            if gap in values and cuts:
-                self._search(feature, cuts, values, values.index(gap), target)
-            else:  # numbers on the left, missing values on the right
-                root = self._node(feature, FLT_MAX, False)
-                left = self._search(feature, cuts, values, 0, target)
-                self._link(root, left, self._leaf(gap, target))
+    def add(self, feature: int, cuts: Sequence[float], points: list[int], target: int) -> None:
+        """Add the tree of one input for a score: the points between its cuts, then those of missing."""
+        if not any(points):
+            return
+        *levels, missing = points
+        ends = [k for k in range(len(cuts)) if levels[k] != levels[k + 1]]
+        cuts, levels = [cuts[k] for k in ends], [levels[k] for k in (*ends, len(cuts))]
+        self._begin()
+        if missing in levels and cuts:
+            self._search(feature, cuts, levels, levels.index(missing), target)
+        else:  # numbers on the left, missing values on the right
+            self._branch(feature, FLT_MAX, False, len(cuts))
+            self._search(feature, cuts, levels, 0, target)
+            self._search(feature, [], [missing], 0, target)
 
     def _begin(self) -> None:
         self._tree += 1
         self._next = 0
 
-    def _search(self, feature: int, cuts: list[float], values: list[int], missing: int, target: int) -> int:
-        """A balanced tree; missing values go to ``values[missing]``."""
+    def _search(self, feature: int, cuts: list[float], levels: list[int], missing: int, target: int) -> None:
+        """A balanced tree; missing values go to ``levels[missing]``."""
         if not cuts:
-            return self._leaf(values[0], target)
+            self._leaves.append((self._tree, self._next, target, float(levels[0])))
+            self._append(0, "LEAF", 0.0, 0, 0, 0)
+            return
         middle = len(cuts) // 2
-        node = self._node(feature, cuts[middle], missing <= middle)
-        left = self._search(feature, cuts[:middle], values[: middle + 1], missing, target)
-        right = self._search(feature, cuts[middle + 1 :], values[middle + 1 :], missing - middle - 1, target)
-        self._link(node, left, right)
-        return node
+        self._branch(feature, cuts[middle], missing <= middle, middle)
+        self._search(feature, cuts[:middle], levels[: middle + 1], missing, target)
+        self._search(feature, cuts[middle + 1 :], levels[middle + 1 :], missing - middle - 1, target)
 
-    def _node(self, feature: int, cut: float, missing_left: bool) -> int:
-        return self._append("BRANCH_LEQ", feature, cut, missing_left)
+    def _branch(self, feature: int, cut: float, missing_left: bool, cuts_on_the_left: int) -> None:
+        """A node; the one after it is on its left, and behind all of these is the one on its right."""
+        left, right = self._next + 1, self._next + 2 + 2 * cuts_on_the_left
+        self._append(feature, "BRANCH_LEQ", cut, left, right, int(missing_left))
 
-    def _leaf(self, value: int, target: int) -> int:
-        node = self._append("LEAF", 0, 0.0, False)
-        for values, entry in zip(
-            self._leaves.values(), (self._tree, node, target, float(value)), strict=True
-        ):
-            values.append(entry)
-        return node
-
-    def _append(self, mode: str, feature: int, cut: float, missing_left: bool) -> int:
-        number = self._next
+    def _append(self, *node: Any) -> None:
+        self._nodes.append((self._tree, self._next, *node))
         self._next += 1
-        row = (self._tree, number, feature, mode, cut, 0, 0, int(missing_left))
-        for values, entry in zip(self._nodes.values(), row, strict=True):
-            values.append(entry)
-        assert not math.isinf(cut)
-        return number
 
-    def _link(self, node: int, left: int, right: int) -> None:
-        index = len(self._nodes["nodeids"]) - self._next + node
-        self._nodes["truenodeids"][index] = left
-        self._nodes["falsenodeids"][index] = right
+
+# ------------------------------------------------------------------------------------------------ networks
+
+
+def export_onnx_nets(ensemble: NetEnsemble) -> bytes:
+    """The serialised graph of a sum of networks: one network with all hidden units side by side.
+
+    score(x) = intercept + act(z hidden + bias) out, z = (x - mean) / scale; gammas and offsets are multiplied
+    in. A model without any net gets one unit that adds nothing.
+    """
+    graph = _Graph()
+    double, n, n_outputs = graph.types.DOUBLE, ensemble.n_features, ensemble.n_outputs
+    nothing = Net(0.0, np.zeros((n, 1)), np.zeros(1), np.zeros((1, n_outputs)), np.zeros(n_outputs))
+    nets = ensemble.nets or (nothing,)
+    constants = {
+        "mean": ensemble.mean,
+        "scale": ensemble.scale,
+        "hidden": np.concatenate([net.hidden for net in nets], axis=1),
+        "bias": np.concatenate([net.bias for net in nets]),
+        "out": np.concatenate([net.gamma * net.out for net in nets]),
+        "intercept": ensemble.intercept + sum(net.gamma * net.offset for net in nets),
+        "zero": np.zeros(1),
+        "one": np.ones(1),
+        "signs": np.array([[-1.0, 1.0]]),
+    }
+    graph.node("Cast", "X", "given", to=double)
+    graph.node("Sub", "given mean", "centred")
+    graph.node("Div", "centred scale", "z")
+    graph.node("MatMul", "z hidden", "pulled")
+    graph.node("Add", "pulled bias", "sums")
+    graph.node(_ACTIVATIONS[ensemble.activation], "sums", "units")
+    graph.node("MatMul", "units out", "added")
+    graph.node("Add", "added intercept", "score")
+    graph.output("score", double, n_outputs)
+    if ensemble.classes is not None:
+        graph.index(ensemble.classes, n_outputs)
+        graph.constant("flat", graph.types.INT64, [-1])
+        graph.constant("along", graph.types.INT64, [1])
+        graph.node("Gather", "labels index", "label", axis=0)
+        if ensemble.loss != "own":
+            _net_probabilities(graph, ensemble.loss, n_outputs)
+            graph.output("probabilities", double, len(ensemble.classes))
+    used = {name for step in graph.nodes for name in step.input}
+    graph.constants = [constant for constant in graph.constants if constant.name in used]
+    graph.constants += [
+        graph.onnx.numpy_helper.from_array(values, name) for name, values in constants.items() if name in used
+    ]
+    features = {str(j): ensemble.feature_name(j) for j in range(n)}
+    return graph.serialised(n, {"features": features}, {"": _OPSETS[""]})
+
+
+def _net_probabilities(graph: _Graph, loss: str, n_outputs: int) -> None:
+    """The nodes from the scores to the probabilities."""
+    if loss == "cross_entropy":
+        graph.node("Softmax", "score", "probabilities", axis=1)
+        return
+    if n_outputs == 1:
+        graph.node("Mul", "score signs", "odds")
+        graph.node("Sigmoid", "odds", "probabilities")
+        return
+    if (
+        loss == "logistic"
+    ):  # not Sigmoid: shares of all classes can be tiny, and runtimes round it differently
+        graph.node("Neg", "score", "against")
+        graph.node("Exp", "against", "odds")
+        graph.node("Add", "odds one", "whole")
+        graph.node("Div", "one whole", "share")
+    else:
+        graph.node("Max", "score zero", "above")
+        graph.node("Min", "above one", "share")
+    # shares divided by their sum; equal ones where all are 0
+    graph.node("ReduceMax", "share", "largest", axes=[1], keepdims=1)
+    graph.node("Greater", "largest zero", "some")
+    graph.node("Where", "some share one", "shares")
+    graph.node("ReduceSum", "shares along", "total", keepdims=1)
+    graph.node("Div", "shares total", "probabilities")

@@ -44,42 +44,39 @@ _LARGEST_IMMEDIATE = 255  # what one instruction of a small processor loads
 
 @dataclass(frozen=True, eq=False)
 class WholePoints:
-    """The levels of all inputs in points, for steps with the same cuts."""
+    """The values of all inputs in points, for steps with the same cuts."""
 
     value: float  # of a point, in units of the score
     width: int  # bits of a difference of two levels of one input; 64 has sums of 64 bits, all others of 32
     intercepts: Integers
-    levels: tuple[Integers, ...]
-    missing: tuple[Integers, ...]
+    tables: tuple[Integers, ...]  # as those of the steps: the levels, then the values of missing
     proven: bool  # every decision is that of the model
     error: float  # the largest difference between points and score, in units of the score
 
     @property
     def lowest(self) -> Integers:
         """The least possible total of every score."""
-        return self.intercepts + sum(np.minimum(x.min(axis=0), m) for x, m in self.pairs())
+        return self.intercepts + sum(table.min(axis=0) for table in self.tables)
 
     @property
     def highest(self) -> Integers:
         """The largest possible total of every score."""
-        return self.intercepts + sum(np.maximum(x.max(axis=0), m) for x, m in self.pairs())
+        return self.intercepts + sum(table.max(axis=0) for table in self.tables)
 
     @property
     def reach(self) -> int:
         """No sum of differences of levels, in any order, is larger than this."""
         total = np.abs(self.intercepts)
-        for x, m in self.pairs():
-            total = total + np.abs(x[0]) + np.abs(np.diff(x, axis=0)).sum(axis=0)
-            total = total + np.abs(m - x).max(axis=0)
+        for table in self.tables:
+            levels = table[:-1]
+            total = total + np.abs(levels[0]) + np.abs(np.diff(levels, axis=0)).sum(axis=0)
+            total = total + np.abs(table[-1] - levels).max(axis=0)
         return int(total.max())
 
     def fits(self, most: int) -> bool:
         """Whether differences keep to the width, and sums to ``most``."""
-        spans = [int(np.ptp(np.vstack([x, m]), axis=0).max()) for x, m in self.pairs()]
+        spans = [int(np.ptp(table, axis=0).max()) for table in self.tables]
         return max([*spans, 0]) < 2 ** (self.width - 1) and self.reach <= most
-
-    def pairs(self) -> list[tuple[Integers, Integers]]:
-        return list(zip(self.levels, self.missing, strict=True))
 
 
 def find_points(
@@ -116,13 +113,13 @@ def _coarse(plan: Plan, steps: Sequence[Steps], widths: Sequence[int]) -> WholeP
                 return points
     if 8 not in widths:
         return None
-    largest = max([float(np.ptp(step.values(), axis=0).max()) for step in steps], default=0.0)
+    largest = _largest_span(steps)
     if not 0 < largest < math.inf:
         return None
     values = [largest / k for k in range(127, 7, -2) if largest / k > 0]
 
     def is_long(value: float) -> bool:
-        return sum(float(np.rint(np.ptp(step.values()) / value)) for step in steps) > _LARGEST_IMMEDIATE
+        return sum(float(np.rint(np.ptp(step.table) / value)) for step in steps) > _LARGEST_IMMEDIATE
 
     for value in sorted(values, key=is_long):
         points = _separated(plan, steps, 8, value, _MAX_COMBINATIONS_PER_VALUE)
@@ -131,29 +128,31 @@ def _coarse(plan: Plan, steps: Sequence[Steps], widths: Sequence[int]) -> WholeP
     return None
 
 
+def _largest_span(steps: Sequence[Steps]) -> float:
+    """The largest difference between two values of an input in one score."""
+    return max([float(np.ptp(step.table, axis=0).max()) for step in steps], default=0.0)
+
+
 def _separated(plan: Plan, steps: Sequence[Steps], width: int, value: float, room: int) -> WholePoints | None:
     """Points of one value with the intercept that keeps every decision; None if there is no such one.
 
     Levels are counted from the first of their input. Sums of the model are compared to the bit if there are
     at most ``room`` of them, and otherwise by bounds.
     """
-    first = [step.levels[0] for step in steps]
-    exact = [np.vstack([step.levels, step.missing]) for step in steps]
     with np.errstate(over="ignore", invalid="ignore"):
-        ratio = [np.rint((levels - start) / value) for levels, start in zip(exact, first, strict=True)]
-    if any(not (np.abs(levels) < 2 ** (width - 1)).all() for levels in ratio):
+        ratios = [np.rint((step.table - step.table[0]) / value) for step in steps]
+    if any(not (np.abs(ratio) < 2 ** (width - 1)).all() for ratio in ratios):
         return None
-    whole = [levels.astype(np.int64) for levels in ratio]
-    size = abs(float(plan.intercepts[0])) + sum(float(np.abs(levels).max()) for levels in exact)
-    start = float(plan.intercepts[0]) + float(sum(levels[0] for levels in first))
-    largest_rounding = 8 * (len(steps) + 2) * _ROUNDING * size
-    rounding = 0.0 if _sums_are_exact(plan, exact) else largest_rounding
-    pairs = [_distinct(levels, q) for levels, q in zip(exact, whole, strict=True)]
-    totals = _totals([(levels[:, 0], q[:, 0]) for levels, q in pairs], start, [levels[0] for levels in first])
+    tables = tuple(ratio.astype(np.int64) for ratio in ratios)
+    first = [float(step.table[0, 0]) for step in steps]
+    largest_rounding = 8 * (len(steps) + 2) * _ROUNDING * float(_largest_sums(plan, steps)[0])
+    rounding = 0.0 if _sums_are_exact(plan, steps) else largest_rounding
+    pairs = _distinct(steps, tables)
+    totals = _totals(pairs, float(plan.intercepts[0]) + sum(first), first)
     if totals is None:
         return None
     reached, low, high = totals
-    if math.prod(len(levels) for levels, _ in pairs) <= room:
+    if math.prod(len(exact) for exact, _ in pairs) <= room:
         score, total = _all_sums(plan, pairs, np.zeros(1, int))
         above, below = total[score > 0], total[~(score > 0)]
     else:
@@ -168,22 +167,23 @@ def _separated(plan: Plan, steps: Sequence[Steps], width: int, value: float, roo
     intercept = int(min(max(round(middle), least), -int(below.max()) if len(below) else math.inf))
     rounded = value * (reached + intercept)
     error = float(np.maximum(np.abs(rounded - low), np.abs(rounded - high)).max())
-    points = WholePoints(
-        value,
-        width,
-        np.array([intercept]),
-        tuple(levels[:-1] for levels in whole),
-        tuple(levels[-1] for levels in whole),
-        True,
-        (error + largest_rounding) * (1 + 1e-9),
-    )
+    error = (error + largest_rounding) * (1 + 1e-9)
+    points = WholePoints(value, width, np.array([intercept]), tables, True, error)
     return points if points.fits(MAX_SUM[width]) else None
 
 
-def _distinct(exact: Array, whole: Integers) -> tuple[Array, Integers]:
-    """Distinct rows of levels, and their points."""
-    _, first = np.unique(exact + 0.0, axis=0, return_index=True)  # -0.0 is 0.0
-    return exact[first], whole[first]
+def _largest_sums(plan: Plan, steps: Sequence[Steps]) -> Array:
+    """What no sum of the model exceeds, for every score."""
+    return np.abs(plan.intercepts) + sum(np.abs(step.table).max(axis=0) for step in steps)
+
+
+def _distinct(steps: Sequence[Steps], tables: Sequence[Integers]) -> list[tuple[Array, Integers]]:
+    """For every input its distinct rows of values, and their points."""
+    pairs = []
+    for step, table in zip(steps, tables, strict=True):
+        first = np.unique(step.table + 0.0, axis=0, return_index=True)[1]  # -0.0 is 0.0
+        pairs.append((step.table[first], table[first]))
+    return pairs
 
 
 def _totals(
@@ -201,7 +201,7 @@ def _totals(
         least = int(whole.min())
         more = used + int(whole.max()) - least
         new_low, new_high = np.full(size, math.inf), np.full(size, -math.inf)
-        for level, step in zip((exact - base).tolist(), (whole - least).tolist(), strict=True):
+        for level, step in zip((exact[:, 0] - base).tolist(), (whole[:, 0] - least).tolist(), strict=True):
             part = slice(step, step + used)
             np.minimum(new_low[part], low[:used] + level, out=new_low[part])
             np.maximum(new_high[part], high[:used] + level, out=new_high[part])
@@ -210,9 +210,9 @@ def _totals(
     return reached + lowest, low[reached], high[reached]
 
 
-def _sums_are_exact(plan: Plan, exact: Sequence[Array]) -> bool:
+def _sums_are_exact(plan: Plan, steps: Sequence[Steps]) -> bool:
     """Whether all numbers are on a grid of powers of two that is coarse enough for sums without rounding."""
-    values = np.concatenate([plan.intercepts, *(levels.ravel() for levels in exact)])
+    values = np.concatenate([plan.intercepts, *(step.table.ravel() for step in steps)])
     values = np.abs(values[values != 0])
     if not len(values):
         return True
@@ -227,8 +227,8 @@ def _sums_are_exact(plan: Plan, exact: Sequence[Array]) -> bool:
 
 
 def _rounded(plan: Plan, steps: Sequence[Steps], width: int, most: int) -> WholePoints:
-    largest = max([float(np.ptp(step.values(), axis=0).max()) for step in steps], default=0.0)
-    total = float(np.abs(plan.intercepts).max()) + sum(float(np.abs(step.values()).max()) for step in steps)
+    largest = _largest_span(steps)
+    total = float(np.abs(plan.intercepts).max()) + sum(float(np.abs(step.table).max()) for step in steps)
     bits = _MAX_BITS if max(largest, total) > 0 else 0
     for size, room in ((largest, 2 ** (width - 1) - 1), (total, most)):
         if size > 0:  # at least the largest number of bits that can do
@@ -239,20 +239,15 @@ def _rounded(plan: Plan, steps: Sequence[Steps], width: int, most: int) -> Whole
 
 
 def _with_bits(plan: Plan, steps: Sequence[Steps], width: int, bits: int) -> WholePoints:
-    def whole(values: Array) -> Integers:
-        return np.rint(np.ldexp(values, bits)).astype(np.int64)
-
-    intercepts = whole(plan.intercepts)
-    levels = tuple(whole(step.levels) for step in steps)
-    missing = tuple(whole(step.missing) for step in steps)
-    difference = np.abs(intercepts - np.ldexp(plan.intercepts, bits))
-    for step, x, m in zip(steps, levels, missing, strict=True):
-        scaled = np.ldexp(np.vstack([step.levels, step.missing]), bits)
-        difference = difference + np.abs(np.vstack([x, m]) - scaled).max(axis=0)
-    size = np.abs(plan.intercepts) + sum(np.abs(step.values()).max(axis=0) for step in steps)
-    sums = (len(steps) + 1) * _ROUNDING * float(size.max())  # rounding of the sums of the model
+    scaled = [np.ldexp(values, bits) for values in (plan.intercepts, *(step.table for step in steps))]
+    intercepts, *tables = (np.rint(values).astype(np.int64) for values in scaled)
+    difference = np.abs(intercepts - scaled[0])
+    for table, exact in zip(tables, scaled[1:], strict=True):
+        difference = difference + np.abs(table - exact).max(axis=0)
+    # rounding of the sums of the model
+    sums = (len(steps) + 1) * _ROUNDING * float(_largest_sums(plan, steps).max())
     error = (math.ldexp(float(difference.max()), -bits) + sums) * (1 + 1e-9)
-    return WholePoints(2.0**-bits, width, intercepts, levels, missing, False, error)
+    return WholePoints(2.0**-bits, width, intercepts, tuple(tables), False, error)
 
 
 # ------------------------------------------------------------------------------------------------ proof
@@ -260,15 +255,10 @@ def _with_bits(plan: Plan, steps: Sequence[Steps], width: int, bits: int) -> Who
 
 def _same_decisions(plan: Plan, steps: Sequence[Steps], points: WholePoints) -> bool:
     """Whether points are proven to decide as the model does."""
-    values = [
-        _distinct(np.vstack([step.levels, step.missing]), np.vstack([x, m]))
-        for step, x, m in zip(steps, points.levels, points.missing, strict=True)
-    ]
-    if math.prod(len(levels) for levels, _ in values) * plan.n_scores > MAX_COMBINATIONS:
-        return plan.n_scores == 1 and _far_from_zero(
-            plan, [levels[:, 0] for levels, _ in values], points.error
-        )
-    score, total = _all_sums(plan, values, points.intercepts)
+    pairs = _distinct(steps, points.tables)
+    if math.prod(len(exact) for exact, _ in pairs) * plan.n_scores > MAX_COMBINATIONS:
+        return plan.n_scores == 1 and _far_from_zero(plan, steps, points.error)
+    score, total = _all_sums(plan, pairs, points.intercepts)
     if plan.n_scores == 1:
         return bool(((score > 0) == (total > 0)).all())
     return bool((np.argmax(score, axis=1) == np.argmax(total, axis=1)).all())
@@ -285,21 +275,21 @@ def _all_sums(
     return score, total
 
 
-def _far_from_zero(plan: Plan, values: Sequence[Array], error: float) -> bool:
+def _far_from_zero(plan: Plan, steps: Sequence[Steps], error: float) -> bool:
     """Whether every score is farther from 0 than all rounding errors together."""
     halves = [np.zeros(1), np.zeros(1)]
-    for levels in sorted(values, key=len, reverse=True):
+    for values in sorted((np.unique(step.table) for step in steps), key=len, reverse=True):
         k = 0 if len(halves[0]) <= len(halves[1]) else 1
-        if len(halves[k]) * len(levels) > 4 * MAX_COMBINATIONS:
+        if len(halves[k]) * len(values) > 4 * MAX_COMBINATIONS:
             return False
-        halves[k] = np.unique(halves[k][:, None] + levels[None, :])
+        halves[k] = np.unique(halves[k][:, None] + values[None, :])
     one, two = halves[0] + plan.intercepts[0], np.sort(-halves[1])
     index = np.searchsorted(two, one)
     near = np.minimum(
         np.abs(one - two[np.minimum(index, len(two) - 1)]), np.abs(one - two[np.maximum(index - 1, 0)])
     )
-    size = abs(float(plan.intercepts[0])) + sum(float(np.abs(levels).max()) for levels in values)
-    return bool(near.min() > error + 4 * (len(values) + 2) * _ROUNDING * size)
+    size = float(_largest_sums(plan, steps)[0])
+    return bool(near.min() > error + 4 * (len(steps) + 2) * _ROUNDING * size)
 
 
 # ------------------------------------------------------------------------------------------------ probability
@@ -335,15 +325,11 @@ class ProbabilityTable:
         last = min(top >> table.shift, entries << fraction)  # behind the table its value is constant
         cells = np.arange(last + 1, dtype=np.int64) << table.shift
         values = table.evaluate(cells) / PROBABILITY_UNIT
-        worst = 0.0
-        for edge in (
-            cells,
-            np.minimum(cells + (1 << table.shift) - 1, top),
-        ):  # the probability rises within a cell
-            worst = max(worst, float(np.abs(values - 1 / (1 + np.exp(-edge * per_point))).max()))
+        edges = (cells, np.minimum(cells + (1 << table.shift) - 1, top))  # it rises within a cell
+        worst = [float(np.abs(values - 1 / (1 + np.exp(-edge * per_point))).max()) for edge in edges]
         end = 1 / (1 + math.exp(-min(top * per_point, 700.0)))
-        worst = max(worst, abs(end - float(table.evaluate(np.array([top]))[0]) / PROBABILITY_UNIT))
-        return replace(table, error=min(1.0, worst + factor * points.error / 4))
+        worst.append(abs(end - float(table.evaluate(np.array([top]))[0]) / PROBABILITY_UNIT))
+        return replace(table, error=min(1.0, max(worst) + factor * points.error / 4))
 
     def evaluate(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
         """The ten-thousandths of totals, in whole numbers as the C code computes them."""

@@ -56,7 +56,7 @@ def export_sql(ensemble: Any, *, output: str = "score", table: str | None = None
 def _score(plan: Plan, k: int, table: str | None) -> str:
     parts = [_number(float(plan.intercepts[k]), cast=True)]
     for source in plan.inputs:
-        if source.levels[:, k].any() or source.missing[k] != 0:
+        if source.table[:, k].any():
             column = _identifier(source.name)
             column = column if table is None else f"{_identifier(table)}.{column}"
             parts.append((_steps if source.categories is None else _labels)(source, k, column))
@@ -65,7 +65,7 @@ def _score(plan: Plan, k: int, table: str | None) -> str:
 
 def _steps(source: Input, k: int, column: str) -> str:
     column = f"CAST({column} AS {_DOUBLE})"
-    steps = Steps(source.cuts, source.levels[:, k : k + 1], source.missing[k : k + 1]).merged()
+    steps = Steps(source.cuts, source.table[:, k : k + 1]).merged()
     missing = _number(float(steps.missing[0]))
     if not steps.cuts:
         return f"CASE WHEN {column} IS NOT NULL THEN {_number(float(steps.levels[0, 0]))} ELSE {missing} END"

@@ -213,12 +213,12 @@ class LinearEstimator(BaseEstimator, ABC):
         str
             Lines of text.
         """
-        from cardboost.model.card import render_linear
+        from cardboost.model.card import render_card
 
         check_is_fitted(self)
         certificate = self.certificate_
         lines = [] if isinstance(certificate, list) else certificate.lines()
-        return render_linear(self.model_, certificate_lines=lines)
+        return render_card(self.model_, certificate_lines=lines)
 
     @property
     @abstractmethod

@@ -170,7 +170,7 @@ class Design:
         return Design(self.matrix - centres, self.threads) if centres.any() else self
 
     def take(self, rows: NDArray[Any]) -> Design:
-        return Design(self.matrix[rows], self.threads)
+        return Design(self.matrix.take(rows, axis=0), self.threads)
 
 
 def _both_halves(upper: Array) -> Array:
@@ -222,7 +222,8 @@ def fitted_rows(X: Any, y: NDArray[Any], weight: Array, threads: int) -> FittedR
     order, first, group = _order(X if _is_sparse(X) else np.ascontiguousarray(X), y, weight)
     total = np.bincount(group[order], weight[order])
     rows = order[first]
-    return FittedRows(Design(X[rows], threads), y[rows], total / total.sum(), group, weight / total.sum())
+    merged = X[rows] if _is_sparse(X) else X.take(rows, axis=0)
+    return FittedRows(Design(merged, threads), y[rows], total / total.sum(), group, weight / total.sum())
 
 
 def _is_sparse(X: Any) -> bool:

@@ -25,7 +25,8 @@ from cardboost.linear.design import Design
 from cardboost.linear.problem import Fit, LinearProblem
 from cardboost.linear.softmax import SoftmaxProblem, solve_softmax
 from cardboost.linear.subset import best_subset
-from cardboost.model.linear import LinearModel, LinearScore, probabilities
+from cardboost.model.base import class_probabilities
+from cardboost.model.linear import LinearModel, LinearScore
 
 Array = NDArray[np.float64]
 
@@ -402,7 +403,7 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
         ndarray of shape (n_samples, n_classes)
             One column for each class, in the order of ``classes_``.
         """
-        return probabilities(self.decision_function(X), self._loss())
+        return class_probabilities(self.decision_function(X), self._loss())
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of the probabilities of the classes.

@@ -24,10 +24,10 @@ Array = NDArray[np.float64]
 
 LARGEST_FACTOR = 2500  # columns whose X' W X is factorised; with more its diagonal has to do
 _CHEAP = 2e8  # rows times columns squared: a new matrix for every step
-_WORTH_SAMPLE = 2e6  # rows times columns squared from which a start on a sample pays
+_WORTH_SAMPLE = 5e5  # rows times columns squared from which a start on a sample pays
 _PAIRS = 10
-_SAMPLE = 20  # rows per column of a sample, at least
-_SMALLEST_SAMPLE = 2048
+_SAMPLE = 30  # rows per column of a sample, at least
+_SMALLEST_SAMPLE = 500
 _SAMPLE_SHARE = 0.1  # of the rows, at least
 _CHEAP_GRAM = 25.0  # share of the rows times columns: the matrix of a sample costs less than two passes
 _SAMPLE_STEPS = 8  # with the diagonal alone; correlated columns need more, and the matrix
@@ -227,7 +227,7 @@ def _separated(problem: LinearProblem, point: _Point, null: float, limit: Array)
 
 
 def _sample_size(design: Design) -> int:
-    return max(_SMALLEST_SAMPLE, _SAMPLE * design.columns, int(_SAMPLE_SHARE * design.rows))
+    return max(_SMALLEST_SAMPLE + _SAMPLE * design.columns, int(_SAMPLE_SHARE * design.rows))
 
 
 def _start_on_sample(problem: LinearProblem, z: Array) -> tuple[Array, _Metric]:

@@ -232,7 +232,7 @@ class DictionaryOracle:
         return np.ascontiguousarray(whole[:, columns]) / point.value - slopes[:, None] * slopes
 
     def look(self, point: RiskPoint, columns: Columns, most: int) -> Look:
-        found = self.dictionary.best_columns(point, most, self.pool, "edge")
+        found = self.dictionary.best_columns(point, most, self.pool)
         known = self.pool.edges(point) / -point.value
         old = _look(known, columns, most)
         first = self.pool.n_columns

@@ -25,28 +25,23 @@ if TYPE_CHECKING:
     from cardboost.model.multiclass import MulticlassEnsemble
     from cardboost.model.terms import StepFunction, Term
 
-_HOME = {
-    "Ensemble": "ensemble",
-    "LinearModel": "linear",
-    "LinearScore": "linear",
-    "Model": "files",
-    "MulticlassEnsemble": "multiclass",
-    "StepFunction": "terms",
-    "Term": "terms",
-    "load_model": "files",
-    "render_card": "card",
-    "save": "files",
+_NAMES = {
+    "card": ("render_card",),
+    "ensemble": ("Ensemble",),
+    "files": ("Model", "load_model", "save"),
+    "linear": ("LinearModel", "LinearScore"),
+    "multiclass": ("MulticlassEnsemble",),
+    "terms": ("StepFunction", "Term"),
 }
 
 
 def __getattr__(name: str) -> Any:
     """Imported when first used: a fit needs no card and no files."""
-    if name in _HOME:
-        from importlib import import_module
+    for module, names in _NAMES.items():
+        if name in names:
+            from importlib import import_module
 
-        value = getattr(import_module(f"cardboost.model.{_HOME[name]}"), name)
-        globals()[name] = value
-        return value
+            return getattr(import_module(f"cardboost.model.{module}"), name)
     raise AttributeError(f"module 'cardboost.model' has no attribute {name!r}")
 
 

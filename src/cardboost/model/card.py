@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cardboost.model import card_text
-from cardboost.model.card_text import AlignedNumbers, class_names, paragraph, wrapped
+from cardboost.model.base import TableModel
+from cardboost.model.card_text import INDENT, AlignedNumbers, class_names, paragraph, wrapped
 from cardboost.model.ensemble import LOG_ODDS, Ensemble
 from cardboost.model.linear import LinearModel, LinearScore
 from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.model.terms import StepFunction
 from cardboost.problem.losses import MARGIN_LOSSES
 
-_INDENT = 4
 _COLUMN = 28  # characters for intervals and labels, where a page has them
 _NARROWEST_LIST = 20  # of labels, for the sake of bars
 _LONGEST_BAR = 10  # characters on one side of the axis
@@ -23,10 +23,11 @@ _PROBABILITY = {
     "squared_hinge": "(1 + score) / 2, within 0 and 1",
 }
 _STEEPNESS = LOG_ODDS | {"squared_hinge": 4.0}  # by which scores reach sure probabilities
+_HOW_TO_READ = "How to read this card"
 
 
 def render_card(
-    ensemble: Ensemble | MulticlassEnsemble,
+    ensemble: Ensemble | MulticlassEnsemble | LinearModel,
     *,
     title: str | None = None,
     certificate_lines: Sequence[str] | Sequence[Sequence[str]] = (),
@@ -35,17 +36,22 @@ def render_card(
     """The card as text, with the features that move the score most on top.
 
     For more than two classes there is one section per class; ``certificate_lines`` may then be one list of
-    lines per class.
+    lines per class. In a linear model a weight is what a feature adds to the score for each of its units.
     """
+    lines = [line for line in certificate_lines if isinstance(line, str)]
+    if isinstance(ensemble, LinearModel):
+        used = card_text.features_of(ensemble)
+        blocks = _linear_blocks(ensemble, width)
+        return card_text.page(title or "Linear model", f"{used}, {ensemble.loss} loss", blocks, lines, width)
     card_text.check_width(width)
     facts = f"{card_text.size_of(ensemble)}, {ensemble.loss} loss"
     if isinstance(ensemble, MulticlassEnsemble):
         facts = f"{len(ensemble.classes)} classes, {facts}"
-        blocks = _sections(ensemble, certificate_lines, width)
+        per_class = [lines for lines in certificate_lines if not isinstance(lines, str)]
+        blocks = _sections(ensemble, per_class, width)
     else:
         sheet = _Sheet([ensemble], width)
         blocks = [*sheet.features(ensemble), _reading(ensemble, sheet, width)]
-    lines = [line for line in certificate_lines if isinstance(line, str)]
     return card_text.page(title or "Scorecard", facts, blocks, lines, width)
 
 
@@ -53,7 +59,7 @@ def render_card(
 
 
 def _sections(
-    ensemble: MulticlassEnsemble, certificate_lines: Sequence[str] | Sequence[Sequence[str]], width: int
+    ensemble: MulticlassEnsemble, certificate_lines: Sequence[Sequence[str]], width: int
 ) -> list[list[str]]:
     """How to read the card, then one section per class."""
     sheet = _Sheet(ensemble.ensembles, width)
@@ -61,24 +67,17 @@ def _sections(
         "every class has its own section and its own score",
         "score of a class = intercept + the value of one line per feature of its section",
         *sheet.meanings(),
-        "the class with the highest score is predicted; of equal scores, the first",
+        *_decision(ensemble),
     ]
-    table: list[str] = []
-    if ensemble.loss in _PROBABILITY:
-        sentences.append(f"share of a class = {_PROBABILITY[ensemble.loss]}")
-        sentences.append("probability of a class = its share divided by the sum of all shares")
-        reach = max(abs(end) for member in ensemble.ensembles for end in _range(member))
-        table = ["", *_probabilities(ensemble.loss, reach, width, "share")]
-    blocks = [["How to read this card", *paragraph(sentences, width), *table]]
-    per_class = [lines for lines in certificate_lines if not isinstance(lines, str)]
+    table = _probabilities(ensemble, width, "share")
+    blocks = [[_HOW_TO_READ, *paragraph(sentences, width), *table]]
     for k, (name, member) in enumerate(zip(class_names(ensemble.classes), ensemble.ensembles, strict=True)):
-        lowest, highest = sheet.span(member)
-        span = f"scores run from {lowest} to {highest}" if member.terms else f"every score is {lowest}"
-        facts = wrapped(f"{card_text.size_of(member)}, {span}", 0, width)
+        facts = wrapped(f"{card_text.size_of(member)}, {sheet.span(member)}", 0, width)
         blocks.append([*wrapped(f"Class {name}", 0, width), "-" * width, *facts])
         blocks += sheet.features(member)
-        if k < len(per_class) and per_class[k]:
-            blocks.append([*wrapped(f"Certificate for {name}", 0, width), *paragraph(per_class[k], width)])
+        if k < len(certificate_lines) and certificate_lines[k]:
+            proof = paragraph(certificate_lines[k], width)
+            blocks.append([*wrapped(f"Certificate for {name}", 0, width), *proof])
     return blocks
 
 
@@ -91,7 +90,7 @@ class _Sheet:
         values = [level for _, step in steps for level in (*step.levels, step.missing)]
         self._largest = max(map(abs, values), default=0.0)
         self.points = AlignedNumbers(values, [ensemble.intercept for ensemble in ensembles])
-        room = width - _INDENT - 2 - self.points.width
+        room = width - INDENT - 2 - self.points.width
         with_bars = room - 2 - (2 * _SHORTEST_BAR + 1)
         intervals = {step: card_text.interval_rows(step) for _, step in steps if step.categories is None}
         lengths = [len(row.text) for rows in intervals.values() for row in rows]
@@ -115,57 +114,59 @@ class _Sheet:
 
     def features(self, ensemble: Ensemble) -> list[list[str]]:
         """The intercept and one block per feature."""
-        start = "intercept" + " " * (_INDENT + self._column - len("intercept"))
-        blocks = [[f"{start}  {self.points.show(ensemble.intercept)}"]]
+        blocks = [[f"{'intercept':<{INDENT + self._column}}  {self.points.show(ensemble.intercept)}"]]
         steps = sorted(ensemble.step_functions(), key=lambda step: (-step.spread, step.feature))
         if not steps:
             blocks.append(["No feature is used: every row gets the intercept."])
         return blocks + [self._block(step) for step in steps]
 
     def _block(self, step: StepFunction) -> list[str]:
-        lines = wrapped(step.name, 0, self._width) or ["(a feature without a name)"]
-        for (first, *more), level in self._blocks[step]:
-            line = f"{'':{_INDENT}}{first:<{self._column}}  {self.points.show(level)}"
-            lines.append(f"{line}  {card_text.bar(level, self._largest, self._half)}" if self._half else line)
-            lines += [f"{'':{_INDENT}}{part}" for part in more]
-        return lines
+        rows = [
+            (lines, self.points.show(level), card_text.bar(level, self._largest, self._half))
+            for lines, level in self._blocks[step]
+        ]
+        return card_text.feature_block(step.name, rows, self._column, self._width)
 
     def meanings(self) -> list[str]:
         """What the words mean that occur in the rows."""
         return [text for word, text in card_text.MEANING.items() if word in self._words]
 
-    def span(self, ensemble: Ensemble) -> tuple[str, str]:
+    def span(self, ensemble: Ensemble) -> str:
         """The lowest and the highest score, with the decimals of the card."""
-        lowest, highest = _range(ensemble)
-        return self.points.text(lowest), self.points.text(highest)
+        lowest, highest = map(self.points.text, _range(ensemble))
+        thing = "score"
+        if ensemble.classes is None:
+            thing, lowest, highest = "prediction", lowest.lstrip("+"), highest.lstrip("+")
+        return f"{thing}s run from {lowest} to {highest}" if ensemble.terms else f"every {thing} is {lowest}"
 
 
 def _reading(ensemble: Ensemble, sheet: _Sheet, width: int) -> list[str]:
     """How to get from the card to a class and a probability, or to a prediction."""
-    lowest, highest = sheet.span(ensemble)
-    if ensemble.classes is None:
-        lowest, highest = lowest.lstrip("+"), highest.lstrip("+")
-        span = f"predictions run from {lowest} to {highest}"
-        sentences = [
-            "prediction = intercept + the value of one line per feature",
-            "all values are in the units of the target",
-            *sheet.meanings(),
-            span if ensemble.terms else f"every prediction is {lowest}",
-        ]
-        return ["How to read this card", *paragraph(sentences, width)]
-    negative, positive = class_names(ensemble.classes)
+    regressor = ensemble.classes is None
     sentences = [
-        "score = intercept + the value of one line per feature",
+        f"{'prediction' if regressor else 'score'} = intercept + the value of one line per feature",
+        *(["all values are in the units of the target"] if regressor else []),
         *sheet.meanings(),
-        f"score above 0 means class {positive}, otherwise class {negative}",
+        *_decision(ensemble),
+        sheet.span(ensemble),
     ]
-    table: list[str] = []
-    if ensemble.loss in _PROBABILITY:
-        sentences.append(f"probability of {positive} = {_PROBABILITY[ensemble.loss]}")
-        reach = max(map(abs, _range(ensemble)))
-        table = ["", *_probabilities(ensemble.loss, reach, width, "probability")]
-    span = f"scores run from {lowest} to {highest}" if ensemble.terms else f"every score is {lowest}"
-    return ["How to read this card", *paragraph([*sentences, span], width), *table]
+    table = [] if regressor else _probabilities(ensemble, width, "probability")
+    return [_HOW_TO_READ, *paragraph(sentences, width), *table]
+
+
+def _decision(model: TableModel) -> list[str]:
+    """How scores become a class and probabilities, in sentences; none for a regressor."""
+    if model.classes is None:
+        return []
+    names, formula = class_names(model.classes), _PROBABILITY.get(model.loss)
+    if len(model.parts) == 1:
+        sentences = [f"score above 0 means class {names[1]}, otherwise class {names[0]}"]
+        return [*sentences, f"probability of {names[1]} = {formula}"] if formula else sentences
+    sentences = ["the class with the highest score is predicted; of equal scores, the first"]
+    if model.loss == "softmax":
+        return [*sentences, "probability of a class = exp(its score) / the sum of exp(score) of all"]
+    shares = "probability of a class = its share divided by the sum of all shares"
+    return [*sentences, f"share of a class = {formula}", shares] if formula else sentences
 
 
 def _range(ensemble: Ensemble) -> tuple[float, float]:
@@ -176,38 +177,37 @@ def _range(ensemble: Ensemble) -> tuple[float, float]:
     return lowest, highest
 
 
-def _probabilities(loss: str, reach: float, width: int, name: str) -> list[str]:
-    """Scores and what they mean, in two lines."""
-    factor = _STEEPNESS[loss]
-    reach = min(reach * factor, 4.0)
+def _probabilities(ensemble: Ensemble | MulticlassEnsemble, width: int, name: str) -> list[str]:
+    """Scores and what they mean, in two lines below an empty one; none for a loss without probabilities."""
+    if ensemble.loss not in _PROBABILITY:
+        return []
+    factor = _STEEPNESS[ensemble.loss]
+    reach = min(max(abs(end) for part in ensemble.parts for end in _range(part)) * factor, 4.0)
     step_size = next(s for s in (0.05, 0.1, 0.2, 0.5, 1.0) if 4 * s >= reach) / factor
     count = min(4, (width - 13 - 7) // 14)  # scores on each side of 0, seven characters each
     scores = [k * step_size for k in range(-count, count + 1)]
     decimals = max(len(f"{score:.3f}".rstrip("0").split(".")[1]) for score in scores)
+    shares = MARGIN_LOSSES[ensemble.loss].probability(scores)
     return [
+        "",
         "  score      " + "".join(f"{s:>+7.{decimals}f}" if s else f"{0:>7}" for s in scores),
-        f"  {name:<11}" + "".join(f"{100 * p:>6.1f}%" for p in MARGIN_LOSSES[loss].probability(scores)),
+        f"  {name:<11}" + "".join(f"{100 * p:>6.1f}%" for p in shares),
     ]
 
 
 # ------------------------------------------------------------------------------------- linear models
 
 
-def render_linear(
-    model: LinearModel, *, title: str | None = None, certificate_lines: Sequence[str] = (), width: int = 78
-) -> str:
-    """The card as text. A weight is what a feature adds to the score for each of its units."""
-    features = card_text.counted(model.n_features, "feature")
-    facts = f"{len(model.features_used)} of {features}, {model.loss} loss"
-    if model.classes is None or len(model.scores) == 1:
-        blocks = [_weights(model, model.scores[0], width)]
-    else:
-        blocks = [
-            [*wrapped(f"Class {name}", 0, width), *_weights(model, score, width)]
-            for name, score in zip(class_names(model.classes), model.scores, strict=True)
-        ]
-    blocks.append(["How to read this card", *paragraph(_reading_of_weights(model), width)])
-    return card_text.page(title or "Linear model", facts, blocks, certificate_lines, width)
+def _linear_blocks(model: LinearModel, width: int) -> list[list[str]]:
+    """The weights of every score, and how to read them."""
+    blocks = [_weights(model, score, width) for score in model.scores]
+    if len(blocks) > 1:
+        names = class_names(model.classes or ())
+        blocks = [[*wrapped(f"Class {n}", 0, width), *b] for n, b in zip(names, blocks, strict=True)]
+    intercept = "intercept + " if any(score.intercept for score in model.scores) else ""
+    sentences = [f"score = {intercept}the sum of weight times feature", *_decision(model)]
+    sentences += ["the score is the prediction"] if model.classes is None else []
+    return [*blocks, [_HOW_TO_READ, *paragraph(sentences, width)]]
 
 
 def _weights(model: LinearModel, score: LinearScore, width: int) -> list[str]:
@@ -217,22 +217,6 @@ def _weights(model: LinearModel, score: LinearScore, width: int) -> list[str]:
     room = min(max(len(name) for name, _ in lines), width - 18)
     rows = []
     for name, weight in lines:
-        *first, last = wrapped(name, 4, 4 + room) or [""]
-        rows += [*first, f"{last:<{4 + room}}  {weight:>+12.6g}"]
+        *first, last = wrapped(name, INDENT, INDENT + room) or [""]
+        rows += [*first, f"{last:<{INDENT + room}}  {weight:>+12.6g}"]
     return rows
-
-
-def _reading_of_weights(model: LinearModel) -> list[str]:
-    intercept = "intercept + " if any(score.intercept for score in model.scores) else ""
-    sentences = [f"score = {intercept}the sum of weight times feature"]
-    if model.classes is None:
-        return [*sentences, "the score is the prediction"]
-    names = class_names(model.classes)
-    if len(model.scores) == 1:
-        sentences.append(f"score above 0 means class {names[1]}, otherwise class {names[0]}")
-        return [*sentences, f"probability of {names[1]} = {_PROBABILITY['logistic']}"]
-    sentences.append("the class with the highest score is predicted; of equal scores, the first")
-    if model.loss == "softmax":
-        return [*sentences, "probability of a class = exp(its score) / the sum of exp(score) of all"]
-    sentences.append(f"share of a class = {_PROBABILITY['logistic']}")
-    return [*sentences, "probability of a class = its share divided by the sum of all shares"]

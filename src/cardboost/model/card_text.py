@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from cardboost.data.categories import Categories, Label, Other
 from cardboost.model.printable import printable
 from cardboost.model.terms import StepFunction
 
+INDENT = 4  # characters in front of the rows of a feature
 MIN_WIDTH = 50  # characters of a page
 MOST_LINES = 12  # of a feature with labels, unless it has more values than that
 _FEW = 2  # labels that are always named
@@ -66,6 +67,9 @@ def number(value: float) -> str:
 
 
 def bar(level: float, largest: float, half: int) -> str:
+    """A bar on its side of an axis; none where there is no room on a side."""
+    if not half:
+        return ""
     size = round(half * (abs(level) / largest)) if largest else 0
     left, right = ("#" * size, "") if level < 0 else ("", "#" * size)
     return f"{left:>{half}}|{right}"
@@ -156,6 +160,17 @@ def page(
     return "\n".join(line.rstrip() for block in every for line in [*block, ""])
 
 
+def feature_block(
+    name: str, rows: Iterable[tuple[Sequence[str], str, str]], column: int, width: int
+) -> list[str]:
+    """The name of a feature and its rows: the lines of each, its value and a bar beside the first line."""
+    lines = wrapped(name, 0, width) or ["(a feature without a name)"]
+    for (first, *others), value, bar in rows:
+        lines.append(f"{'':{INDENT}}{first:<{column}}  {value}  {bar}")
+        lines += [f"{'':{INDENT}}{part}" for part in others]
+    return lines
+
+
 def check_width(width: int) -> None:
     """Refuse pages that are too narrow for numbers and bars."""
     if width < MIN_WIDTH:
@@ -164,8 +179,12 @@ def check_width(width: int) -> None:
 
 def size_of(ensemble: Any) -> str:
     """How large a model is: "3 terms on 2 of 8 features"."""
-    features = f"{len(ensemble.features_used)} of {counted(ensemble.n_features, 'feature')}"
-    return f"{counted(ensemble.n_terms, 'term')} on {features}"
+    return f"{counted(ensemble.n_terms, 'term')} on {features_of(ensemble)}"
+
+
+def features_of(model: Any) -> str:
+    """How many features a model uses: "2 of 8 features"."""
+    return f"{len(model.features_used)} of {counted(model.n_features, 'feature')}"
 
 
 def counted(count: int, thing: str) -> str:

@@ -18,8 +18,7 @@ import numpy as np
 from cardboost import _kernels
 from cardboost.data.categories import Categories, Other
 from cardboost.model import schema
-from cardboost.model.base import Array, TableModel
-from cardboost.model.columns import UsedColumns, read_columns
+from cardboost.model.base import Array, TableModel, UsedColumns
 from cardboost.model.schema import expected, form
 from cardboost.model.terms import FlatSteps, StepFunction, Term, add_up
 from cardboost.problem.losses import MARGIN_LOSSES, RESIDUAL_LOSSES, Loss
@@ -252,6 +251,10 @@ class Ensemble(TableModel):
         return self.classes is not None and getattr(MARGIN_LOSSES.get(self.loss), "has_probability", False)
 
     @property
+    def parts(self) -> tuple[Ensemble]:
+        return (self,)
+
+    @property
     def n_terms(self) -> int:
         return len(self.terms)
 
@@ -281,46 +284,6 @@ class Ensemble(TableModel):
         return self._steps
 
     # ------------------------------------------------------------------------------------ prediction
-
-    def decision_function(self, X: Any, threads: int = 1) -> Array:
-        """The score of every row.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            An array, or a pandas or polars data frame.
-        threads : int, default=1
-            Number of threads. Results do not depend on it.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-            Scores.
-        """
-        return self.evaluate(self.read(X), threads)[0]
-
-    def contributions(self, X: Any, threads: int = 1) -> Array:
-        """What every feature adds to the score of every row.
-
-        Added to the intercept in the order of the features they give ``decision_function`` to the bit.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            An array, or a pandas or polars data frame.
-        threads : int, default=1
-            Number of threads. Results do not depend on it.
-
-        Returns
-        -------
-        array of shape (n_samples, n_features)
-            Contributions; 0 for features without a term.
-        """
-        columns = self.read(X)
-        used = self.evaluate(columns, threads, with_contributions=True)[1]
-        out = np.zeros((columns.n_rows, self.n_features))
-        out[:, list(self.features_used)] = used.T
-        return out
 
     def predict_proba(self, X: Any, threads: int = 1) -> Array:
         """Probabilities of the two classes.
@@ -391,26 +354,6 @@ class Ensemble(TableModel):
                 f"X contains infinity in column {name}; values must be finite, or NaN where they are missing."
             )
         return score, contributions
-
-    def read(self, X: Any) -> UsedColumns:
-        """Read the columns of a table that the terms use.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            An array, or a pandas or polars data frame.
-
-        Returns
-        -------
-        UsedColumns
-            Numbers, and the codes of labels, by feature.
-
-        Raises
-        ------
-        ValueError
-            If the features of X are not those of the model.
-        """
-        return read_columns(X, self.feature_names, self.n_features, self.features_used, self.categories)
 
     # ------------------------------------------------------------------------------------ built once
 

@@ -56,10 +56,11 @@ FORMAT = "cardboost-model"
 VERSION = 5  # version 1 has no terms with "one_of", 2 no "unit", 3 no linear models, 4 no networks
 MAX_BYTES = 50_000_000  # a hundred times the largest model with a certificate in the benchmarks
 _KEYS = ("format", "version", "ensemble", "certificate", "training")
-#: the oldest version that can hold a model, so that older readers take what they can
-_OLDEST_VERSION = {Ensemble: 3, MulticlassEnsemble: 3, LinearModel: 4, NetEnsemble: 5}
-#: levels of the ensemble and of the certificate that are spread over lines, for a line per term
-_SPREAD = {Ensemble: (2, 2), MulticlassEnsemble: (4, 3), LinearModel: (3, 2), NetEnsemble: (3, 2)}
+#: the oldest version that can hold a model, so that older readers take what they can; and the levels of the
+#: ensemble and of the certificate that are spread over lines, for a line per term
+_LAYOUT = {Ensemble: (3, 2, 2), MulticlassEnsemble: (3, 4, 3), LinearModel: (4, 3, 2), NetEnsemble: (5, 3, 2)}
+#: the key of an ensemble that tells its kind
+_KINDS = {"scores": LinearModel, "nets": NetEnsemble, "ensembles": MulticlassEnsemble}
 
 Document = TypeVar("Document")
 Certificates = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
@@ -111,13 +112,10 @@ class Model:
         width: int = 78,
     ) -> str:
         """The model as a page of text to read and add up; networks have none."""
-        from cardboost.model.card import render_card, render_linear
+        from cardboost.model.card import render_card
 
         if isinstance(self.ensemble, NetEnsemble):
             raise ValueError("a card is for terms that a person can add up; networks have none.")
-        if isinstance(self.ensemble, LinearModel):
-            lines = [line for line in certificate_lines if isinstance(line, str)]
-            return render_linear(self.ensemble, title=title, certificate_lines=lines, width=width)
         return render_card(self.ensemble, title=title, certificate_lines=certificate_lines, width=width)
 
     def scorecard(self, certificate: Any = None) -> Scorecard:
@@ -208,11 +206,7 @@ def _found(document: dict[str, Any], key: str) -> str:
 def from_dict(document: Any) -> AnyModel:
     """The way back from ``to_dict`` of a model; a ValueError starts with the path of the first fault."""
     keys = document if isinstance(document, dict) else ()
-    if "scores" in keys:
-        return LinearModel.from_dict(document)
-    if "nets" in keys:
-        return NetEnsemble.from_dict(document)
-    kind = MulticlassEnsemble if "ensembles" in keys else Ensemble
+    kind: Any = next((kind for key, kind in _KINDS.items() if key in keys), Ensemble)
     return kind.from_dict(document)
 
 
@@ -227,29 +221,26 @@ def _read_model(document: Any) -> Model:
     certificate, training = entries["certificate"], entries["training"]
     if certificate is not None:
         with under("certificate"):
-            _check_certificates(certificate, _n_certificates(model))
+            _check_certificates(certificate, model)
     if not isinstance(training, dict | None):
         raise Fault(f"expected an object or null, found {shown_json(training)}", "training")
     return Model(model, certificate, training)
 
 
-def _n_certificates(model: AnyModel) -> int:
-    """How many certificates a model has where it has one per class, else 0."""
-    if isinstance(model, LinearModel):
-        return len(model.scores) if model.loss == "logistic" and len(model.scores) > 1 else 0
-    return len(model.classes) if isinstance(model, MulticlassEnsemble) else 0
-
-
-def _check_certificates(value: Any, count: int) -> None:
-    """Check that this is an object or, with a count, a list of so many; what they claim is not looked at."""
-    if not count:
+def _check_certificates(value: Any, model: AnyModel) -> None:
+    """Check that this is an object, or a list of one per class; what they claim is not looked at."""
+    several = isinstance(model, MulticlassEnsemble)
+    several = several or (
+        isinstance(model, LinearModel) and model.loss == "logistic" and len(model.scores) > 1
+    )
+    if not several:
         if not isinstance(value, dict):
             raise Fault(f"expected an object or null, found {shown_json(value)}")
         return
     if not isinstance(value, list):
         raise Fault(f"expected a list, one per class, or null, found {shown_json(value)}")
-    if len(value) != count:
-        raise Fault(f"expected one for each of {count} classes, found {len(value)}")
+    if len(value) != len(model.parts):
+        raise Fault(f"expected one for each of {len(model.parts)} classes, found {len(value)}")
     for k, entry in enumerate(value):
         if not isinstance(entry, dict):
             raise Fault(f"expected an object, found {shown_json(entry)}", k)
@@ -290,17 +281,10 @@ def model_bytes(
     ensemble: AnyModel, certificate: Certificates = None, training: Mapping[str, Any] | None = None
 ) -> bytes:
     """The content of a model file, in a layout for people: one line for every term."""
-    proof: Any = certificate
-    if certificate is not None and not isinstance(certificate, Mapping):
-        proof = [dict(part) for part in certificate]
-    document = {
-        "format": FORMAT,
-        "version": _OLDEST_VERSION.get(type(ensemble)),
-        "ensemble": ensemble.to_dict(),
-        "certificate": proof,
-        "training": training,
-    }
-    deep, deep_certificate = _SPREAD[type(ensemble)]
+    content = ensemble.to_dict()  # the models that no file holds say why
+    version, deep, deep_certificate = _LAYOUT[type(ensemble)]
+    proof = list(certificate) if isinstance(certificate, Sequence) else certificate
+    document = dict(zip(_KEYS, (FORMAT, version, content, proof, training), strict=True))
     try:
         data = document_bytes(document, {"ensemble": deep, "certificate": deep_certificate, "training": 2})
     except RecursionError:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from cardboost.model import schema
-from cardboost.model.base import Array, TableModel, logistic
-from cardboost.model.columns import read_columns
+from cardboost.model.base import Array, TableModel, UsedColumns, class_probabilities
 from cardboost.model.schema import Fault, Record, expected, form
 
 CLASSIFICATION = ("logistic", "softmax")
@@ -38,6 +37,23 @@ class LinearScore(Record):
         if len(self.features) != len(self.weights):
             problem = f"expected one for each of {len(self.features)} features, found {len(self.weights)}"
             raise Fault(problem, "weights")
+
+    @property
+    def features_used(self) -> tuple[int, ...]:
+        return self.features
+
+    def evaluate(
+        self, columns: UsedColumns, threads: int, with_contributions: bool = False
+    ) -> tuple[Array, Array]:
+        """The score of every row and, on request, what the features add to it: (features, rows)."""
+        score = np.full(columns.n_rows, self.intercept)
+        contributions = np.empty((len(self.features) if with_contributions else 0, columns.n_rows))
+        for k, (feature, weight) in enumerate(zip(self.features, self.weights, strict=True)):
+            contribution = weight * np.asarray(columns.values[feature], dtype=np.float64)
+            score += contribution
+            if with_contributions:
+                contributions[k] = contribution
+        return score, contributions
 
     @classmethod
     def of(cls, coef: Array, intercept: float) -> LinearScore:
@@ -84,52 +100,28 @@ class LinearModel(TableModel):
         """Weights of all scores together."""
         return sum(len(score.features) for score in self.scores)
 
-    # ------------------------------------------------------------------------------------ prediction
+    @property
+    def parts(self) -> tuple[LinearScore, ...]:
+        return self.scores
 
     def decision_function(self, X: Any, threads: int = 1) -> Array:
         """The score of every row; (rows, classes) where there is one per class."""
-        columns, n_rows = self._columns(X)
-        out = np.empty((n_rows, len(self.scores)))
-        for k, score in enumerate(self.scores):
-            out[:, k] = score.intercept
-            for feature, weight in zip(score.features, score.weights, strict=True):
-                out[:, k] += weight * columns[feature]
-        if not np.isfinite(out).all():
+        score = super().decision_function(X, threads)
+        if not np.isfinite(score).all():
             raise ValueError("X contains NaN, infinity or numbers too large for the model.")
-        return out[:, 0] if len(self.scores) == 1 else out
-
-    def contributions(self, X: Any, threads: int = 1) -> Array:
-        """What each feature adds to the score: (rows, features), or (rows, features, scores)."""
-        columns, n_rows = self._columns(X)
-        out = np.zeros((n_rows, self.n_features, len(self.scores)))
-        for k, score in enumerate(self.scores):
-            for feature, weight in zip(score.features, score.weights, strict=True):
-                out[:, feature, k] = weight * columns[feature]
-        return out[:, :, 0] if len(self.scores) == 1 else out
+        return score
 
     def predict_proba(self, X: Any, threads: int = 1) -> Array:
         """Probabilities of the classes: (rows, classes). A regressor has none."""
         if self.classes is None:
             raise ValueError(f"The {self.loss} loss predicts numbers: there are no classes.")
-        return probabilities(self.decision_function(X, threads), self.loss)
+        return class_probabilities(self.decision_function(X, threads), self.loss)
 
-    def _columns(self, X: Any) -> tuple[dict[int, Array], int]:
-        if hasattr(X, "tocsc"):
-            if X.ndim != 2 or X.shape[1] != self.n_features:
-                raise ValueError(f"X has shape {X.shape}, but the model expects {self.n_features} features.")
-            sparse = X.tocsc()
-            return {j: sparse[:, [j]].toarray().ravel() for j in self.features_used}, int(X.shape[0])
-        read = read_columns(X, self.feature_names, self.n_features, self.features_used, {})
-        return {j: np.asarray(x, dtype=np.float64) for j, x in read.values.items()}, read.n_rows
-
-
-def probabilities(score: Array, loss: str) -> Array:
-    """Probabilities of the classes from their scores; one score is that of the second of two classes."""
-    if score.ndim == 1:
-        return np.column_stack([logistic(-score), logistic(score)])
-    if loss == "softmax":
-        share = np.exp(score - score.max(axis=1)[:, None])
-    else:
-        share = logistic(score)
-        share[share.sum(axis=1) == 0.0] = 1.0
-    return share / share.sum(axis=1)[:, None]
+    def read(self, X: Any) -> UsedColumns:
+        """Read the columns that have a weight, of a sparse matrix too."""
+        if not hasattr(X, "tocsc"):
+            return super().read(X)
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise ValueError(f"X has shape {X.shape}, but the model expects {self.n_features} features.")
+        sparse = X.tocsc()
+        return UsedColumns({j: sparse[:, [j]].toarray().ravel() for j in self.features_used}, X.shape[0])

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from cardboost.data.categories import Categories
 from cardboost.model import schema
-from cardboost.model.base import Array, TableModel
-from cardboost.model.columns import UsedColumns, read_columns
+from cardboost.model.base import Array, TableModel, normalised
 from cardboost.model.ensemble import CategoriesByFeature, Ensemble, loss_with_probabilities
 from cardboost.model.schema import Fault, expected, form
 
@@ -53,7 +51,9 @@ class MulticlassEnsemble(TableModel):
                 what = f"feature {feature} to have the same categories in every ensemble"
                 raise expected(what, labels, "categories")
 
-    # ------------------------------------------------------------------------------------ what it is made of
+    @property
+    def parts(self) -> tuple[Ensemble, ...]:
+        return self.ensembles
 
     @property
     def loss(self) -> str:
@@ -80,45 +80,9 @@ class MulticlassEnsemble(TableModel):
     @cached_property
     def categories(self) -> Mapping[int, Categories]:
         """The categories of the features that have categorical terms for some class."""
-        categories: dict[int, Categories] = {}
-        for ensemble in self.ensembles:
-            categories.update(ensemble.categories)
-        return CategoriesByFeature(categories)
-
-    # ------------------------------------------------------------------------------------ prediction
-
-    def decision_function(self, X: Any, threads: int = 1) -> Array:
-        """The score of every row for every class: shape (rows, classes)."""
-        columns = self._columns(X)
-        out = np.empty((columns.n_rows, len(self.classes)))
-        for k, ensemble in enumerate(self.ensembles):
-            out[:, k] = ensemble.evaluate(columns, threads)[0]
-        return out
-
-    def contributions(self, X: Any, threads: int = 1) -> Array:
-        """What every feature adds to every score of every row: shape (rows, n_features, classes)."""
-        columns = self._columns(X)
-        out = np.zeros((columns.n_rows, self.n_features, len(self.classes)))
-        for k, ensemble in enumerate(self.ensembles):
-            used = ensemble.evaluate(columns, threads, with_contributions=True)[1]
-            out[:, list(ensemble.features_used), k] = used.T
-        return out
+        return CategoriesByFeature(dict(ChainMap(*(dict(part.categories) for part in self.ensembles))))
 
     def predict_proba(self, X: Any, threads: int = 1) -> Array:
         """Probabilities of each class against the rest, divided by their sum: shape (rows, classes)."""
-        return self.normalised(
-            loss_with_probabilities(self.loss).probability(self.decision_function(X, threads))
-        )
-
-    @staticmethod
-    def normalised(share: Array) -> Array:
-        """Shares (rows, classes) divided by their sum in every row; equal where all of them are 0."""
-        total = np.zeros(len(share))
-        for k in range(share.shape[1]):  # in a fixed order: the same bits for a row in any table
-            total += share[:, k]
-        share[total == 0] = 1.0
-        total[total == 0] = share.shape[1]
-        return share / total[:, None]
-
-    def _columns(self, X: Any) -> UsedColumns:
-        return read_columns(X, self.feature_names, self.n_features, self.features_used, self.categories)
+        score = self.decision_function(X, threads)
+        return normalised(loss_with_probabilities(self.loss).probability(score))

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from cardboost.model import schema
-from cardboost.model.base import Array, TableModel, logistic
-from cardboost.model.columns import read_columns
+from cardboost.model.base import Array, TableModel, class_probabilities
 from cardboost.model.fitted_learner import ACTIVATIONS, activated
 from cardboost.model.schema import Fault, Record, expected, form
 
@@ -112,7 +111,10 @@ class NetEnsemble(TableModel):
 
     def scores(self, X: Any) -> Array:
         """(rows, outputs)."""
-        table = self._table(X)
+        columns = self.read(X)
+        table = np.zeros((columns.n_rows, self.n_features))
+        for feature, values in columns.values.items():
+            table[:, feature] = values
         out = np.tile(self.intercept, (len(table), 1))
         for begin in range(0, len(table), _ROWS):
             part = slice(begin, begin + _ROWS)
@@ -136,14 +138,7 @@ class NetEnsemble(TableModel):
         """Probabilities of the classes: (rows, classes). A regressor has none."""
         if self.classes is None:
             raise ValueError(f"The {self.loss} loss of a regressor predicts numbers: there are no classes.")
-        return probabilities(self.scores(X), self.loss)
-
-    def _table(self, X: Any) -> Array:
-        read = read_columns(X, self.feature_names, self.n_features, tuple(range(self.n_features)), {})
-        table = np.empty((read.n_rows, self.n_features))
-        for j in range(self.n_features):
-            table[:, j] = read.values[j]
-        return table
+        return class_probabilities(self.scores(X), self.loss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,19 +175,3 @@ def as_decision(scores: Array, classes: tuple[Any, ...] | None) -> Array:
     if classes is not None and len(classes) == 2:
         return np.asarray(scores[:, 1] - scores[:, 0])
     return scores
-
-
-def probabilities(scores: Array, loss: str) -> Array:
-    """Probabilities of the classes from the outputs; a single one is that of the second of two classes."""
-    if loss == "own":
-        raise ValueError("A loss of one's own has no probabilities; take decision_function.")
-    if loss == "cross_entropy":
-        share = np.exp(scores - scores.max(axis=1, keepdims=True))
-    elif loss == "logistic":
-        if scores.shape[1] == 1:
-            return np.column_stack([logistic(-scores[:, 0]), logistic(scores[:, 0])])
-        share = logistic(scores)
-    else:  # squared, on columns of 0 and 1
-        share = np.clip(scores, 0.0, 1.0)
-    total = share.sum(axis=1, keepdims=True)
-    return np.where(total > 0.0, share / np.where(total > 0.0, total, 1.0), 1.0 / share.shape[1])

@@ -13,9 +13,11 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
+from functools import cache
 from itertools import chain, pairwise
 from typing import Any, ClassVar, Self
 
@@ -99,13 +101,6 @@ def shown_json(value: Any) -> str:
 # ------------------------------------------------------------------------------------------------ notation
 
 
-class _Mark:
-    """A fault of the notation: met while parsing, where the path is not known yet, and left in the tree."""
-
-    def __init__(self, problem: str) -> None:
-        self.problem = problem
-
-
 def parse(data: bytes) -> Any:
     """The document in the bytes of a file, without NaN, infinity and doubled keys.
 
@@ -116,14 +111,13 @@ def parse(data: bytes) -> Any:
     """
     if not data.strip():
         raise Fault("expected a model, found an empty file")
-    not_a_number = {token: _Mark(f"expected a number, found {token}") for token in _CONSTANTS}
     try:
         document = json.loads(
             data.decode("utf-8"),
             object_pairs_hook=_parse_object,
             parse_int=_parse_int,
             parse_float=_parse_float,
-            parse_constant=not_a_number.__getitem__,
+            parse_constant=lambda token: Fault(f"expected a number, found {token}"),
         )
     except UnicodeDecodeError as error:
         problem = f"expected UTF-8 text, found {data[error.start]:#04x}"
@@ -131,58 +125,51 @@ def parse(data: bytes) -> Any:
     except json.JSONDecodeError as error:
         raise ValueError(f"line {error.lineno} column {error.colno}: expected JSON: {error.msg}") from None
     except RecursionError:
-        raise Fault(f"expected at most {MAX_DEPTH} levels of nesting, found more") from None
-    if (fault := _first_fault(document, 0)) is not None:
+        raise Fault(_TOO_DEEP) from None
+    if type(document) in _WITH_FAULTS and (fault := _first_fault(document, 0)) is not None:
         raise fault
     return document
 
 
-_CONSTANTS = ("NaN", "Infinity", "-Infinity")
+# Faults of the notation are met while parsing, where the path is not known yet, and are left in the tree.
 
 
-def _parse_object(pairs: list[tuple[str, Any]]) -> Any:
+def _parse_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
     if len(entries) < len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                entries[key] = _Mark("expected one value, found the key twice")
-            seen.add(key)
+        counts = Counter(key for key, _ in pairs)
+        doubled = Fault("expected one value, found the key twice")
+        entries.update({key: doubled for key, count in counts.items() if count > 1})
     return entries
 
 
-def _parse_int(token: str) -> int | _Mark:
+def _parse_int(token: str) -> int | Fault:
     if len(token) > MAX_DIGITS:
-        return _Mark(f"expected a number, found an integer of {len(token)} digits")
+        return Fault(f"expected a number, found an integer of {len(token)} digits")
     return int(token)
 
 
-def _parse_float(token: str) -> float | _Mark:
+def _parse_float(token: str) -> float | Fault:
     number = float(token)
     if math.isinf(number):
-        return _Mark(f"expected a number that a double can hold, found {token[:40]}")
+        return Fault(f"expected a number that a double can hold, found {token[:40]}")
     return number
 
 
 def _first_fault(value: Any, depth: int) -> Fault | None:
-    """The first mark in a tree, or nesting that goes too deep, in the order of the file."""
-    if type(value) is _Mark:
-        return Fault(value.problem)
-    if type(value) is dict:
-        entries: Any = value.items()
-    elif type(value) is list:
-        entries = enumerate(value)
-    else:
-        return None
+    """The first fault in a tree, or nesting that goes too deep, in the order of the file."""
+    if type(value) is Fault:
+        return value
     if depth >= MAX_DEPTH:
-        return Fault(f"expected at most {MAX_DEPTH} levels of nesting, found more")
-    for key, entry in entries:
+        return Fault(_TOO_DEEP)
+    for key, entry in value.items() if type(value) is dict else enumerate(value):
         if type(entry) in _WITH_FAULTS and (fault := _first_fault(entry, depth + 1)) is not None:
             return fault.under(key)
     return None
 
 
-_WITH_FAULTS = (list, dict, _Mark)
+_TOO_DEEP = f"expected at most {MAX_DEPTH} levels of nesting, found more"
+_WITH_FAULTS = (list, dict, Fault)
 
 
 # ------------------------------------------------------------------------------------------------ objects
@@ -242,36 +229,40 @@ def maybe(kind: Kind) -> Kind:
 # ------------------------------------------------------------------------------------------------ values
 
 
+def kind(what: str, accepts: Callable[[Any], bool], convert: Kind) -> Kind:
+    """Values that are accepted, converted to what a model holds."""
+
+    def check(value: Any) -> Any:
+        if not accepts(value):
+            raise expected(what, value)
+        return convert(value)
+
+    return check
+
+
 def number(what: str = "a finite number", holds: Callable[[float], bool] = math.isfinite) -> Kind:
     """Real numbers for which this holds. Minus zero becomes zero: it says the same and prints better."""
 
-    def check(value: Any) -> float:
-        plain = value
-        if type(value) is not float:
-            if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-                raise expected(what, value)
-            try:
-                plain = float(value)
-            except OverflowError:
-                raise expected(what, value) from None
-        if not holds(plain):
-            raise expected(what, value)
-        return plain + 0.0
+    def accepts(value: Any) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+            return False
+        try:
+            return holds(float(value))
+        except OverflowError:
+            return False
 
-    return check
+    return kind(what, accepts, lambda value: float(value) + 0.0)
+
+
+def is_integer(value: Any) -> bool:
+    """Whether this is a whole number by its type."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def integer(what: str, least: float = -math.inf, most: float = math.inf, limits: str = "") -> Kind:
     """Whole numbers within limits; ``limits`` says so in words, where ``what`` does not."""
-
-    def check(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise expected(what, value)
-        if not least <= value <= most:
-            raise expected(limits or what, value)
-        return int(value)
-
-    return check
+    within = kind(limits or what, lambda value: least <= value <= most, int)
+    return kind(what, is_integer, within)
 
 
 def one_of(choices: Sequence[Any], what: str = "") -> Kind:
@@ -279,27 +270,15 @@ def one_of(choices: Sequence[Any], what: str = "") -> Kind:
     names = [repr(choice) for choice in choices]
     what = what or " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
     types = {type(choice) for choice in choices}
-
-    def check(value: Any) -> Any:
-        if type(value) not in types or value not in choices:
-            raise expected(what, value)
-        return value
-
-    return check
+    return kind(what, lambda value: type(value) in types and value in choices, lambda value: value)
 
 
 FINITE = number()
 POSITIVE = number("a positive finite number", lambda value: 0.0 < value < math.inf)
 SHARE = number("a share from 0 to 1", lambda value: 0.0 <= value <= 1.0)
 INDEX = integer("the index of a feature", 0)
+FLAG = kind("true or false", lambda value: isinstance(value, bool | np.bool_), bool)
 N_FEATURES = integer("a number of features", 1, MAX_FEATURES, f"a number from 1 to {MAX_FEATURES}")
-
-
-def flag(value: Any) -> bool:
-    """True or false."""
-    if not isinstance(value, bool | np.bool_):
-        raise expected("true or false", value)
-    return bool(value)
 
 
 def text(value: Any) -> str:
@@ -432,11 +411,9 @@ def distinct_names(value: Any) -> tuple[str, ...] | None:
 
 def _check_different(values: Sequence[Any], what: str) -> None:
     if len(set(values)) < len(values):
-        seen: set[Any] = set()
-        for k, value in enumerate(values):
-            if value in seen:
-                raise expected(f"{what} that differ", value, k)
-            seen.add(value)
+        first: dict[Any, int] = {}
+        k = next(k for k, value in enumerate(values) if first.setdefault(value, k) < k)
+        raise expected(f"{what} that differ", values[k], k)
 
 
 # ------------------------------------------------------------------------------------------------ records
@@ -456,14 +433,10 @@ def form(check: Kind | None, read: Kind | None = None, write: Kind = Field.write
     return {"form": Field(check, read, write)}
 
 
-_FORMS: dict[type, dict[str, Field]] = {}
-
-
+@cache
 def form_of(record: type[Record]) -> dict[str, Field]:
     """The form of every field of a record."""
-    if record not in _FORMS:
-        _FORMS[record] = {entry.name: entry.metadata["form"] for entry in dataclass_fields(record)}
-    return _FORMS[record]
+    return {entry.name: entry.metadata["form"] for entry in dataclass_fields(record)}
 
 
 class Record:

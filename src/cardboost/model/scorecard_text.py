@@ -9,14 +9,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cardboost.model import card_text
-from cardboost.model.card_text import MEANING, class_names, pack, paragraph, wrapped
+from cardboost.model.card_text import INDENT, MEANING, class_names, pack, paragraph
 from cardboost.model.ensemble import LOG_ODDS
 from cardboost.model.printable import printable
 
 if TYPE_CHECKING:
     from cardboost.model.scorecard import Scorecard, Section
 
-_INDENT = 4
 _LONGEST_BAR = 20
 _TOTALS_IN_COLUMN = 12
 _TITLE = "Scorecard"
@@ -77,22 +76,18 @@ def as_text(card: Scorecard, title: str | None, width: int) -> str:
     card_text.check_width(width)
     largest = max((abs(line.points) for section in card.sections for line in section.lines), default=0)
     digits = max(len(str(value)) for value in (largest, -largest if card.negative else 0, card.start))
-    room = width - _INDENT - 2 - digits
+    room = width - INDENT - 2 - digits
     texts = [line.text for section in card.sections for line in section.lines]
     column = min(max([24, *map(len, texts)]), max(24, room - 2 - _LONGEST_BAR))
     column = min(column, room)
     bars = min(_LONGEST_BAR, room - column - 2)
-    blocks = []
-    if card.start:
-        blocks.append([f"{'start':<{_INDENT + column}}  {card.start:>{digits}}"])
+    blocks = [[f"{'start':<{INDENT + column}}  {card.start:>{digits}}"]] if card.start else []
     for section in card.sections:
-        lines = wrapped(section.name, 0, width) or ["(a feature without a name)"]
+        rows = []
         for line in section.lines:
-            first, *more = pack(line.text.split(" "), 3, column)
             bar = "#" * round(bars * abs(line.points) / largest) if largest and bars >= 3 else ""
-            lines.append(f"{'':{_INDENT}}{first:<{column}}  {line.points:>{digits}}  {bar}")
-            lines += [f"{'':{_INDENT}}{part}" for part in more]
-        blocks.append(lines)
+            rows.append((pack(line.text.split(" "), 3, column), f"{line.points:>{digits}}", bar))
+        blocks.append(card_text.feature_block(section.name, rows, column, width))
     if not card.sections:
         blocks.append(["No feature is used: every case has the same total."])
     blocks.append(["How to use this card", *paragraph(reading(card), width), "", *_text_table(card, width)])

@@ -16,12 +16,6 @@ from cardboost.model.base import Array
 from cardboost.model.schema import Fault, Record, expected, form
 
 
-def _polarity(value: Any) -> int:
-    if (polarity := schema.integer("1 or -1")(value)) not in (1, -1):
-        raise expected("1 or -1", value)
-    return int(polarity)
-
-
 def _label_set(value: Any) -> tuple[Label | Other, ...]:
     """Labels that a term asks for together: two or more of one kind, ascending, the rare ones last."""
     if not isinstance(value, tuple | list) or len(value) < 2:
@@ -68,8 +62,12 @@ class Term(Record):
     cut: float | None = field(
         metadata=form(schema.maybe(schema.number("a number", lambda cut: cut > -math.inf)))
     )
-    polarity: int = field(metadata=form(_polarity))
-    missing_left: bool = field(metadata=form(schema.flag))
+    polarity: int = field(
+        metadata=form(
+            schema.kind("1 or -1", lambda value: schema.is_integer(value) and value in (1, -1), int)
+        )
+    )
+    missing_left: bool = field(metadata=form(schema.FLAG))
     weight: float = field(metadata=form(schema.POSITIVE))
     category: Label | Other | None = field(
         default=None,

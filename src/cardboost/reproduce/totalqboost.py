@@ -27,6 +27,7 @@ from cardboost.boosting.loop import StopRule
 from cardboost.boosting.reselecting import ReselectRule, reselect
 from cardboost.boosting.totally_corrective import Pace, generate
 from cardboost.data.threads import blas_threads
+from cardboost.dictionary.base import Scoring
 from cardboost.dictionary.stumps import StumpPool
 from cardboost.master.newton import Master
 from cardboost.problem.prices import PriceRule
@@ -202,7 +203,12 @@ def _generated(problem: SplitProblem, settings: Settings, nu: float) -> tuple[St
         return record.edge <= nu + slack
 
     solution, _ = generate(
-        problem.dictionary, master, StopRule(settings.columns), observers=(after,), l1=nu, pace=_PACE
+        problem.dictionary,
+        master,
+        StopRule(settings.columns),
+        observers=(after,),
+        scoring=Scoring(l1=nu),
+        pace=_PACE,
     )
     stages[len(solution.weights)] = solution.weights
     return pool, [stages[k] for k in sorted(stages)]

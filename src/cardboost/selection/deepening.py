@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cardboost.dictionary.base import Scoring
 from cardboost.dictionary.stumps import StumpDictionary, StumpPool
 from cardboost.master.newton import Master
 from cardboost.problem.budget import Late, never
@@ -84,9 +85,8 @@ def _boost_chosen_features(
     )
     for _ in range(max(2, min(10, _NEW_COLUMNS // len(features)))):
         master.solve(tol=None, max_iter=2)
-        proposals = dictionary.columns_of(
-            features, master.point, len(features), narrow, "gain", rule.l1, rule.l2
-        )
+        scoring = Scoring("gain", rule.l1, rule.l2)
+        proposals = dictionary.columns_of(features, master.point, len(features), narrow, scoring)
         if len(proposals.atoms) == 0:
             break
         pool.append(proposals.atoms)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.dictionary.base import Dictionary, Proposals
+from cardboost.dictionary.base import Dictionary, Proposals, Scoring
 from cardboost.master.newton import Master
 from cardboost.problem.bound import Leaf, dual_bound
 from cardboost.problem.budget import Late, never
@@ -160,9 +160,8 @@ class RelaxationSolver:
         unseen_edge: float | Array = -np.inf
         unseen = None
         if self.dictionary is not None and self.rule is not None:
-            self.proposals = self.dictionary.best_columns(
-                point, _COLUMNS_PER_ROUND, pool, "edge", self.rule.l1, 0.0
-            )
+            scoring = Scoring("edge", self.rule.l1)
+            self.proposals = self.dictionary.best_columns(point, _COLUMNS_PER_ROUND, pool, scoring)
             unseen_edge, unseen = self.proposals.bound, self.rule.prices(1, 0)
             if problem.limits is not None:
                 unseen_edge = self.dictionary.unseen_edges(point, pool)
