@@ -9,7 +9,8 @@ import pytest
 
 
 def first(count: int, values: Iterable[Any]) -> list[Any]:
-    """The first ``count`` values as they are, the others marked as long."""
+    """The first ``count`` values as they are, the others marked as long; a tuple is several parameters."""
+    several = [value if isinstance(value, tuple) else (value,) for value in values]
     return [
-        value if k < count else pytest.param(value, marks=pytest.mark.long) for k, value in enumerate(values)
+        pytest.param(*value, marks=() if k < count else pytest.mark.long) for k, value in enumerate(several)
     ]

@@ -128,7 +128,7 @@ print(len(changed))
 
 @pytest.mark.long
 def test_killed_at_any_moment_while_a_run_is_overwritten(work):
-    done = subprocess.run([sys.executable, "-c", KILLING], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", KILLING], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == 10  # both runs were met, in all five files
 

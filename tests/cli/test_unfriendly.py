@@ -156,7 +156,7 @@ def test_devices_and_pipes_are_written_to_and_never_replaced(work, model, capsys
     os.mkfifo("pipe")
     reader = subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE, text=True)
     assert main(["predict", model, "good.csv", "--out", "pipe"]) == 0
-    seen, _ = reader.communicate(timeout=60)
+    seen, _ = reader.communicate(timeout=600)
     assert seen.startswith("score,probability,class\n")
     assert stat.S_ISFIFO(os.stat("pipe").st_mode)
     (work / "null").symlink_to(os.devnull)
@@ -216,7 +216,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 )
 def test_closed_outputs(work, model, closed, words, code):
     command = [sys.executable, "-c", CLOSED, closed, "-m", "cardboost.cli.main", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == code, done.stderr
     if closed == "1" and code == 2:
         assert "cannot write the output" in done.stderr

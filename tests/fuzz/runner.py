@@ -21,7 +21,7 @@ from fuzz.invariants import Failure, check
 
 WATCHDOG = 60.0  # seconds of the processor that a case may take
 PATIENCE = 5.0  # times as many seconds of the clock: other programs may be running, and a deadlock takes none
-STARTING = 60.0  # seconds that a new worker has on top of that, for its imports
+STARTING = 300.0  # seconds that a new worker has on top of that, for its imports
 
 Check = Callable[[Case], list[Failure]]
 

@@ -36,7 +36,7 @@ def run_script(script: str, folder: Path) -> str:
         str(folder),
         str(Path(__file__).parent),
     ]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
