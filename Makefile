@@ -24,7 +24,7 @@ CHECK = sh scripts/check_prerequisites.sh "$(PYTHON)"
 # Targets share one environment and one build folder.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz lint bench docs sanitize clean
+.PHONY: help demo test test-long test-all fuzz lint bench docs sanitize clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -32,12 +32,14 @@ help: ## List the targets
 demo: $(VENV)/run.stamp ## Install and run `cardboost demo`
 	@$(VENV)/bin/cardboost demo
 
-test: $(VENV)/test.stamp ## Run the quick tests (under five minutes)
+test: $(VENV)/test.stamp ## Run the quick tests (under four minutes)
 	$(VENV)/bin/python -m pytest -n 2 -m "not long" $(ARGS)
 
 # pytest exits with 5 when it selects no test, which is no failure here: a misspelt marker already is one.
-test-all: test ## Run the quick tests, then the long ones
+test-long: $(VENV)/test.stamp ## Run the long tests (about ten minutes)
 	$(VENV)/bin/python -m pytest -n 2 -m long $(ARGS) || [ $$? -eq 5 ]
+
+test-all: test test-long ## Run the quick tests, then the long ones
 
 fuzz: $(VENV)/test.stamp ## Hold random fits to all laws (SEED=, SECONDS=, CASES=)
 	PYTHONPATH=tests $(VENV)/bin/python -m fuzz $(if $(SEED),--seed $(SEED)) \

@@ -7,8 +7,10 @@ shares no code with anything it checks.
 from __future__ import annotations
 
 import ast
+import re
 import runpy
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,10 +60,16 @@ MAY_IMPORT = {
 }
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imported_by(name: str, path: Path) -> set[str]:
     """Full names of all modules that a file imports, wherever it does."""
     modules: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -122,7 +130,7 @@ def test_the_checker_needs_numpy_and_the_standard_library_only(name):
 @pytest.mark.parametrize("name", SOURCES)
 def test_only_declared_dependencies(name):
     """At the top of a module: NumPy, SciPy and scikit-learn; anything else only where it is used."""
-    tree = ast.parse(SOURCES[name].read_text(encoding="utf-8"))
+    tree = tree_of(SOURCES[name])
     top: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.Import):
@@ -137,11 +145,7 @@ def test_there_is_no_circle():
     graph = {}
     for name, path in SOURCES.items():
         top = ast.Module(
-            [
-                n
-                for n in ast.parse(path.read_text(encoding="utf-8")).body
-                if isinstance(n, ast.Import | ast.ImportFrom)
-            ],
+            [n for n in tree_of(path).body if isinstance(n, ast.Import | ast.ImportFrom)],
             [],
         )
         names: set[str] = set()
@@ -154,3 +158,14 @@ def test_there_is_no_circle():
     while ready := {name for name, needs in graph.items() if name not in done and needs <= done}:
         done |= ready
     assert set(graph) - done == set()
+
+
+def test_modules_of_tests_do_not_import_each_other():
+    """What several of them need is in a module without tests; scripts that a test starts count too."""
+    paths = sorted(Path(__file__).parent.rglob("*.py"))
+    statement = re.compile(
+        r"^\s*(?:from\s+(?:\S+\.)?|import\s+(?:\S+\.)?|from\s+\S+\s+import\s+)(test_\w+)", re.M
+    )
+    tests = {path.stem for path in paths if path.stem.startswith("test_")}
+    imports = {path.name: set(statement.findall(path.read_text(encoding="utf-8"))) & tests for path in paths}
+    assert {name: modules for name, modules in imports.items() if modules} == {}

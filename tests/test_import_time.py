@@ -8,18 +8,18 @@ import sys
 
 CODE = """
 import json, sys, time
-begun = time.perf_counter()
+begun = time.process_time()
 {before}
 known = set(sys.modules)
-started = time.perf_counter()
+started = time.process_time()
 {timed}
-seconds = time.perf_counter() - started
+seconds = time.process_time() - started
 print(json.dumps([seconds, started - begun, sorted(set(sys.modules) - known)]))
 """
 
 
 def run(before, timed):
-    """Seconds of ``timed`` and of ``before``, and new modules of ``timed``, in a fresh interpreter."""
+    """Processor seconds of ``timed`` and ``before``, and new modules of ``timed``, in a fresh interpreter."""
     code = CODE.format(before=before, timed=timed)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
@@ -40,7 +40,7 @@ def within(limit, before, timed, *, share=0.0):
 
 
 def test_import_cardboost_adds_a_tenth_of_a_second_at_most():
-    within(0.1, "import sklearn", "import cardboost")
+    within(0.1, "", "import cardboost")
 
 
 def test_the_classifier_adds_little_to_the_parts_of_scikit_learn_that_it_needs():

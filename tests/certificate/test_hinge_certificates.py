@@ -13,6 +13,7 @@ from cardboost.certificate import checker
 from cardboost.certificate.checker import content_digest
 from cardboost.problem.losses import MARGIN_LOSSES, get_loss
 from cardboost.solvers import minimize_l1, select_columns
+from marks import first
 
 both = pytest.mark.parametrize("loss", ["squared_hinge", "smooth_hinge"])
 
@@ -29,7 +30,7 @@ def fitted(loss, seed, **parameters):
 
 
 @both
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", first(2, range(4)))
 @pytest.mark.parametrize(
     "parameters",
     [

@@ -30,8 +30,8 @@ from cardboost.solvers import select_columns
 
 TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "certificate"), str(TESTS / "fixtures")]
+from forgeries import FORGERIES, certified, derived, rebound  # noqa: E402
 from make import TABLES, frame  # noqa: E402
-from test_forgeries import FORGERIES, certified, derived, rebound  # noqa: E402
 
 import second_checker  # noqa: E402
 

@@ -105,14 +105,14 @@ run.Run.write = lambda self, folder: outcomes.append(self) or write(self, folder
 for terms in ("2", "3"):
     words = ["fit", "data.csv", "--target", "y", "--hot-start", "8", "--threads", "1", "--quiet"]
     assert main([*words, "--max-terms", terms]) == 0
-runs = [own.contents() for own in outcomes]
-folder, chance, changed, kills, begun = Path("run"), random.Random(0), set(), 0, time.monotonic()
-while kills < 25 or (len(changed) < 10 and time.monotonic() < begun + 30):
+runs = [outcome.contents() for outcome in outcomes]
+folder, chance, changed, kills = Path("run"), random.Random(0), set(), 0
+while kills < 25 or (len(changed) < 10 and kills < 400):
     child = os.fork()
     if not child:
         while True:
-            for own in runs:
-                write_together(folder, own)
+            for files in runs:
+                write_together(folder, files)
     time.sleep(chance.uniform(0.0, 0.05 + 0.005 * kills))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
@@ -128,7 +128,7 @@ print(len(changed))
 
 @pytest.mark.long
 def test_killed_at_any_moment_while_a_run_is_overwritten(work):
-    done = subprocess.run([sys.executable, "-c", KILLING], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", KILLING], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == 10  # both runs were met, in all five files
 
@@ -175,12 +175,11 @@ def test_files_keep_their_permissions_and_links(tmp_path):
 
 
 @pytest.mark.parametrize("more", [[], ["--reselect"], ["--max-terms", "none", "--max-iter", "100000"]])
-def test_time_is_for_the_whole_fit(work, capsys, more):
+def test_time_is_for_the_whole_fit(work, work_clock, capsys, more):
     seconds = 0.7
-    begun = time.perf_counter()
     long = ["--max-terms", "8", "--hot-start", "40", "--selector", "exact"]
     assert main([*FIT, *long, *more, "--time", str(seconds), "--json"]) == 0
-    assert time.perf_counter() - begun < 3 * seconds + 2  # generous: machines that test do other things too
+    assert work_clock.seconds <= 1.1 * seconds + 0.5
     result = json.loads(capsys.readouterr().out)
     assert result["parameters"]["time_limit"] == seconds
     assert not result["interrupted"]

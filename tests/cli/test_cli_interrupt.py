@@ -54,7 +54,7 @@ LONG = ["--max-terms", "none", "--max-iter", "100000", "--l1", "0", "--l2", "0.0
 def test_the_first_interrupt_keeps_the_best_model(large):
     process = start(large, *LONG)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 130, err
     assert "Interrupted: finishing the best model so far" in err
     assert "Interrupted: the best model so far was written to run." in err
@@ -75,7 +75,7 @@ def test_the_second_interrupt_aborts(large):
     while process.poll() is None:
         process.send_signal(signal.SIGINT)
         time.sleep(0.001)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=600)
     assert process.returncode in (130, -signal.SIGINT), err
     if (large / "run/model.json").exists():  # the first was granted before the second came
         load_model(large / "run/model.json")
@@ -97,7 +97,7 @@ while True:
         assert process.stdout.readline() == b"ready\n"
         time.sleep(delay)
         process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=600)
         if (tmp_path / "card.txt").exists():
             lines = (tmp_path / "card.txt").read_text().splitlines()
             assert len(lines) == 20000

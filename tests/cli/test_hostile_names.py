@@ -102,11 +102,11 @@ def test_errors_are_harmless_sentences(work, capsys, words):
     assert shown.err.count("\n") == 1
 
 
-def on_a_terminal(*words):
-    """What a command writes where stdout is a terminal."""
+def on_a_terminal(*commands):
+    """What commands write where stdout is a terminal."""
     leader, follower = pty.openpty()
-    code = "import sys; from cardboost.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    with subprocess.Popen([sys.executable, "-c", code, *words], stdout=follower, stderr=follower) as process:
+    code = f"from cardboost.cli.main import main\nfor words in {commands!r}: assert main(words) == 0"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=follower, stderr=follower) as process:
         os.close(follower)
         parts = []
         while True:
@@ -138,8 +138,13 @@ def test_exports_and_predictions(work, capsys):
     # SQL needs the names of the columns as they are: a terminal gets escapes, a file does not
     assert main(["export", "out/model.json", "--format", "sql"]) == 0
     assert f'"{NAMES[0]}"' in capsys.readouterr().out
-    assert_harmless(on_a_terminal("export", "out/model.json", "--format", "sql"))
-    assert_harmless(on_a_terminal("predict", "out/model.json", "data.csv", "--contributions"))
+    shown = on_a_terminal(
+        ["export", "out/model.json", "--format", "sql"],
+        ["predict", "out/model.json", "data.csv", "--contributions"],
+    )
+    assert "CASE" in shown
+    assert "probability" in shown
+    assert_harmless(shown)
 
 
 def test_labels_are_no_formulas_for_a_spreadsheet(work, capsys):

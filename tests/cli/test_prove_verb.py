@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -76,15 +75,32 @@ def test_what_is_wrong_is_said_in_a_sentence(run, tmp_path, capsys):
     assert "holds no certificate" in capsys.readouterr().err
 
 
+#: says when the search has begun; signals may be ignored where the tests run
+COMMAND = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from cardboost.cli.main import main
+from cardboost.cli.progress import Progress
+shown = Progress.prove
+def prove(self, nodes, *rest):
+    shown(self, nodes, *rest)
+    if nodes >= 1:
+        Progress.prove = shown
+        print("under way", flush=True)
+Progress.prove = prove
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 @pytest.mark.long
 def test_interrupted_it_keeps_what_is_proven(run, tmp_path):
     out = tmp_path / "proved.json"
-    command = [sys.executable, "-m", "cardboost.cli.main", "prove", str(run / "run" / "model.json"),
+    command = [sys.executable, "-c", COMMAND, "prove", str(run / "run" / "model.json"),
                str(run / "data.csv"), "--max-nodes", "1000000000", "--out", str(out)]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(6.0)
+    assert process.stdout.readline() == b"under way\n"
     os.kill(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=600)
     if process.returncode != 0:  # 0: all was proven before
         assert process.returncode == 130, err
     assert main(["certify", str(out), str(run / "data.csv")]) == 0

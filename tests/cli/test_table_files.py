@@ -254,7 +254,7 @@ def test_output_that_cannot_be_written(work):
     make_frame().to_csv("a.csv", index=False)
     command = [sys.executable, "-m", "cardboost.cli.main", "fit", "a.csv", *QUICK]
     with open("/dev/full", "w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=600)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == (
         "cardboost fit: cannot write the output: no space left on device."

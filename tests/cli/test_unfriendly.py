@@ -156,7 +156,7 @@ def test_devices_and_pipes_are_written_to_and_never_replaced(work, model, capsys
     os.mkfifo("pipe")
     reader = subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE, text=True)
     assert main(["predict", model, "good.csv", "--out", "pipe"]) == 0
-    seen, _ = reader.communicate(timeout=60)
+    seen, _ = reader.communicate(timeout=600)
     assert seen.startswith("score,probability,class\n")
     assert stat.S_ISFIFO(os.stat("pipe").st_mode)
     (work / "null").symlink_to(os.devnull)
@@ -204,17 +204,19 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 @pytest.mark.parametrize(
     ("closed", "words", "code"),
     [
-        ("1", ["predict", "run/model.json", "good.csv"], 2),
-        ("1", ["fit", "good.csv", *QUICK, "--json"], 2),
-        ("1", ["predict", "run/model.json", "good.csv", "--out", "scores.csv"], 0),
-        ("2", ["predict", "run/model.json", "good.csv"], 0),
         ("2", ["fit", "nowhere.csv", *QUICK], 2),
+        ("1", ["fit", "good.csv", *QUICK, "--json"], 2),
+        pytest.param("1", ["predict", "run/model.json", "good.csv"], 2, marks=pytest.mark.long),
+        pytest.param(
+            "1", ["predict", "run/model.json", "good.csv", "--out", "scores.csv"], 0, marks=pytest.mark.long
+        ),
+        pytest.param("2", ["predict", "run/model.json", "good.csv"], 0, marks=pytest.mark.long),
     ],
-    ids=lambda own: own if isinstance(own, str) else None,
+    ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_closed_outputs(work, model, closed, words, code):
     command = [sys.executable, "-c", CLOSED, closed, "-m", "cardboost.cli.main", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == code, done.stderr
     if closed == "1" and code == 2:
         assert "cannot write the output" in done.stderr

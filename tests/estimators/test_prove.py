@@ -43,12 +43,12 @@ def test_right_after_a_fit(options):
     y = score > 0.3
     model = CardBoostClassifier(**options).fit(X, y)
     before = model.certificate_
-    assert model.prove(max_nodes=3000) is model
+    assert model.prove(max_nodes=1000) is model
     after = model.certificate_
     no_worse(before, after)
     assert after.scopes["pool"].lower_bound > before.scopes["pool"].lower_bound
     assert after.faults(X, y) == []
-    again = model.prove(max_nodes=3000).certificate_
+    again = model.prove(max_nodes=500).certificate_
     no_worse(after, again)
     assert again.faults(X, y) == []
 
@@ -66,8 +66,8 @@ def test_after_a_pickle_rows_are_needed_and_the_candidates_are_back():
     with pytest.raises(ValueError, match=r"does not hold for these rows: data\.digest"):
         model.prove(X, y, weight + 1)
     order = np.random.default_rng(2).permutation(len(y))
-    model.prove(X[order], y[order], weight[order], max_nodes=2000)
-    fitted.prove(max_nodes=2000)
+    model.prove(X[order], y[order], weight[order], max_nodes=500)
+    fitted.prove(max_nodes=500)
     no_worse(fitted.certificate_, model.certificate_)
     assert model.certificate_.verify(X, y, weight)
     assert model.scorecard(points=5).certificate.verify(X, y, weight)
@@ -93,8 +93,8 @@ def test_categories_that_come_into_the_model_bring_their_labels():
     y = (frame["kind"].isin(["a", "c", "d"]).to_numpy() * 1.0 + frame["size"] + rng.normal(0, 1, 900)) > 0.7
     model = CardBoostClassifier(max_terms=6, max_nodes=1).fit(frame, y)
     copy = pickle.loads(pickle.dumps(model))
-    copy.prove(frame, y, max_nodes=1500)
-    model.prove(max_nodes=1500)
+    copy.prove(frame, y, max_nodes=400)
+    model.prove(max_nodes=400)
     assert np.array_equal(copy.predict(frame), model.predict(frame))
     assert copy.certificate_.faults(frame, y) == []
 
@@ -105,12 +105,12 @@ def test_several_classes_and_class_weights():
     model = CardBoostClassifier(max_terms=3, class_weight={0: 1.0, 1: 2.0, 2: 1.5}).fit(X, y)
     before = model.certificate_
     copy = pickle.loads(pickle.dumps(model))
-    model.prove(max_nodes=1000)
-    copy.prove(X, y, max_nodes=1000)
-    for own in (model, copy):
-        for early, late in zip(before, own.certificate_, strict=True):
+    model.prove(max_nodes=300)
+    copy.prove(X, y, max_nodes=300)
+    for proved in (model, copy):
+        for early, late in zip(before, proved.certificate_, strict=True):
             no_worse(early, late)
-        assert all(certificate.verify(X, y) for certificate in own.certificate_)
+        assert all(certificate.verify(X, y) for certificate in proved.certificate_)
     assert np.allclose(model.decision_function(X), copy.decision_function(X))
 
 
@@ -142,13 +142,12 @@ def test_a_proof_that_a_certificate_cannot_hold_is_announced(monkeypatch):
     assert model.certificate_.verify(X, score > 0.3)
 
 
-def test_a_time_limit_holds_and_what_is_proven_by_then_is_kept():
+def test_a_time_limit_holds_and_what_is_proven_by_then_is_kept(work_clock):
     X, score = table(8, rows=3000, features=10, noise=2.0)
     model = CardBoostClassifier(max_terms=10).fit(X, score > 0.3)
     before = model.certificate_
-    started = time.perf_counter()
-    model.prove(time_limit=1.5, max_nodes=10**9)
-    assert time.perf_counter() - started < 1.1 * 1.5 + 0.5
+    seconds = work_clock.taken(lambda: model.prove(time_limit=1.5, max_nodes=10**9))
+    assert seconds < 1.1 * 1.5 + 0.5
     no_worse(before, model.certificate_)
     assert model.certificate_.verify(X, score > 0.3)
 
@@ -181,13 +180,14 @@ def test_the_proof_of_a_fit_counts_work_and_is_small(tmp_path):
     assert len(contents[0]["bounds"][1]["leaves"]) > 10
 
 
-def test_checking_a_proof_takes_no_longer_than_a_second_or_so():
+def test_checking_a_proof_takes_less_than_making_it():
     X, score = table(10, rows=5000, features=20, noise=1.5)
     y = score > 0.3
-    certificate = CardBoostClassifier().fit(X, y).certificate_
-    started = time.process_time()
+    begun = time.process_time()
+    certificate = CardBoostClassifier(n_jobs=1).fit(X, y).certificate_
+    fitted = time.process_time()
     assert checker.check(certificate.to_dict(), X, y) == []
-    assert time.process_time() - started < 4.0
+    assert time.process_time() - fitted < 4.0 * (fitted - begun)
 
 
 @pytest.mark.parametrize("seed", range(4))

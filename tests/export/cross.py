@@ -87,7 +87,7 @@ def run_on_cortex(model: CModel, x: Any, folder: Path) -> tuple[Any, Any]:
     (folder / "rows.bin").write_bytes(rows.tobytes())
     build_for(CORTEX, folder, "parity")
     done = subprocess.run(
-        [*CORTEX.command, "parity.elf"], cwd=folder, capture_output=True, timeout=120, check=False
+        [*CORTEX.command, "parity.elf"], cwd=folder, capture_output=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
     number = {"double": "<f8", "int32_t": "<i4", "int64_t": "<i8"}[model.score_type]

@@ -26,12 +26,13 @@ from exported import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runners import code_rows, decoded
 
 from cardboost.export.c import export_c
 from cardboost.export.c_model import c_model, float32_at_most, float_key
 from cardboost.export.c_text import safe
 from cardboost.export.c_vectors import vectors
-from cardboost.export.integer_model import HIGHEST, LOWEST, MISSING, IntegerModel
+from cardboost.export.integer_model import HIGHEST, MISSING, IntegerModel
 from cardboost.export.points import find_points
 from cardboost.model import Ensemble, Term
 
@@ -77,7 +78,7 @@ def wholes(tmp_path_factory):
 def test_decisions_of_floats(name, floats):
     library, entries = floats
     ensemble = MODELS[name]
-    rows = raw_rows(ensemble, 10_000, float32_values)
+    rows = raw_rows(ensemble, 3_000, float32_values)
     wanted = ensemble.decision_function(table_of(ensemble, rows)).reshape(len(rows), -1)
     x = coded(ensemble, rows)[:, list(ensemble.features_used)]
     for _, k, options in (entry for entry in entries if entry[0] == name):
@@ -105,7 +106,7 @@ def test_whole_numbers(name, wholes):
     ensemble = MODELS[name]
     for _, k, exact in (entry for entry in entries if entry[0] == name):
         integer = IntegerModel.from_ensemble(ensemble, exact=exact)
-        codes = code_rows(integer, 10_000)
+        codes = code_rows(integer, 3_000)
         wanted = integer.decision_function(codes).reshape(len(codes), -1)
         scores, classes, _ = library.run(k, codes)
         assert (scores == wanted).all()
@@ -115,37 +116,6 @@ def test_whole_numbers(name, wholes):
             if exact:
                 at_grid = ensemble.decision_function(table_of(ensemble, decoded(ensemble, integer, codes)))
                 assert (classes == decisions(ensemble, at_grid)).all()
-
-
-def code_rows(integer, count, seed=0):
-    """Every code next to a cut, the ends, missing, and any other codes."""
-    rng = np.random.default_rng(seed)
-    columns = []
-    for own in integer.steps:
-        near = [cut + step for cut in own.cuts for step in (-1, 0, 1)]
-        values = {MISSING, LOWEST, HIGHEST, -1, 0, 1, 300, *near, *rng.integers(-200, 200, 20).tolist()}
-        known = np.array(sorted(v for v in values if MISSING <= v <= HIGHEST), dtype=np.int16)
-        columns.append(np.concatenate([known, rng.choice(known, count - len(known))]))
-    return np.array(columns, dtype=np.int16).reshape(len(integer.steps), count).T
-
-
-def decoded(ensemble, integer, codes):
-    """Raw rows at the numbers that codes stand for."""
-    values = integer.decode(codes)
-    rows = [[math.nan] * ensemble.n_features for _ in codes]
-    for place, own in enumerate(integer.plan.inputs):
-        for row, value in zip(rows, values[:, place].tolist(), strict=True):
-            if own.categories is None:
-                row[own.feature] = value
-            elif value != value:
-                row[own.feature] = None
-            else:
-                labels = (*own.categories.kept, *own.categories.rare)
-                row[own.feature] = labels[int(value)]
-    for row in rows:
-        for j in ensemble.categories:
-            row[j] = None if row[j] != row[j] else row[j]
-    return rows
 
 
 @settings(max_examples=2)

@@ -92,7 +92,7 @@ def test_self_test(options, broken, tmp_path):
     ]
     subprocess.run([TOOLS[0], *flags, "start.c", "-lgcc", "-o", "card.elf"], cwd=tmp_path, check=True)
     machine = ["-M", "microbit", "-nographic", "-semihosting-config", "enable=on,target=native"]
-    done = subprocess.run([TOOLS[1], *machine, "-kernel", "card.elf"], cwd=tmp_path, check=False, timeout=60)
+    done = subprocess.run([TOOLS[1], *machine, "-kernel", "card.elf"], cwd=tmp_path, check=False, timeout=600)
     assert done.returncode == int(broken)
 
 

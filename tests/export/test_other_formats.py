@@ -24,6 +24,7 @@ from exported import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runners import FINE, null, run_onnx, run_python, run_sqlite
 
 from cardboost.data.categories import Categories
 from cardboost.export.onnx import export_onnx
@@ -36,25 +37,15 @@ from cardboost.model import Ensemble, Term
 from drawn_models import bits, drawn_ensembles, drawn_multiclass  # isort: skip
 
 MODELS = fixed_models()
-FINE = ("too near", "near ties", "lost digits")  # 24 bits do not tell their scores apart
 
 
 # ------------------------------------------------------------------------------------------------ Python
 
 
-def run_python(ensemble, rows, **options):
-    space = {}
-    exec(export_python(ensemble, **options), {"__builtins__": {"float": float}}, space)
-    names = [ensemble.feature_name(j) for j in range(ensemble.n_features)]
-    named = options.get("by") == "name" or (options.get("by", "auto") == "auto" and ensemble.feature_names)
-    given = [dict(zip(names, row, strict=True)) if named else row for row in rows]
-    return np.array([space["score"](row) for row in given], dtype=np.float64)
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_python(name):
     ensemble = MODELS[name]
-    rows = raw_rows(ensemble, 10_000 if name == "random" else 2_000, float64_values)
+    rows = raw_rows(ensemble, 2_000, float64_values)
     wanted = ensemble.decision_function(table_of(ensemble, rows))
     for by in ("auto", "name", "position"):
         assert bits(run_python(ensemble, rows, by=by)) == bits(wanted)
@@ -85,20 +76,6 @@ def test_python_is_one_function_of_plain_text():
 # ------------------------------------------------------------------------------------------------ SQL
 
 
-def run_sqlite(expression, names, rows):
-    base = sqlite3.connect(":memory:")
-    columns = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
-    base.execute(f"CREATE TABLE t (id INTEGER, {columns})")
-    marks = ", ".join("?" * (len(names) + 1))
-    base.executemany(f"INSERT INTO t VALUES ({marks})", [[k, *map(null, row)] for k, row in enumerate(rows)])
-    return base.execute(f"SELECT {expression} FROM t ORDER BY id").fetchall()
-
-
-def null(value):
-    """SQL has NULL for NaN."""
-    return None if value is None or value != value else value
-
-
 def usable(ensemble):
     """Models whose names are columns of SQL."""
     names = [ensemble.feature_name(j) for j in range(ensemble.n_features)]
@@ -108,7 +85,7 @@ def usable(ensemble):
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "hostile names"])
 def test_sqlite(name):
     ensemble = MODELS[name]
-    rows = raw_rows(ensemble, 10_000 if name == "random" else 2_000, float64_values)
+    rows = raw_rows(ensemble, 2_000, float64_values)
     wanted = ensemble.decision_function(table_of(ensemble, rows))
     found = run_sqlite(export_sql(ensemble), usable(ensemble), rows)
     assert bits(found) == bits(wanted)
@@ -195,20 +172,10 @@ def test_truth_values_as_labels():
 # ------------------------------------------------------------------------------------------------ ONNX
 
 
-def run_onnx(data, x):
-    import onnxruntime as runtime
-
-    settings = runtime.SessionOptions()
-    settings.intra_op_num_threads = 1
-    session = runtime.InferenceSession(data, settings, providers=["CPUExecutionProvider"])
-    names = [own.name for own in session.get_outputs()]
-    return dict(zip(names, session.run(names, {"X": x.astype(np.float32)}), strict=True))
-
-
 @pytest.mark.parametrize("name", [name for name in MODELS if name not in FINE])
 def test_onnx(name):
     ensemble = MODELS[name]
-    rows = raw_rows(ensemble, 10_000, float32_values)
+    rows = raw_rows(ensemble, 3_000, float32_values)
     wanted = ensemble.decision_function(table_of(ensemble, rows)).reshape(len(rows), -1)
     found = run_onnx(export_onnx(ensemble), coded(ensemble, rows))
     scale = np.abs(wanted).max()

@@ -20,9 +20,8 @@ from exported import (
     raw_rows,
     table_of,
 )
+from runners import FINE, code_rows, decoded, null, run_onnx, run_python, run_sqlite
 from sklearn.datasets import load_breast_cancer
-from test_c import code_rows, decoded
-from test_other_formats import FINE, null, run_onnx, run_python, run_sqlite
 
 from cardboost import CardBoostClassifier, CardBoostRegressor
 from cardboost.export import export_model

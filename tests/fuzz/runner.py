@@ -21,7 +21,7 @@ from fuzz.invariants import Failure, check
 
 WATCHDOG = 60.0  # seconds of the processor that a case may take
 PATIENCE = 5.0  # times as many seconds of the clock: other programs may be running, and a deadlock takes none
-STARTING = 60.0  # seconds that a new worker has on top of that, for its imports
+STARTING = 300.0  # seconds that a new worker has on top of that, for its imports
 
 Check = Callable[[Case], list[Failure]]
 
@@ -82,9 +82,13 @@ def run(
     watchdog: float = WATCHDOG,
     checking: Check = check,
     say: Callable[[str], None] = lambda line: None,
+    method: str = "spawn",
 ) -> Report:
-    """Check the cases of seed, seed + 1, … for so many seconds, or so many of them."""
-    report, team = Report(), [_Worker(checking) for _ in range(workers)]
+    """Check the cases of seed, seed + 1, … for so many seconds, or so many of them.
+
+    ``method``: how ``multiprocessing`` starts the workers.
+    """
+    report, team = Report(), [_Worker(checking, method) for _ in range(workers)]
     end, following, told = time.monotonic() + seconds, seed, time.monotonic()
     last = seed + cases if cases is not None else sys.maxsize
     try:
@@ -112,8 +116,8 @@ def run(
 class _Worker:
     """A process that checks one seed at a time, and is replaced when it dies or hangs."""
 
-    def __init__(self, checking: Check) -> None:
-        self.checking = checking
+    def __init__(self, checking: Check, method: str) -> None:
+        self.checking, self.context = checking, multiprocessing.get_context(method)
         self.seed: int | None = None
         self.process: Any = None
 
@@ -126,11 +130,10 @@ class _Worker:
         self.pipe.send(seed)
 
     def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, self.checking), daemon=True)
+        self.pipe, end = self.context.Pipe()
+        self.process = self.context.Process(target=_serve, args=(end, self.checking), daemon=True)
         self.process.start()
-        theirs.close()
+        end.close()
 
     def finished(self, watchdog: float) -> Iterator[tuple[str, list[Failure]]]:
         """What the worker says of its seed, if it has ended."""

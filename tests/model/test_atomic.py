@@ -2,112 +2,87 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-import subprocess
+import random
+import signal
 import sys
-import textwrap
+import time
+import warnings
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from run_folder import NEW, NOTE, OLD, check_whole
 
 from cardboost.model import load_model
 from cardboost.model.atomic import finish_switch, write_atomically, write_together
 
-NAMES = ("model.json", "card.txt", "card.h", "log.jsonl")
-OLD: dict[str, bytes | None] = {name: f"old {name}".encode() * 100 for name in NAMES}
-NEW: dict[str, bytes | None] = {name: f"new {name}".encode() * 300 for name in NAMES[:3]} | {NAMES[3]: None}
-NOTE = "notes of the user.txt"
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="the test forks")
-PREPARED = """
-import os, random, signal, sys, time
-from pathlib import Path
-sys.path.insert(0, sys.argv[2])
-from cardboost.model.atomic import write_together
-from test_atomic import NEW, NOTE, OLD, check_whole
-folder = Path(sys.argv[1])
-(folder / NOTE).write_text("keep")
-write_together(folder, OLD)
-"""
 
 
-def content_of(folder: Path) -> dict[str, bytes]:
-    names = [path.name for path in folder.iterdir()]
-    assert not [name for name in names if name.endswith(".journal")]
-    return {name: (folder / name).read_bytes() for name in names if not name.startswith(".cardboost-")}
+def fork() -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn about threads
+        return os.fork()
 
 
-def check_whole(folder: Path) -> bool:
-    """Whether all files are new; otherwise all of them are old."""
-    finish_switch(folder)
-    files = content_of(folder)
-    assert files.pop(NOTE) == b"keep"
-    new = {name: content for name, content in NEW.items() if content is not None}
-    assert files in (OLD, new), sorted(files)
-    return files == new
+def write_new_files(folder: Path, last: int) -> NoReturn:
+    """In a process of its own, which ends when it begins its step number ``last``, from 0."""
+    steps = itertools.count()
 
+    def die_at_the_last(event: str, arguments: object) -> None:
+        if event in ("open", "os.rename", "os.remove", "os.chmod", "os.truncate") and next(steps) == last:
+            os._exit(9)
 
-def run_script(script: str, folder: Path) -> str:
-    words = [
-        sys.executable,
-        "-c",
-        PREPARED + textwrap.dedent(script),
-        str(folder),
-        str(Path(__file__).parent),
-    ]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    try:
+        sys.addaudithook(die_at_the_last)
+        write_together(folder, NEW)
+        os._exit(0)
+    finally:
+        os._exit(1)
 
 
 @FORKS
 def test_killed_before_any_step_leaves_the_old_files_or_the_new_ones(tmp_path: Path) -> None:
     """Every opening, renaming, removing and syncing of a file is in turn the one that does not happen."""
-    script = """
-    found = []
+    (tmp_path / NOTE).write_text("keep")
+    renewed, ended = [], 9
     for last in range(1000):
-        write_together(folder, OLD)
-        child = os.fork()
+        write_together(tmp_path, OLD)
+        child = fork()
         if not child:
-            steps = 0
-            def die_at_the_last(event, arguments):
-                global steps
-                if event in ("open", "os.rename", "os.remove", "os.chmod", "os.truncate"):
-                    steps += 1
-                    if steps > last:
-                        os._exit(9)
-            sys.addaudithook(die_at_the_last)
-            write_together(folder, NEW)
-            os._exit(0)
+            write_new_files(tmp_path, last)
         ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        found.append(check_whole(folder))
-        if not ended:
+        renewed.append(check_whole(tmp_path))
+        if ended != 9:
             break
-    assert found == sorted(found), found  # once the new files count, they always do
-    print(found.count(False), found.count(True))
-    """
-    old, new = map(int, run_script(script, tmp_path).split())
-    assert old >= 5  # one for each file, and the journal
-    assert new >= 6
+    assert ended == 0
+    assert renewed == sorted(renewed)  # once the new files count, they always do
+    assert renewed.count(False) >= 5  # one for each file, and the journal
+    assert renewed.count(True) >= 6
 
 
 @FORKS
 def test_killed_by_the_system_at_any_moment(tmp_path: Path) -> None:
-    script = """
-    chance, seen, kills, begun = random.Random(0), set(), 0, time.monotonic()
-    while kills < 15 or (len(seen) < 2 and time.monotonic() < begun + 30):
-        child = os.fork()
+    (tmp_path / NOTE).write_text("keep")
+    write_together(tmp_path, OLD)
+    chance, seen, kills = random.Random(0), set(), 0
+    while kills < 15 or (len(seen) < 2 and kills < 400):
+        child = fork()
         if not child:
-            while True:
-                write_together(folder, NEW)
-                write_together(folder, OLD)
+            try:
+                while True:
+                    write_together(tmp_path, NEW)
+                    write_together(tmp_path, OLD)
+            finally:
+                os._exit(1)
         time.sleep(chance.uniform(0.0, 0.03))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         kills += 1
-        seen.add(check_whole(folder))
-    """
-    run_script(script, tmp_path)
+        seen.add(check_whole(tmp_path))
 
 
 @pytest.mark.parametrize("failing", range(6))

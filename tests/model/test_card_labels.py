@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from card_lines import look_up
 from drawn_models import as_table, drawn_ensembles, drawn_multiclass, raw_values, slow_feature
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_card import look_up
 
 from cardboost.data.categories import OTHER, Categories
 from cardboost.model import Ensemble, MulticlassEnsemble, Term, render_card

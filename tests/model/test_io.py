@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from documents import CERTIFICATE, TRAINING, _drop, _places, _set, check_mutant, refusal
 
 from cardboost.model import Ensemble, Model, Term, load_model, save
 from cardboost.model import files as model_files
@@ -43,25 +44,8 @@ def an_ensemble(seed: int = 0, n_terms: int = 6, **changes: Any) -> Ensemble:
     return Ensemble(**(fields | changes))
 
 
-CERTIFICATE = {
-    "objective": 0.1,
-    "leaves": [{"bound": 0.1 + 0.2, "forced_in": []}],
-    "scope": "pool",
-    "none": None,
-}
-TRAINING = {"max_terms": 10, "seed": None, "verbose": False}
-
-
 def a_document() -> dict[str, Any]:
     return json.loads(model_bytes(an_ensemble(), CERTIFICATE, TRAINING))
-
-
-def refusal(document: Any) -> str:
-    data = document if isinstance(document, bytes) else json.dumps(document).encode()
-    with pytest.raises(ValueError) as error:
-        read_model(data, "model.json")
-    assert type(error.value) is ValueError
-    return str(error.value)
 
 
 # ------------------------------------------------------------------------------------ round trips
@@ -144,28 +128,6 @@ def test_what_cannot_be_read_back_is_not_written(tmp_path: Path, value: Any) -> 
 
 
 # ------------------------------------------------------------------------------------ refusals
-
-
-def _set(*steps: Any) -> Any:
-    """A change of the document: the last step is the value, those before it the way to it."""
-
-    def change(document: Any) -> None:
-        *way, key, value = steps
-        for step in way:
-            document = document[step]
-        document[key] = value
-
-    return change
-
-
-def _drop(*steps: Any) -> Any:
-    def change(document: Any) -> None:
-        *way, key = steps
-        for step in way:
-            document = document[step]
-        del document[key]
-
-    return change
 
 
 FAULTS = [
@@ -283,33 +245,6 @@ def test_files_that_are_no_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 # ------------------------------------------------------------------------------------ random mutations
 
-_PLACE = re.compile(
-    r"model: (top level|line \d+ column \d+|byte \d+|[a-z_]+([.\[].*)?|\['.*|\[\".*): \S", re.DOTALL
-)
-
-
-def check_mutant(data: bytes) -> bool:
-    """Loads to a sound ensemble (true), or is refused with a place (false)."""
-    message = None
-    try:
-        model = read_model(data)
-    except ValueError as error:
-        message = str(error) if type(error) is ValueError else repr(error)
-    if message is not None:
-        assert _PLACE.match(message), message
-        assert len(message) < 600
-        return False
-    ensemble = model.ensemble
-    assert from_dict(ensemble.to_dict()) == ensemble
-    if ensemble.n_features < 100:
-        X = np.random.default_rng(0).normal(size=(5, ensemble.n_features))
-        X[0] = np.nan
-        assert np.isfinite(ensemble.decision_function(X)).all()
-        assert ensemble.predict(X).shape == (5,)
-    model.card()
-    assert read_model(model_bytes(ensemble, model.certificate, model.training)) == model
-    return True
-
 
 def test_mutated_bytes() -> None:
     rng = np.random.default_rng(11)
@@ -353,17 +288,6 @@ def test_mutated_bytes() -> None:
                 data[at:at] = data[start : start + length]
         loaded += check_mutant(bytes(data))
     assert 100 < loaded < 2500  # both outcomes really occur
-
-
-def _places(value: Any) -> list[tuple[Any, Any]]:
-    entries = (
-        list(value.items())
-        if isinstance(value, dict)
-        else list(enumerate(value))
-        if isinstance(value, list)
-        else []
-    )
-    return [(value, key) for key, _ in entries] + [place for _, entry in entries for place in _places(entry)]
 
 
 def test_mutated_trees() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from documents import CERTIFICATE, TRAINING, _drop, _places, _set, check_mutant, refusal
 from drawn_models import as_table, bits, drawn_ensembles, drawn_multiclass, rows_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_io import CERTIFICATE, TRAINING, _drop, _places, _set, check_mutant, refusal
 
 from cardboost.data.categories import OTHER, Categories
 from cardboost.model import Ensemble, Model, MulticlassEnsemble, Term, load_model, save

@@ -49,7 +49,9 @@ def term_on(label: Any, **changes: Any) -> dict[str, Any]:
 
 def three_classes() -> bytes:
     """All terms on one feature: its step function would take the square of their number."""
-    members = [ensemble(n_features=1, classes=[False, True], terms=own) for own in (terms(95_000, 1), [], [])]
+    members = [
+        ensemble(n_features=1, classes=[False, True], terms=stumps) for stumps in (terms(95_000, 1), [], [])
+    ]
     return model({"classes": [1, 2, 3], "ensembles": members})
 
 
@@ -117,15 +119,18 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
 
 
 @cache
+def plain_file() -> bytes:
+    return READ["terms"]()
+
+
 def seconds_of_parsing() -> float:
-    data = READ["terms"]()
     begun = time.process_time()
-    json.loads(data)
-    return (time.process_time() - begun) * SIZE / len(data)
+    json.loads(plain_file())
+    return (time.process_time() - begun) * SIZE / len(plain_file())
 
 
-def check_time(data: bytes, accepted: str | None) -> None:
-    assert 0.8 * SIZE < len(data) < 1.4 * SIZE
+def refusal_in_time(data: bytes) -> tuple[str | None, bool]:
+    """The message of a refusal, and whether it, or the model, came in time."""
     message = None
     begun = time.process_time()
     try:
@@ -133,8 +138,18 @@ def check_time(data: bytes, accepted: str | None) -> None:
     except ValueError as error:
         message = str(error)
     seconds = time.process_time() - begun
-    assert (message is None) if accepted is None else str(message).startswith(f"model: {accepted}"), message
-    assert seconds < MOST * seconds_of_parsing() * len(data) / SIZE
+    return message, seconds < MOST * seconds_of_parsing() * len(data) / SIZE
+
+
+def check_time(data: bytes, accepted: str | None, tries: int = 3) -> None:
+    assert 0.8 * SIZE < len(data) < 1.4 * SIZE
+    for _ in range(tries):
+        message, in_time = refusal_in_time(data)
+        expected = message is None if accepted is None else str(message).startswith(f"model: {accepted}")
+        assert expected, message
+        if in_time:
+            return
+    raise AssertionError(f"not read within {MOST} times the time of parsing, in {tries} tries")
 
 
 def test_terms_on_one_feature() -> None:

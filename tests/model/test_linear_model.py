@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from documents import TRAINING, _drop, _set, refusal
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from test_io import TRAINING, _drop, _set, refusal
 
 from cardboost import SparseLinearRegression, SparseLogisticRegression, load_model
 from cardboost.certificate.linear import LinearCertificate

@@ -13,7 +13,7 @@ from mutated import base_files, certified, check, damaged_bytes, damaged_tree, k
 from cardboost.cli.main import main
 from cardboost.model.files import read_model
 
-#: seconds for one file; a busy machine may take many times what a free one does
+#: seconds of the processor for one file, a hundred times what it takes
 SLOWEST = 2.0
 
 

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -179,10 +178,9 @@ def test_a_real_ctrl_c_between_two_folds():
     assert (front.status, front.n_folds_done) == ("interrupted", 1)
 
 
-def test_time_that_is_up_leaves_out_folds_and_still_gives_models():
-    began = time.perf_counter()
+def test_time_that_is_up_leaves_out_folds_and_still_gives_models(work_clock):
     front = pareto_front(X, Y, sizes=SIZES, cv=40, estimator=quick(), time_limit=1e-6)
-    assert time.perf_counter() - began < 5
+    assert work_clock.seconds < 0.5
     assert front.status == "time limit"
     assert front.n_folds_done == 1
     assert front.n_folds == 40
@@ -191,7 +189,7 @@ def test_time_that_is_up_leaves_out_folds_and_still_gives_models():
     assert front.pick() is front.pick("best")
 
 
-def test_time_that_is_enough_changes_nothing():
+def test_time_that_is_enough_changes_nothing(work_clock):
     common = {"sizes": SIZES, "cv": 2, "estimator": quick(), "random_state": 0}
     front = pareto_front(X, Y, time_limit=600, **common)
     assert front.status == "complete"

@@ -8,8 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_exact import hard_problem, least_in_node, matrix_problem, random_states
-from test_selection import enumeration_of, of_certificate
+from problems import (
+    enumeration_of,
+    hard_problem,
+    least_in_node,
+    matrix_problem,
+    of_certificate,
+    random_states,
+)
 from threadpoolctl import threadpool_limits
 
 from cardboost import CardBoostClassifier, _kernels

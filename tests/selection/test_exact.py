@@ -6,19 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_selection import enumeration_of, random_matrix, stump_problem
+from problems import (
+    enumeration_of,
+    hard_problem,
+    least_in_node,
+    matrix_problem,
+    random_matrix,
+    random_states,
+    stump_problem,
+)
 
 from cardboost import CardBoostClassifier, _kernels
-from cardboost.data.weights import RowWeights
-from cardboost.dictionary.columns import ColumnStore, MatrixPool
-from cardboost.problem.losses import get_loss
 from cardboost.problem.prices import FeatureLimits, Prices
-from cardboost.problem.risk import EmpiricalRisk
 from cardboost.selection import exact
 from cardboost.selection.exact import exact_search
 from cardboost.selection.merge import merge_rows
 from cardboost.selection.polish import Polisher, polish
-from cardboost.selection.selection_problem import SelectionProblem
 from cardboost.solvers import minimize_l1, select_columns
 from reference import node_bound
 
@@ -41,10 +44,6 @@ def node_problem(seed):
         "upper": rng.choice([0.0, 0.4, 2.0], n, p=[0.1, 0.4, 0.5]), "charged": charged,
         "max_terms": int(rng.integers(-1, 4)),
     }, A, rng  # fmt: skip
-
-
-def random_states(rng, count, n, charged):
-    return np.where(charged.astype(bool), rng.choice([0, 0, 1, 2], (count, n)), 0).astype(np.int8)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -114,36 +113,6 @@ def test_a_search_in_a_wide_box_over_separable_rows():
         found = select_columns(A, l0=1e-3, l1=1e-6, max_weight=width, max_nodes=500)
         assert 0.0 <= found.lower_bound <= found.objective <= 1.0
         assert found.certificate.faults(A) == []
-
-
-def least_in_node(enumeration, state, k):
-    """The optimum over supports that the states of the charged columns allow; forced ones are paid for."""
-    charged = np.flatnonzero(enumeration.charged)
-    forced = [int(j) for j in charged if state[j] == exact.IN]
-    open_ones = [int(j) for j in charged if state[j] == exact.FREE]
-    best = np.inf
-    for bits in range(2 ** len(open_ones)):
-        support = sorted([*forced, *(j for i, j in enumerate(open_ones) if bits >> i & 1)])
-        if k is None or k < 0 or len(support) <= k:
-            best = min(best, enumeration.refit(support))
-    return best
-
-
-def matrix_problem(A, share, loss, prices, k):
-    m, n = A.shape
-    risk = EmpiricalRisk(get_loss(loss), RowWeights.make(m, share), None, 1)
-    signs = (np.abs(A) == 1).all()
-    store = ColumnStore(np.ascontiguousarray(A.T.astype(np.int8) if signs else A.T), 1)
-    return SelectionProblem(MatrixPool(store, np.arange(n, dtype=np.int32)), risk, prices, k)
-
-
-def hard_problem(seed=0, rows=400, columns=25, **more):
-    rng = np.random.default_rng(seed)
-    A = np.where(rng.random((rows, columns)) < rng.uniform(0.5, 0.65, columns), 1.0, -1.0)
-    n = A.shape[1]
-    full = lambda value: np.full(n, float(value))  # noqa: E731
-    prices = Prices(full(1e-4), full(0.0), full(0.004), full(0.6), np.ones(n, dtype=bool))
-    return A, matrix_problem(A, np.ones(rows), "exponential", prices, more.get("k"))
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_exact import matrix_problem
+from problems import matrix_problem
 
 from cardboost.problem.prices import Prices
 from cardboost.selection.merge import equal_columns, merge_rows

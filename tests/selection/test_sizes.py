@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_exact import matrix_problem
+from problems import matrix_problem
 
 from cardboost.problem.prices import PriceRule
 from cardboost.selection.merge import merge_rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 
 import numpy as np
 import pytest
@@ -190,13 +189,13 @@ def test_nothing_to_choose_from():
     assert not found.weights[2:].any()
 
 
-def test_no_time_gives_a_result_all_the_same():
+def test_no_time_gives_a_result_all_the_same(work_clock):
     problem = problem_for(2, columns=12, rows=400)
     start = polish(problem)[0].weights
-    began = time.perf_counter()
+    began = work_clock.seconds
     found = choose_points(problem, start, 10, late=lambda: True)
+    assert work_clock.seconds - began < 0.5
     check(problem, found, 10)
-    assert time.perf_counter() - began < 5.0
     assert found.points.any()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -319,11 +318,10 @@ def test_bad_input_of_select_columns():
         refused("time_limit", max_terms=1, time_limit=limit)
 
 
-def test_select_columns_takes_its_time_limit():
+def test_select_columns_takes_its_time_limit(work_clock):
     A = np.random.default_rng(30).choice([-1.0, 1.0], (2000, 120))
-    started = time.perf_counter()
     found = select_columns(A, max_terms=30, l2=0.01, loss="logistic", time_limit=0.3)
-    assert time.perf_counter() - started <= 1.1 * 0.3 + 0.5  # the promise of every time limit
+    assert work_clock.seconds <= 1.1 * 0.3 + 0.5  # the promise of every time limit
     assert found.certificate.verify(A)
     assert len(found.support) <= 30
     full = select_columns(A[:200, :20], max_terms=3, l2=0.01, loss="logistic", time_limit=60.0)
