@@ -183,6 +183,15 @@ def recalls(model: Any, X: Any, y: Any, weight: Any) -> tuple[float, ...] | None
     return tuple(float(share) for share in np.clip(tpr[index], 0.0, 1.0))
 
 
+def _moderate(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Row weights for a score: those beyond 1e150, or below 1e-150, are divided by a power of two.
+
+    A score multiplies them, and sums over the rows must be finite; ratios stay as they are.
+    """
+    exponent = math.frexp(float(weight.max(initial=0.0)))[1]
+    return np.ldexp(weight, -exponent) if abs(exponent) > 500 else weight
+
+
 # ------------------------------------------------------------------------------------------------ a fold
 
 
@@ -215,7 +224,7 @@ class FoldTask:
         late = late or (budget.limited and budget.left < 0.1 * budget.seconds)
         models = fits.models()
         X, y = take(self.X, self.held), self.y[self.held]
-        weight = None if self.weight is None else self.weight[self.held]
+        weight = None if self.weight is None else _moderate(self.weight[self.held])
         scores = tuple(self.scorer(model, X, y, weight, self.number) for model in models)
         binary = is_classifier(models[0]) and len(models[0].classes_) == 2
         curves = tuple(recalls(model, X, y, weight) if binary else None for model in models)
