@@ -42,7 +42,7 @@ __all__ = ["__version__", *_HOME]
 def __getattr__(name: str) -> Any:
     """Public names are imported when first used, so that ``import cardboost`` stays quick."""
     if name in _HOME:
-        from importlib import import_module as import_module
+        from importlib import import_module
 
         value = getattr(import_module(_HOME[name]), name)
         globals()[name] = value

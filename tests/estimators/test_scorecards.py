@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,30 @@ def test_a_scale_of_odds(loss: str) -> None:
     assert model.scorecard(points_to_double_odds=10).scale.base_score == 0
     coarse = model.scorecard(10, points_to_double_odds=3)
     assert max(coarse.ensemble.term_points()) <= 10
+
+
+@pytest.mark.parametrize(
+    ("fit_intercept", "scale"),
+    [
+        (False, {}),
+        (True, {}),
+        (True, {"points_to_double_odds": 20}),
+        (True, {"base_score": 600, "base_odds": 3}),
+    ],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_points_add_up_without_rounding(seed: int, fit_intercept: bool, scale: dict[str, float]) -> None:
+    """Any order of the terms gives the same score, so every export can promise the same decisions."""
+    X, y = table(seed)
+    model = CardBoostClassifier(max_terms=6, hot_start=14, fit_intercept=fit_intercept).fit(X, y)
+    ensemble = model.scorecard(3, **scale).ensemble
+    weights = np.array([term.weight for term in ensemble.terms])
+    rng = np.random.default_rng(seed)
+    for _ in range(50):
+        signs = rng.choice([-1.0, 1.0], len(weights))
+        parts = rng.permutation(np.append(ensemble.intercept, signs * weights))
+        assert sum(map(Fraction, parts)) == Fraction(sum(parts.tolist()))
+    assert c_size(ensemble) > 0
 
 
 def test_the_same_card_again_from_copies_and_from_a_file(tmp_path: Any) -> None:

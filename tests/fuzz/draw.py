@@ -406,7 +406,8 @@ def _labels(draw: Draw, signal: Any, target: str) -> Any:
     codes = np.searchsorted(cuts, signal)
     if len(np.unique(codes)) < count:
         codes = np.arange(len(signal)) % count
-    draw.allowed += ["only two are supported", "is for two classes"] if count > 2 else []
+    if count > 2:  # the last: learners fitted to rows of three classes, of which two have a weight
+        draw.allowed += ["only two are supported", "is for two classes", "must tell two classes apart"]
     words, truth = ["no", "yes", "maybe", "Ünknown"], [False, True] if count == 2 else [0, 10, 20, 30]
     return np.array(draw.one([0, 1, 2, 3], words, [-1.0, 2.0, 7.0, 9.0], truth)[:count])[codes]
 

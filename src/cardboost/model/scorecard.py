@@ -24,7 +24,7 @@ from cardboost.model.base import label_array
 from cardboost.model.card_text import AlignedNumbers, category_names, interval_rows, label_rows
 from cardboost.model.ensemble import LOG_ODDS, Ensemble, score_probabilities
 from cardboost.model.schema import Record, form
-from cardboost.model.terms import StepFunction
+from cardboost.model.terms import StepFunction, on_grid, short_unit
 from cardboost.problem.losses import get_loss
 
 _ALL_TOTALS = 30  # that a table lists one by one
@@ -42,11 +42,12 @@ class OddsScale(Record):
 
     def unit(self, loss: str) -> float:
         """Half of what a point adds to the score: a term moves it by twice its weight."""
-        return math.log(2.0) / (2.0 * LOG_ODDS[loss] * self.points_to_double_odds)
+        return short_unit(math.log(2.0) / (2.0 * LOG_ODDS[loss] * self.points_to_double_odds))
 
     def zero(self, loss: str) -> float:
         """The score of a total of 0."""
-        return math.log(self.base_odds) / LOG_ODDS[loss] - 2.0 * self.unit(loss) * self.base_score
+        unit = self.unit(loss)
+        return on_grid(math.log(self.base_odds) / LOG_ODDS[loss], unit) - 2.0 * unit * self.base_score
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ class Scorer:
         return cls(name, scoring)
 
     def __call__(self, model: Any, X: Any, y: Any, weight: Any, fold: int) -> float:
-        options = {} if weight is None else {"sample_weight": weight}
+        options = {} if weight is None else {"sample_weight": _moderate(weight)}
         try:
             value = self.score(model, X, y, **options)
         except (ValueError, TypeError, AttributeError) as error:
@@ -162,6 +162,17 @@ def recalls(model: Any, X: Any, y: Any, weight: Any) -> tuple[float, ...] | None
     positive = np.asarray(y == model.classes_[1])
     if positive.all() or not positive.any():
         return None
+    weight = None if weight is None else _moderate(weight)
     fpr, tpr, _ = roc_curve(positive, model.decision_function(X), sample_weight=weight)
     index = np.searchsorted(fpr, np.array(RATES) + 1e-12, side="right") - 1
     return tuple(float(share) for share in np.clip(tpr[index], 0.0, 1.0))
+
+
+def _moderate(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Row weights for a score: those beyond 1e150, or below 1e-150, are divided by a power of two.
+
+    A score multiplies them, and sums over the rows must be finite; ratios stay as they are.
+    """
+    exponent = math.frexp(float(weight.max(initial=0.0)))[1]
+    return np.ldexp(weight, -exponent) if abs(exponent) > 500 else weight
+

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from cardboost.data.threads import blas_threads
 from cardboost.dictionary.columns import ColumnStore, MatrixPool
+from cardboost.model.terms import on_grid, short_unit
 from cardboost.problem.budget import Late, never
 from cardboost.selection.merge import merge_rows
 from cardboost.selection.polish import Polisher
@@ -396,8 +397,11 @@ class _PointSearch:
         if best.unit == 0.0:
             best = replace(best, points=np.zeros_like(best.points))
         box = np.where(self.problem.prices.charged, self.problem.prices.max_weight, np.inf)
-        while (best.unit * best.points > box).any():
-            best = replace(best, unit=math.nextafter(best.unit, 0.0))  # the division that made it was rounded
+        if self.scale is None:
+            unit = short_unit(best.unit)
+            while (unit * best.points > box).any():  # the division that made it was rounded
+                unit = short_unit(math.nextafter(unit, 0.0))
+            best = replace(best, unit=unit, intercept=on_grid(best.intercept, unit))
         weights = self._weights(best)
         return PointsResult(best.points, best.unit, weights, self.problem.objective_of(weights))
 
