@@ -175,4 +175,3 @@ def _moderate(weight: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     exponent = math.frexp(float(weight.max(initial=0.0)))[1]
     return np.ldexp(weight, -exponent) if abs(exponent) > 500 else weight
-
