@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cardboost.problem.losses import Array, EvaluationLoss, Loss
-from cardboost.problem.losses.vector import VectorLoss
+from cardboost.problem.vector_losses import VectorLoss
 
 __all__ = ["check_loss", "check_vector_loss"]
 
@@ -181,7 +181,7 @@ def check_vector_loss(loss: VectorLoss, outputs: int = 3) -> None:
     Parameters
     ----------
     loss : VectorLoss
-        An instance of a subclass of :class:`cardboost.problem.losses.vector.VectorLoss`.
+        An instance of a subclass of :class:`cardboost.problem.vector_losses.VectorLoss`.
     outputs : int, default=3
         How many outputs to check it with.
 
@@ -190,7 +190,7 @@ def check_vector_loss(loss: VectorLoss, outputs: int = 3) -> None:
     AssertionError
         Says which property does not hold.
     """
-    _require_instance(loss, VectorLoss, "cardboost.problem.losses.vector.VectorLoss")
+    _require_instance(loss, VectorLoss, "cardboost.problem.vector_losses.VectorLoss")
     rng = np.random.default_rng(0)
     rows = 50
     f = rng.normal(size=(rows, outputs))

@@ -12,7 +12,7 @@ from cardboost.boosting.neural import AllGammas, NeuralSettings, Rows, boost_net
 from cardboost.boosting.neural_learners import NetLearner
 from cardboost.boosting.steps import best_gamma
 from cardboost.dictionary.nets import NetInputs, NetSettings
-from cardboost.problem.losses.vector import (
+from cardboost.problem.vector_losses import (
     AbsoluteOutputs,
     CrossEntropy,
     HuberOutputs,

@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 
 from cardboost import NeuralBoostClassifier
 from cardboost.boosting.neural import AllGammas
-from cardboost.problem.losses.vector import CrossEntropy, SquaredOutputs
+from cardboost.problem.vector_losses import CrossEntropy, SquaredOutputs
 
 
 @pytest.mark.parametrize("refit", ["last", "all"])

@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from cardboost import NeuralBoostClassifier, NeuralBoostRegressor, load_model
 from cardboost.boosting.neural_learners import IgnoredWeightsWarning
 from cardboost.certificate import checker
-from cardboost.problem.losses.vector import SquaredOutputs, VectorLoss
+from cardboost.problem.vector_losses import SquaredOutputs, VectorLoss
 
 QUICK = {
     "n_estimators": 4,

@@ -18,7 +18,7 @@ from cardboost import (
     SparseLogisticRegression,
     StagewiseClassifier,
 )
-from cardboost.problem.losses.vector import CrossEntropy
+from cardboost.problem.vector_losses import CrossEntropy
 
 METHODS = ("predict_proba", "predict_log_proba", "staged_predict_proba")
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from cardboost import NeuralBoostClassifier, NeuralBoostRegressor
-from cardboost.problem.losses.vector import SquaredOutputs
+from cardboost.problem.vector_losses import SquaredOutputs
 
 X, Y = load_iris(return_X_y=True)
 X = X.astype(np.float32)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from cardboost.problem.losses.vector import (
+from cardboost.problem.vector_losses import (
     AbsoluteOutputs,
     CrossEntropy,
     HuberOutputs,

@@ -28,8 +28,8 @@ from sklearn.utils import check_random_state
 from cardboost.boosting.loop import EarlyStopping, Observer, StopRule, Weighting, boost
 from cardboost.boosting.steps import best_gamma
 from cardboost.problem.budget import clock
-from cardboost.problem.losses.vector import VectorLoss
 from cardboost.problem.trace import Record, Status, Trace
+from cardboost.problem.vector_losses import VectorLoss
 
 Array = NDArray[np.float64]
 Split = NDArray[np.intp]

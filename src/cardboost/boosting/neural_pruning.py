@@ -22,9 +22,9 @@ from cardboost.certificate.writer import CertifiedProblem, ProvenScope, write_ce
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.columns import ColumnStore, MatrixPool
 from cardboost.problem.losses import SQUARED, get_loss
-from cardboost.problem.losses.vector import LogisticOutputs, VectorLoss
 from cardboost.problem.prices import Prices
 from cardboost.problem.risk import risk_of
+from cardboost.problem.vector_losses import LogisticOutputs, VectorLoss
 from cardboost.selection.select import SearchOptions, Selection, select
 from cardboost.selection.selection_problem import SelectionProblem
 

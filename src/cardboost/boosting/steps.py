@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.problem.losses import Loss
-from cardboost.problem.losses.vector import AbsoluteOutputs, VectorLoss, weighted_median
 from cardboost.problem.risk import EmpiricalRisk
+from cardboost.problem.vector_losses import AbsoluteOutputs, VectorLoss, weighted_median
 
 Array = NDArray[np.float64]
 

@@ -6,6 +6,7 @@ neighbour. Such numbers are refused; those that a float64 holds exactly, such as
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LIMIT = 2**53  # up to here a float64 holds every whole number
+UNIT_BITS = 36  # of a unit of points: 14 more for its multiples, and 3 to spare, are the 53 of a double
 
 
 def unmasked(X: Any) -> Any:
@@ -121,3 +123,24 @@ def _whole_numbers(values: Any) -> NDArray[Any]:
     if name.startswith("object") or "128" in name:
         return np.array(present.to_list(), dtype=object)
     return np.asarray(present, dtype=np.uint64 if name[0] == "u" else np.int64)
+
+
+def short_unit(value: float) -> float:
+    """The largest number of few significant bits not above a positive value.
+
+    Sums of up to 2**14 of its multiples are exact, so a model in such units gives the same score in any order
+    of its terms, and every export decides alike, also where points cancel out.
+    """
+    fraction, exponent = math.frexp(value)
+    return math.ldexp(math.floor(math.ldexp(fraction, UNIT_BITS)), exponent - UNIT_BITS)
+
+
+def on_grid(value: float, unit: float) -> float:
+    """The multiple of the last bit of a short unit next to a value, towards 0.
+
+    A value of too many units is returned as it is.
+    """
+    if abs(value) >= 2**14 * unit:
+        return value
+    last_bit = math.ldexp(1.0, math.frexp(unit)[1] - UNIT_BITS)
+    return math.trunc(value / last_bit) * last_bit

@@ -34,8 +34,8 @@ from cardboost.estimators.base import FittedModel
 from cardboost.estimators.rows import plain
 from cardboost.model.fitted_learner import ACTIVATIONS
 from cardboost.model.nets import LearnerSum, Net, NetEnsemble
-from cardboost.problem.losses.vector import VectorLoss
 from cardboost.problem.trace import Record
+from cardboost.problem.vector_losses import VectorLoss
 
 Array = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from cardboost.estimators.predictions import ClassPredictions, NumberPredictions
 from cardboost.estimators.rows import plain, present
 from cardboost.model.base import class_probabilities
 from cardboost.model.nets import as_decision
-from cardboost.problem.losses.vector import (
+from cardboost.problem.vector_losses import (
     AbsoluteOutputs,
     CrossEntropy,
     HuberOutputs,

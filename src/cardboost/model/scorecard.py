@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.data.exact import on_grid, short_unit
 from cardboost.model import schema, scorecard_text
 from cardboost.model.base import label_array
 from cardboost.model.card_text import AlignedNumbers, category_names, interval_rows, label_rows
 from cardboost.model.ensemble import LOG_ODDS, Ensemble, score_probabilities
 from cardboost.model.schema import Record, form
-from cardboost.model.terms import StepFunction, on_grid, short_unit
+from cardboost.model.terms import StepFunction
 from cardboost.problem.losses import get_loss
 
 _ALL_TOTALS = 30  # that a table lists one by one

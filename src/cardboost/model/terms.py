@@ -13,8 +13,6 @@ from cardboost.data.categories import OTHER, Categories, Label, Other
 from cardboost.model import schema
 from cardboost.model.schema import Fault, Record, expected, form
 
-UNIT_BITS = 36  # of a unit of points: 14 more for its multiples, and 3 to spare, are the 53 of a double
-
 
 def _label_set(value: Any) -> tuple[Label | Other, ...]:
     """Labels that a term asks for together: two or more of one kind, ascending, the rare ones last."""
@@ -151,27 +149,6 @@ class StepFunction:
         """Cuts and levels without the cuts between equal levels."""
         ends = [k for k in range(len(self.cuts)) if self.levels[k] != self.levels[k + 1]]
         return [self.cuts[k] for k in ends], [self.levels[k] for k in (*ends, len(self.cuts))]
-
-
-def short_unit(value: float) -> float:
-    """The largest number of few significant bits not above a positive value.
-
-    Sums of up to 2**14 of its multiples are exact, so a model in such units gives the same score in any order
-    of its terms, and every export decides alike, also where points cancel out.
-    """
-    fraction, exponent = math.frexp(value)
-    return math.ldexp(math.floor(math.ldexp(fraction, UNIT_BITS)), exponent - UNIT_BITS)
-
-
-def on_grid(value: float, unit: float) -> float:
-    """The multiple of the last bit of a short unit next to a value, towards 0.
-
-    A value of too many units is returned as it is.
-    """
-    if abs(value) >= 2**14 * unit:
-        return value
-    last_bit = math.ldexp(1.0, math.frexp(unit)[1] - UNIT_BITS)
-    return math.trunc(value / last_bit) * last_bit
 
 
 def add_up(terms: Sequence[Term], name: str, categories: Categories | None) -> StepFunction:

@@ -1,6 +1,6 @@
 """What is minimised over the rows and columns of a problem, and the bound that proves it.
 
-    losses/    the losses, each with derivative, curvature, conjugate and probability
+    losses.py  the losses, each with derivative, curvature, conjugate and probability
     risk.py    the weighted mean loss over the rows, and the row weights that follow from it
     prices.py  regularisation (l0, l1, l2) and box of every column; limits on features
     bound.py   the lower bound for any row weights, the gap and the guarantee

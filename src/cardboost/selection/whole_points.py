@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.data.exact import on_grid, short_unit
 from cardboost.data.threads import blas_threads
 from cardboost.dictionary.columns import ColumnStore, MatrixPool
-from cardboost.model.terms import on_grid, short_unit
 from cardboost.problem.budget import Late, never
 from cardboost.selection.merge import merge_rows
 from cardboost.selection.polish import Polisher
