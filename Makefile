@@ -22,7 +22,7 @@ PIP = -m pip --disable-pip-version-check --quiet
 CHECK = sh scripts/check_prerequisites.sh "$(PYTHON)"
 
 # Threads that wait for each other give way to other programs: on a busy machine, spinning ones stretch the tests tenfold.
-test test-all fuzz: export OMP_WAIT_POLICY = passive
+test test-long fuzz: export OMP_WAIT_POLICY = passive
 
 # Targets share one environment and one build folder.
 .NOTPARALLEL:
