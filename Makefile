@@ -21,8 +21,8 @@ BUILD_TOOLS = scikit-build-core nanobind cmake ninja
 PIP = -m pip --disable-pip-version-check --quiet
 CHECK = sh scripts/check_prerequisites.sh "$(PYTHON)"
 
-# Threads that wait for each other give way to other programs: on a busy machine, spinning ones stretch the tests tenfold.
-test test-long fuzz: export OMP_WAIT_POLICY = passive
+# Threads that wait for each other give way: on a busy machine spinning ones take ten times as long (tests: conftest.py).
+fuzz: export OMP_WAIT_POLICY = passive
 
 # Targets share one environment and one build folder.
 .NOTPARALLEL:
