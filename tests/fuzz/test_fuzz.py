@@ -80,6 +80,7 @@ def test_a_case_of_every_kind_breaks_no_law(seed):
         17949565600605,  # several classes: row weights that class weights kept from being counts
         17949534315533,  # bounds: the rounding of the edge of a column of large entries
         17949659647173,  # size against score: weights of 1e300 multiplied by a target
+        17949713806440,  # nets: rows that are all equal, of which none can be held out
         17949609396335,  # scorecards: points that add up to a score of 0, or to its rounding
     ],
 )

@@ -178,6 +178,22 @@ def test_a_search_too_large_for_its_file_keeps_its_first_leaves():
     assert found.certificate.faults(A) == []
 
 
+def test_without_time_for_new_leaves_the_earlier_ones_are_kept():
+    _, problem = hard_problem(3, columns=40)
+    start, _ = polish(problem)
+    first = exact_search(problem, start, max_nodes=30)
+    assert len(first.leaves) > 1
+    batches = []
+    again = exact_search(
+        problem, first.incumbent, begin_at=first.leaves, proof_late=lambda: True,
+        late=lambda: len(batches) > 0, progress=lambda *_: batches.append(1),
+    )  # fmt: skip
+    assert batches
+    assert all(leaf is earlier for leaf, earlier in zip(again.leaves, first.leaves, strict=True))
+    assert again.status == "time limit"
+    assert again.lower_bound == min(leaf.bound for leaf in first.leaves)
+
+
 def test_progress_is_told_and_time_is_kept():
     _, problem = hard_problem(3, columns=40)
     start, _ = polish(problem)

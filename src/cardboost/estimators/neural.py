@@ -211,9 +211,9 @@ class NeuralBoost(FittedModel):
 
     def _choose(self, task: NeuralTask, settings: NeuralSettings, threads: int) -> RoundsAndDecay:
         """How many rounds and how much decay: as given, or by rows that are held out."""
-        if not self.early_stopping:
-            return RoundsAndDecay(int(self.n_estimators), float(self.l2))
         n_rows, seed = len(task.y), settings.seed
+        if not self.early_stopping or n_rows < 2:  # of one distinct row none can be held out
+            return RoundsAndDecay(int(self.n_estimators), float(self.l2))
 
         def fit(kept: NDArray[np.intp], aside: NDArray[np.intp], l2: float) -> NeuralPath:
             s = task.s[kept] / task.s[kept].sum()

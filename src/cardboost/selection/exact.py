@@ -78,7 +78,8 @@ def exact_search(
     most_work : float, optional
         The same in nanoseconds of a single thread, by :func:`node_work`.
     late, proof_late : callable
-        Whether to end the search, and whether to give up proving its leaves: the root is then the proof.
+        Whether to end the search, and whether to give up proving its leaves: the proof is then the root, or
+        the leaves of ``begin_at``.
     most_leaves : int
         The most leaves of the proof.
     progress : callable, optional
@@ -115,10 +116,10 @@ def exact_search(
     search.bounds.late = proof_late
     leaves, complete = search.leaves(most_leaves)
     bound = search.lower_bound
-    if leaves is None:  # the root is one leaf, for which there is always time
-        leaves, _ = search.leaves(1)
+    if leaves is None:  # an earlier search has proved its own; the root is one leaf, for which there is time
+        leaves = tuple(begin_at) or search.leaves(1)[0]
         assert leaves is not None
-        bound, status = leaves[0].bound, "time limit"
+        bound, status = min(leaf.bound for leaf in leaves), "time limit"
     elif complete:
         bound = min(search.incumbent.objective, *(leaf.bound for leaf in leaves))
     return Selection(
