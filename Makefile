@@ -35,11 +35,11 @@ help: ## List the targets
 demo: $(VENV)/run.stamp ## Install and run `cardboost demo`
 	@$(VENV)/bin/cardboost demo
 
-test: $(VENV)/test.stamp ## Run the quick tests (under four minutes)
+test: $(VENV)/test.stamp ## Run the quick tests (four to five minutes)
 	$(VENV)/bin/python -m pytest -n 2 -m "not long" $(ARGS)
 
 # pytest exits with 5 when it selects no test, which is no failure here: a misspelt marker already is one.
-test-long: $(VENV)/test.stamp ## Run the long tests (about ten minutes)
+test-long: $(VENV)/test.stamp ## Run the long tests (ten minutes or more)
 	$(VENV)/bin/python -m pytest -n 2 -m long $(ARGS) || [ $$? -eq 5 ]
 
 test-all: test test-long ## Run the quick tests, then the long ones
