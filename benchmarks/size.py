@@ -191,13 +191,13 @@ def cards(X: np.ndarray, y: np.ndarray, grid: str) -> list[Candidate]:
         ensemble = fit_card(X, y, terms, candidates)
 
         def programs(ensemble=ensemble) -> list[Program]:
-            from cardboost.export.c import export_c
+            from cardboost.export import export_model
 
             used = ensemble.features_used
-            options = {"number": "int16", "missing": False, "scales": dict.fromkeys(used, 1)}
+            options = {"missing": False, "scales": dict.fromkeys(used, 1)}
             return [
                 Program(
-                    export_c(ensemble, **options),
+                    export_model(ensemble, "c-int16", **options),
                     "cardboost_class((const int16_t *)input)",
                     inputs=max(len(used), 1),
                 )

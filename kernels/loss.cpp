@@ -2,6 +2,9 @@
 // integers add up to the same total in every order, so threads, shards and shuffles never show.
 #include "loss.h"
 
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/function.h>
+
 #include "door.h"
 #include "fastmath.h"
 
@@ -88,7 +91,8 @@ CARDBOOST_INLINE int64_t fixed_sum(const double* value, const int64_t* count, co
     return sum;
 }
 
-// The scale of a fixed-point sum, and whether the quick rounding holds for all of its terms.
+// The scale of a fixed-point sum, and whether the quick rounding holds for all of its terms. Scale 0: the sum is not
+// wanted.
 struct Scale {
     double value = 1.0;
     bool quick = false;
@@ -104,13 +108,16 @@ struct Scale {
     }
 };
 
+constexpr Scale kNotWanted{0.0, false};
+
 CARDBOOST_INLINE int64_t fixed_sum_any(const Scale& scale, const double* value, const Rows& rows, int64_t n) {
+    if (scale.value == 0.0) return 0;
     return scale.quick ? fixed_sum<true>(value, rows.count, rows.factor, scale.value, n)
                        : fixed_sum<false>(value, rows.count, rows.factor, scale.value, n);
 }
 
 struct Scales {
-    Scale loss, v, h, slope, bend;
+    Scale loss = kNotWanted, v = kNotWanted, h = kNotWanted, slope = kNotWanted, bend = kNotWanted;
 };
 struct Sums {
     int64_t loss = 0, v = 0, h = 0, slope = 0, bend = 0;
@@ -122,7 +129,9 @@ struct Sums {
         bend += other.bend;
     }
     LossSums in_units(const Scales& scale, double shift, double largest) const {
-        auto real = [](int64_t sum, const Scale& unit) { return static_cast<double>(sum) / unit.value; };
+        auto real = [](int64_t sum, const Scale& unit) {
+            return unit.value == 0.0 ? 0.0 : static_cast<double>(sum) / unit.value;
+        };
         return {shift, real(loss, scale.loss), real(v, scale.v), real(h, scale.h), real(slope, scale.slope),
                 real(bend, scale.bend), largest};
     }
@@ -162,20 +171,14 @@ void block_pass_any(LossKind kind, const Rows& rows, int64_t n, const Scales& sc
     }
 }
 
-Sums sum_blocks(LossKind kind, const Rows& all, int64_t rows, const Scales& scale, int threads, double* v,
-                double* h) {
-    return reduce_blocks<Sums>(rows, threads, [&](int64_t begin, int64_t n, Sums& part) {
-        Block block;
-        block_pass_any(kind, all.from(begin), n, scale, block, v ? v + begin : nullptr, h ? h + begin : nullptr, part);
-    });
-}
-
 struct Extremes {
-    double smallest = std::numeric_limits<double>::infinity();
-    double largest_d = 0.0;
+    double smallest = std::numeric_limits<double>::infinity();          // margin
+    double largest_d = 0.0, largest_residual = 0.0, largest_target = 0.0;  // sizes; the last two of the squared loss
     void merge(const Extremes& other) {
         smallest = std::min(smallest, other.smallest);
         largest_d = std::max(largest_d, other.largest_d);
+        largest_residual = std::max(largest_residual, other.largest_residual);
+        largest_target = std::max(largest_target, other.largest_target);
     }
 };
 
@@ -205,19 +208,39 @@ void block_extremes(const double* F, const double* D, double step, int64_t n, Ex
     }
 }
 
-Extremes extremes(const double* F, const double* D, double step, int64_t rows, int threads) {
-    return reduce_blocks<Extremes>(rows, threads, [=](int64_t begin, int64_t n, Extremes& part) {
-        block_extremes(F + begin, D ? D + begin : nullptr, step, n, part);
-    });
+// The same for the squared loss, whose residuals have no bound beforehand.
+CARDBOOST_CLONES
+void block_sizes(const double* F, const double* target, const double* D, double step, int64_t n, Extremes& out) {
+    constexpr int kLanes = 8;
+    double r[kLanes] = {}, d[kLanes] = {}, t[kLanes] = {};
+    auto take = [&](int k, int64_t i) {
+        const double size_d = D ? std::fabs(D[i]) : 0.0, size_target = std::fabs(target[i]);
+        const double size_r = std::fabs(target[i] - (D ? F[i] + step * D[i] : F[i]));
+        r[k] = size_r > r[k] ? size_r : r[k];
+        d[k] = size_d > d[k] ? size_d : d[k];
+        t[k] = size_target > t[k] ? size_target : t[k];
+    };
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+        for (int k = 0; k < kLanes; ++k) take(k, i + k);
+    for (; i < n; ++i) take(0, i);
+    for (int k = 0; k < kLanes; ++k) {
+        out.largest_residual = std::max(out.largest_residual, r[k]);
+        out.largest_d = std::max(out.largest_d, d[k]);
+        out.largest_target = std::max(out.largest_target, t[k]);
+    }
 }
 
 // -v ln v - (1 - v) ln(1 - v) and what other losses have in its place, at theta * v
 template <LossKind K>
-CARDBOOST_INLINE void dual_block(const double* F, double theta, double log_theta, int64_t n, double* out) {
+CARDBOOST_INLINE void dual_block(const Rows& rows, double theta, double log_theta, int64_t n, double* out) {
     const bool whole = theta == 1.0;
     for (int64_t i = 0; i < n; ++i) {
-        const double z = F[i];
-        if constexpr (K == LossKind::exponential) {
+        const double z = rows.F[i];
+        if constexpr (K == LossKind::squared) {
+            const double v = theta * (rows.target[i] - z);
+            out[i] = v * (rows.target[i] - 0.5 * v);
+        } else if constexpr (K == LossKind::exponential) {
             const double v = theta * exp_poly(-z);
             out[i] = v > 0.0 ? v - v * (log_theta - z) : 0.0;
         } else if constexpr (K == LossKind::squared_hinge) {
@@ -239,83 +262,60 @@ CARDBOOST_INLINE void dual_block(const double* F, double theta, double log_theta
 }
 
 CARDBOOST_CLONES
-void dual_block_any(LossKind kind, const double* F, double theta, double log_theta, int64_t n, double* out) {
-    if (kind == LossKind::exponential)
-        dual_block<LossKind::exponential>(F, theta, log_theta, n, out);
-    else if (kind == LossKind::squared_hinge)
-        dual_block<LossKind::squared_hinge>(F, theta, log_theta, n, out);
-    else if (kind == LossKind::smooth_hinge)
-        dual_block<LossKind::smooth_hinge>(F, theta, log_theta, n, out);
-    else
-        dual_block<LossKind::logistic>(F, theta, log_theta, n, out);
+void dual_block_any(LossKind kind, const Rows& rows, double theta, double log_theta, int64_t n, double* out) {
+    switch (kind) {
+        case LossKind::exponential: return dual_block<LossKind::exponential>(rows, theta, log_theta, n, out);
+        case LossKind::logistic: return dual_block<LossKind::logistic>(rows, theta, log_theta, n, out);
+        case LossKind::squared: return dual_block<LossKind::squared>(rows, theta, log_theta, n, out);
+        case LossKind::squared_hinge: return dual_block<LossKind::squared_hinge>(rows, theta, log_theta, n, out);
+        case LossKind::smooth_hinge: return dual_block<LossKind::smooth_hinge>(rows, theta, log_theta, n, out);
+    }
 }
 
-// ---- squared loss: residuals have no bound beforehand, so scales come from the rows
+// A look at all rows, of one of three kinds. What is made of them (below) is the same for rows in memory and in parts.
+struct InMemory {
+    LossKind kind;
+    Rows all;
+    int64_t rows;
+    int threads;
+    double *v = nullptr, *h = nullptr;  // of every row, where they are wanted
 
-struct Reach {
-    double residual = 0.0, d = 0.0, target = 0.0;  // largest sizes
-    void merge(const Reach& other) {
-        residual = std::max(residual, other.residual);
-        d = std::max(d, other.d);
-        target = std::max(target, other.target);
+    Extremes extremes() const {
+        return reduce_blocks<Extremes>(rows, threads, [&](int64_t begin, int64_t n, Extremes& part) {
+            const Rows block = all.from(begin);
+            if (kind == LossKind::squared)
+                block_sizes(block.F, block.target, block.D, block.step, n, part);
+            else
+                block_extremes(block.F, block.D, block.step, n, part);
+        });
+    }
+
+    // `smallest`: margin of all rows, also of other parts
+    Sums sums(const Scales& scale, double smallest, bool store) const {
+        Rows shifted = all;
+        shifted.smallest = smallest;
+        const bool with_v = store && v, with_h = store && h;
+        return reduce_blocks<Sums>(rows, threads, [&](int64_t begin, int64_t n, Sums& part) {
+            Block block;
+            block_pass_any(kind, shifted.from(begin), n, scale, block, with_v ? v + begin : nullptr,
+                           with_h ? h + begin : nullptr, part);
+        });
+    }
+
+    // `sizes`: of absolute values
+    int64_t dual(double theta, const Scale& scale, bool sizes) const {
+        const double log_theta = theta == 1.0 ? 0.0 : std::log(theta);
+        auto sum_block = [&](int64_t begin, int64_t n, FixedSum& part) {
+            double value[kBlock];
+            const Rows block = all.from(begin);
+            dual_block_any(kind, block, theta, log_theta, n, value);
+            if (sizes)
+                for (int64_t i = 0; i < n; ++i) value[i] = std::fabs(value[i]);
+            part.value += fixed_sum_any(scale, value, block, n);
+        };
+        return reduce_blocks<FixedSum>(rows, threads, sum_block).value;
     }
 };
-
-CARDBOOST_CLONES
-void block_reach(const double* F, const double* target, const double* D, double step, int64_t n, Reach& out) {
-    constexpr int kLanes = 8;
-    double r[kLanes] = {}, d[kLanes] = {}, t[kLanes] = {};
-    auto take = [&](int k, int64_t i) {
-        const double size_d = D ? std::fabs(D[i]) : 0.0, size_target = std::fabs(target[i]);
-        const double size_r = std::fabs(target[i] - (D ? F[i] + step * D[i] : F[i]));
-        r[k] = size_r > r[k] ? size_r : r[k];
-        d[k] = size_d > d[k] ? size_d : d[k];
-        t[k] = size_target > t[k] ? size_target : t[k];
-    };
-    int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes)
-        for (int k = 0; k < kLanes; ++k) take(k, i + k);
-    for (; i < n; ++i) take(0, i);
-    for (int k = 0; k < kLanes; ++k) {
-        out.residual = std::max(out.residual, r[k]);
-        out.d = std::max(out.d, d[k]);
-        out.target = std::max(out.target, t[k]);
-    }
-}
-
-Reach reach_of(const Rows& all, int64_t rows, int threads) {
-    return reduce_blocks<Reach>(rows, threads, [&](int64_t begin, int64_t n, Reach& part) {
-        const Rows block = all.from(begin);
-        block_reach(block.F, block.target, block.D, block.step, n, part);
-    });
-}
-
-// What is summed over the rows; `dual` may have either sign.
-enum class Quantity { loss, size, dual, dual_size };
-
-CARDBOOST_CLONES
-int64_t block_quantity(Quantity what, const Rows& rows, double theta, int64_t n, const Scale& scale, double* value) {
-    const double *F = rows.F, *t = rows.target, *D = rows.D, step = rows.step;
-    for (int64_t i = 0; i < n; ++i) value[i] = t[i] - (D ? F[i] + step * D[i] : F[i]);
-    if (what == Quantity::loss)
-        for (int64_t i = 0; i < n; ++i) value[i] = 0.5 * value[i] * value[i];
-    if (what == Quantity::dual || what == Quantity::dual_size)
-        for (int64_t i = 0; i < n; ++i) {
-            const double v = theta * value[i];
-            value[i] = v * (t[i] - 0.5 * v);
-        }
-    if (what == Quantity::size || what == Quantity::dual_size)
-        for (int64_t i = 0; i < n; ++i) value[i] = std::fabs(value[i]);
-    return fixed_sum_any(scale, value, rows, n);
-}
-
-double sum_quantity(Quantity what, const Rows& all, double theta, int64_t rows, int threads, const Scale& scale) {
-    auto sum_block = [&](int64_t begin, int64_t n, FixedSum& part) {
-        double value[kBlock];
-        part.value += block_quantity(what, all.from(begin), theta, n, scale, value);
-    };
-    return static_cast<double>(reduce_blocks<FixedSum>(rows, threads, sum_block).value);
-}
 
 // Passes that look for the digits of a sum; each finds some 50 bits more.
 constexpr int kRounds = 20;
@@ -323,40 +323,43 @@ constexpr int kRounds = 20;
 // What the rounding of all rows can add to a sum: half a unit each.
 double rounding_slack(const RowWeights& w) { return 0.5 * w.total_count + 1.0; }
 
-// A close upper bound on a sum of sizes, each at most `largest`. A scale from the largest alone would leave few
-// bits for the other rows where there are outliers; a first sum tells what is needed.
-double close_bound(Quantity what, const Rows& all, double theta, double largest, int64_t rows, const RowWeights& w,
-                   int threads) {
+// A close upper bound on a sum of sizes, each at most `largest`; sum_at(scale) is that sum in units. A scale from the
+// largest alone would leave few bits for the other rows where there are outliers; a first sum tells what is needed.
+template <class SumAt>
+double close_bound(const SumAt& sum_at, double largest, const RowWeights& w) {
     double total = largest * w.total_weight * (1.0 + 1e-9);
     if (!(total > 0.0)) return 0.0;
     const double slack = rounding_slack(w);
     for (int round = 0; round < kRounds; ++round) {
         const Scale scale = Scale::of(total, largest, w);
-        const double sum = sum_quantity(what, all, theta, rows, threads, scale);
+        const double sum = static_cast<double>(sum_at(scale));
         total = std::min(total, (sum + slack) / scale.value);
         if (sum >= 8.0 * slack) break;
     }
     return total;
 }
 
-LossSums squared_pass(const Rows& all, int64_t rows, const RowWeights& w, int threads, double* v, double* h) {
-    const Reach reach = reach_of(all, rows, threads);
-    const double r = reach.residual, d = reach.d, largest = 0.5 * r * r;
-    const double loss = close_bound(Quantity::loss, all, 1.0, largest, rows, w, threads);
-    const double size = close_bound(Quantity::size, all, 1.0, r, rows, w, threads);
-    const Scales scale{Scale::of(loss, largest, w), Scale::of(size, r, w), {}, Scale::of(size * d, r * d, w),
-                       Scale::of(d * d, w)};
-    LossSums out = sum_blocks(LossKind::squared, all, rows, scale, threads, v, h).in_units(scale, 0.0, r);
+// Residuals have no bound beforehand, so scales come from the rows.
+template <class Pass>
+LossSums squared_sums(const Pass& pass, const RowWeights& w) {
+    const Extremes extremes = pass.extremes();
+    const double r = extremes.largest_residual, d = extremes.largest_d, largest = 0.5 * r * r;
+    auto loss_at = [&](const Scale& scale) {
+        Scales alone;
+        alone.loss = scale;
+        return pass.sums(alone, 0.0, false).loss;
+    };
+    auto size_at = [&](const Scale& scale) {
+        Scales alone;
+        alone.v = scale;
+        return pass.sums(alone, 0.0, false).v;
+    };
+    const double loss = close_bound(loss_at, largest, w), size = close_bound(size_at, r, w);
+    const Scales scale{Scale::of(loss, largest, w), Scale::of(size, r, w), kNotWanted,
+                       Scale::of(size * d, r * d, w), Scale::of(d * d, w)};
+    LossSums out = pass.sums(scale, 0.0, true).in_units(scale, 0.0, r);
     out.curvature = w.total_weight;
     return out;
-}
-
-double squared_dual(const Rows& all, double theta, int64_t rows, const RowWeights& w, int threads) {
-    const Reach reach = reach_of(all, rows, threads);
-    const double v = theta * reach.residual, largest = v * (reach.target + 0.5 * v);
-    const double total = close_bound(Quantity::dual_size, all, theta, largest, rows, w, threads);
-    const Scale scale = Scale::of(total, largest, w);
-    return sum_quantity(Quantity::dual, all, theta, rows, threads, scale) / scale.value;
 }
 
 // A sum below this has too few digits beside what rounding adds.
@@ -372,13 +375,13 @@ double fixed_scale(double total, double total_count) {
     return std::ldexp(1.0, std::max(-1000, std::min(1000, std::ilogb(room))));
 }
 
-LossSums loss_pass(LossKind kind, const double* F, const double* target, const double* D, double step,
-                   int64_t rows, const RowWeights& w, int threads, double* v, double* h) {
-    threads = worth_threads(threads, 8, rows);
-    Rows all{F, target, D, step, 0.0, w.count, w.factor};
-    if (kind == LossKind::squared) return squared_pass(all, rows, w, threads, v, h);
-    const Extremes range = extremes(F, D, step, rows, threads);
-    const double smallest = all.smallest = range.smallest;
+namespace {
+
+template <class Pass>
+LossSums loss_sums(LossKind kind, const Pass& pass, const RowWeights& w) {
+    if (kind == LossKind::squared) return squared_sums(pass, w);
+    const Extremes extremes = pass.extremes();
+    const double smallest = extremes.smallest;
     double shift = 0.0, largest_loss = 1.0, largest_v = 1.0, largest_h = 1.0;
     if (kind == LossKind::exponential) {
         shift = -smallest;
@@ -394,10 +397,10 @@ LossSums loss_pass(LossKind kind, const double* F, const double* target, const d
         largest_v = 2.0 * short_of;
         largest_h = 2.0;
     }
-    const double d = range.largest_d;
+    const double d = extremes.largest_d;
     Scales scale{Scale::of(largest_loss, w), Scale::of(largest_v, w), Scale::of(largest_h, w),
                  Scale::of(d > 0.0 ? largest_v * d : 1.0, w), Scale::of(d > 0.0 ? largest_h * d * d : 1.0, w)};
-    Sums sums = sum_blocks(kind, all, rows, scale, threads, v, h);
+    Sums sums = pass.sums(scale, smallest, true);
     // Where a sum is far below what was allowed for, a further pass spends the idle bits.
     const double slack = rounding_slack(w), small = few_bits(w);
     const bool no_loss = largest_v == 0.0 || (kind == LossKind::smooth_hinge && smallest >= 1.0);
@@ -411,47 +414,56 @@ LossSums loss_pass(LossKind kind, const double* F, const double* target, const d
         refine(sums.loss, largest_loss, scale.loss);
         refine(sums.v, largest_v, scale.v);
         refine(sums.h, largest_h, scale.h);
-        sums = sum_blocks(kind, all, rows, scale, threads, nullptr, nullptr);
+        sums = pass.sums(scale, smallest, false);
     }
     return sums.in_units(scale, shift, largest_v);
 }
 
-double dual_pass(LossKind kind, const double* F, const double* target, double theta, int64_t rows,
-                 const RowWeights& w, int threads) {
-    threads = worth_threads(threads, 8, rows);
-    const Rows all{F, target, nullptr, 0.0, 0.0, w.count, w.factor};
-    if (kind == LossKind::squared) return squared_dual(all, theta, rows, w, threads);
-    const Extremes range = extremes(F, nullptr, 0.0, rows, threads);
+template <class Pass>
+double dual_sum(LossKind kind, const Pass& pass, double theta, const RowWeights& w) {
+    const Extremes extremes = pass.extremes();
+    auto sizes_at = [&](const Scale& scale) { return pass.dual(theta, scale, true); };
+    auto sum_at = [&](const Scale& scale) { return static_cast<double>(pass.dual(theta, scale, false)); };
     double largest = 0.7;  // ln 2 for the logistic loss
+    if (kind == LossKind::squared) {
+        const double v = theta * extremes.largest_residual;
+        largest = v * (extremes.largest_target + 0.5 * v);
+        const Scale scale = Scale::of(close_bound(sizes_at, largest, w), largest, w);
+        return sum_at(scale) / scale.value;
+    }
     if (kind == LossKind::exponential) {
-        const double v = theta * std::exp(-range.smallest);
+        const double v = theta * std::exp(-extremes.smallest);
         largest = std::max(1.0, std::fabs(v - v * std::log(v)));
     } else if (kind == LossKind::squared_hinge) {
-        const double half = theta * std::max(0.0, 1.0 - range.smallest);
+        const double half = theta * std::max(0.0, 1.0 - extremes.smallest);
         largest = std::max(1.0, half * (half + 2.0));
     } else if (kind == LossKind::smooth_hinge) {
         largest = 1.0;
     }
     Scale scale = Scale::of(largest, w);
-    const double log_theta = theta == 1.0 ? 0.0 : std::log(theta);
-    auto total = [&](bool sizes) {
-        auto sum_block = [&](int64_t begin, int64_t n, FixedSum& part) {
-            double value[kBlock];
-            dual_block_any(kind, F + begin, theta, log_theta, n, value);
-            if (sizes)
-                for (int64_t i = 0; i < n; ++i) value[i] = std::fabs(value[i]);
-            part.value += fixed_sum_any(scale, value, all.from(begin), n);
-        };
-        return static_cast<double>(reduce_blocks<FixedSum>(rows, threads, sum_block).value);
-    };
-    double sum = total(false);
+    double sum = sum_at(scale);
     for (int round = 0; round < kRounds && std::fabs(sum) < few_bits(w); ++round) {
-        const double closer = fixed_scale((total(true) + rounding_slack(w)) / scale.value, w.total_count);
+        const double sizes = static_cast<double>(sizes_at(scale));
+        const double closer = fixed_scale((sizes + rounding_slack(w)) / scale.value, w.total_count);
         if (closer <= scale.value) break;
         scale = Scale::of_value(closer, largest, w);
-        sum = total(false);
+        sum = sum_at(scale);
     }
     return sum / scale.value;
+}
+
+}  // namespace
+
+LossSums loss_pass(LossKind kind, const double* F, const double* target, const double* D, double step,
+                   int64_t rows, const RowWeights& w, int threads, double* v, double* h) {
+    const Rows all{F, target, D, step, 0.0, w.count, w.factor};
+    return loss_sums(kind, InMemory{kind, all, rows, worth_threads(threads, 8, rows), v, h}, w);
+}
+
+double dual_pass(LossKind kind, const double* F, const double* target, double theta, int64_t rows,
+                 const RowWeights& w, int threads) {
+    const Rows all{F, target, nullptr, 0.0, 0.0, w.count, w.factor};
+    return dual_sum(kind, InMemory{kind, all, rows, worth_threads(threads, 8, rows)}, theta, w);
 }
 
 namespace {
@@ -496,34 +508,114 @@ void require_target(LossKind kind, const Maybe<double, 1>& target, size_t rows) 
     require(have_length(rows, target), "targets and margins differ in length");
 }
 
+// Sums of a pass, with their scales, as Python has them: in the order loss, v, h, slope, bend.
+using ScaleTuple = std::tuple<double, bool>;
+using ScaleTuples = std::array<ScaleTuple, 5>;
+
+Scale scale_of(const ScaleTuple& scale) {
+    const double value = std::get<0>(scale);
+    require(value >= 0.0 && std::isfinite(value), "a scale must be finite and not negative");
+    return {value, std::get<1>(scale)};
+}
+ScaleTuple tuple_of(const Scale& scale) { return {scale.value, scale.quick}; }
+
+// Rows in parts, wherever they are: functions of Python that put together the results of the kernels for a part.
+struct InParts {
+    std::function<std::array<double, 4>()> extremes_of;
+    std::function<std::array<int64_t, 5>(ScaleTuples, double, bool)> sums_of;
+    std::function<int64_t(ScaleTuple, bool)> dual_of;
+
+    Extremes extremes() const {
+        const auto [negative, d, residual, target] = extremes_of();
+        return {-negative, d, residual, target};
+    }
+    Sums sums(const Scales& scale, double smallest, bool store) const {
+        const ScaleTuples scales{tuple_of(scale.loss), tuple_of(scale.v), tuple_of(scale.h), tuple_of(scale.slope),
+                                 tuple_of(scale.bend)};
+        const auto [loss, v, h, slope, bend] = sums_of(scales, smallest, store);
+        return {loss, v, h, slope, bend};
+    }
+    int64_t dual(double, const Scale& scale, bool sizes) const { return dual_of(tuple_of(scale), sizes); }
+};
+
+auto as_tuple(const LossSums& sums) {
+    return std::make_tuple(sums.shift, sums.loss, sums.derivative, sums.curvature, sums.slope, sums.bend, sums.largest);
+}
+
+// The rows of one call, checked.
+InMemory rows_in_memory(int loss, const In<double, 1>& F, const Maybe<double, 1>& target, const Maybe<double, 1>& D,
+                        double step, const Maybe<int64_t, 1>& count, const Maybe<double, 1>& factor, int threads) {
+    const size_t rows = F.shape(0);
+    const LossKind kind = loss_kind(loss);
+    require_target(kind, target, rows);
+    require(have_length(rows, D), "margins and direction differ in length");
+    const RowWeights w = row_weights(count, factor, {0.0, 0.0, 1.0}, rows);
+    const Rows all{F.data(), data_or_null(target), data_or_null(D), step, 0.0, w.count, w.factor};
+    return {kind, all, static_cast<int64_t>(rows), worth_threads(threads, 8, rows)};
+}
+
+void store_rows(std::optional<InOut<double, 2>>& rows_out, InMemory& pass) {
+    const size_t rows = static_cast<size_t>(pass.rows);
+    require(has_shape(rows_out, {2, rows}), "rows_out must have shape (2, rows)");
+    pass.v = data_or_null(rows_out);
+    pass.h = pass.v ? pass.v + rows : nullptr;
+}
+
 auto py_loss_pass(int loss, In<double, 1> F, Maybe<double, 1> target, Maybe<double, 1> D, double step,
                   Maybe<int64_t, 1> count, Maybe<double, 1> factor, TotalsTuple totals,
                   std::optional<InOut<double, 2>> rows_out, int threads) {
-    const size_t rows = F.shape(0);
-    const LossKind kind = loss_kind(loss);
-    const RowWeights w = row_weights(count, factor, totals, rows);
-    require_target(kind, target, rows);
-    require(have_length(rows, D), "margins and direction differ in length");
-    require(has_shape(rows_out, {2, rows}), "rows_out must have shape (2, rows)");
-    double* v = data_or_null(rows_out);
-    const LossSums sums = unlocked([&] {
-        return loss_pass(kind, F.data(), data_or_null(target), data_or_null(D), step, static_cast<int64_t>(rows), w,
-                         threads, v, v ? v + rows : nullptr);
-    });
-    return std::make_tuple(sums.shift, sums.loss, sums.derivative, sums.curvature, sums.slope, sums.bend,
-                           sums.largest);
+    InMemory pass = rows_in_memory(loss, F, target, D, step, count, factor, threads);
+    store_rows(rows_out, pass);
+    const RowWeights w = row_weights(count, factor, totals, F.shape(0));
+    return as_tuple(unlocked([&] { return loss_sums(pass.kind, pass, w); }));
 }
 
 double py_dual_pass(int loss, In<double, 1> F, Maybe<double, 1> target, double theta, Maybe<int64_t, 1> count,
                     Maybe<double, 1> factor, TotalsTuple totals, int threads) {
-    const size_t rows = F.shape(0);
-    const LossKind kind = loss_kind(loss);
-    const RowWeights w = row_weights(count, factor, totals, rows);
-    require_target(kind, target, rows);
+    const InMemory pass = rows_in_memory(loss, F, target, {}, 0.0, count, factor, threads);
     require(theta > 0.0 && theta <= 1.0, "theta must be in (0, 1]");
-    return unlocked([&] {
-        return dual_pass(kind, F.data(), data_or_null(target), theta, static_cast<int64_t>(rows), w, threads);
-    });
+    const RowWeights w = row_weights(count, factor, totals, F.shape(0));
+    return unlocked([&] { return dual_sum(pass.kind, pass, theta, w); });
+}
+
+// The sizes of part of the rows: what is smallest is negated, so that all are maxima.
+auto py_loss_extremes(int loss, In<double, 1> F, Maybe<double, 1> target, Maybe<double, 1> D, double step,
+                      int threads) {
+    const InMemory pass = rows_in_memory(loss, F, target, D, step, {}, {}, threads);
+    const Extremes part = unlocked([&] { return pass.extremes(); });
+    return std::make_tuple(-part.smallest, part.largest_d, part.largest_residual, part.largest_target);
+}
+
+auto py_loss_sums(int loss, In<double, 1> F, Maybe<double, 1> target, Maybe<double, 1> D, double step,
+                  Maybe<int64_t, 1> count, Maybe<double, 1> factor, ScaleTuples scales, double smallest,
+                  std::optional<InOut<double, 2>> rows_out, int threads) {
+    InMemory pass = rows_in_memory(loss, F, target, D, step, count, factor, threads);
+    store_rows(rows_out, pass);
+    const Scales scale{scale_of(scales[0]), scale_of(scales[1]), scale_of(scales[2]), scale_of(scales[3]),
+                       scale_of(scales[4])};
+    const Sums sums = unlocked([&] { return pass.sums(scale, smallest, true); });
+    return std::make_tuple(sums.loss, sums.v, sums.h, sums.slope, sums.bend);
+}
+
+int64_t py_dual_sum(int loss, In<double, 1> F, Maybe<double, 1> target, double theta, Maybe<int64_t, 1> count,
+                    Maybe<double, 1> factor, ScaleTuple scale, bool sizes, int threads) {
+    const InMemory pass = rows_in_memory(loss, F, target, {}, 0.0, count, factor, threads);
+    require(theta > 0.0 && theta <= 1.0, "theta must be in (0, 1]");
+    const Scale unit = scale_of(scale);
+    return unlocked([&] { return pass.dual(theta, unit, sizes); });
+}
+
+RowWeights totals_of(const TotalsTuple& totals) { return row_weights({}, {}, totals, 0); }
+
+auto py_loss_pass_in_parts(int loss, TotalsTuple totals, decltype(InParts::extremes_of) extremes,
+                           decltype(InParts::sums_of) sums) {
+    return as_tuple(loss_sums(loss_kind(loss), InParts{extremes, sums, {}}, totals_of(totals)));
+}
+
+double py_dual_pass_in_parts(int loss, double theta, TotalsTuple totals, decltype(InParts::extremes_of) extremes,
+                             decltype(InParts::dual_of) dual) {
+    require(theta > 0.0 && theta <= 1.0, "theta must be in (0, 1]");
+    return dual_sum(loss_kind(loss), InParts{extremes, {}, dual}, theta, totals_of(totals));
 }
 
 Out<int64_t> py_quantise(In<double, 2> values, Maybe<int8_t, 1> sign, Maybe<int64_t, 1> count,
@@ -550,6 +642,13 @@ void bind_loss(nb::module_& m) {
           "factor"_a.none(), "totals"_a, "rows_out"_a.none().noconvert(), "threads"_a);
     m.def("dual_pass", &py_dual_pass, "loss"_a, "F"_a, "target"_a.none(), "theta"_a, "count"_a.none(),
           "factor"_a.none(), "totals"_a, "threads"_a);
+    m.def("loss_extremes", &py_loss_extremes, "loss"_a, "F"_a, "target"_a.none(), "D"_a.none(), "step"_a, "threads"_a);
+    m.def("loss_sums", &py_loss_sums, "loss"_a, "F"_a, "target"_a.none(), "D"_a.none(), "step"_a, "count"_a.none(),
+          "factor"_a.none(), "scales"_a, "smallest"_a, "rows_out"_a.none().noconvert(), "threads"_a);
+    m.def("dual_sum", &py_dual_sum, "loss"_a, "F"_a, "target"_a.none(), "theta"_a, "count"_a.none(),
+          "factor"_a.none(), "scale"_a, "sizes"_a, "threads"_a);
+    m.def("loss_pass_in_parts", &py_loss_pass_in_parts, "loss"_a, "totals"_a, "extremes"_a, "sums"_a);
+    m.def("dual_pass_in_parts", &py_dual_pass_in_parts, "loss"_a, "theta"_a, "totals"_a, "extremes"_a, "dual"_a);
     m.def("quantise", &py_quantise, "values"_a, "sign"_a.none(), "count"_a.none(), "factor"_a.none(),
           "largest_factor"_a, "scales"_a, "largest"_a, "use_sign"_a, "threads"_a);
     m.def("fixed_scale", &fixed_scale, "total"_a, "total_count"_a);

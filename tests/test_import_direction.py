@@ -48,7 +48,7 @@ MAY_IMPORT = {
         "boosting",
         "export",
     },
-    "linear": {"data", "model", "certificate", "estimators", "solvers"},
+    "linear": {"data", "problem", "model", "certificate", "estimators", "solvers"},
     "pareto": {"data", "problem", "model", "certificate", "estimators", "report"},
     "datasets": set(),
     "reproduce": {"data", "problem", "dictionary", "master", "selection", "boosting", "solvers", "estimators"}

@@ -1,3 +1,4 @@
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ U8 = NDArray[np.uint8]
 U64 = NDArray[np.uint64]
 I8 = NDArray[np.int8]
 Totals = tuple[float, float, float]
+Scale = tuple[float, bool]
 
 def bin_columns(
     columns: list[NDArray[Any]], weights: I64 | None, max_bins: int, threads: int
@@ -57,6 +59,46 @@ def dual_pass(
     factor: F64 | None,
     totals: Totals,
     threads: int,
+) -> float: ...
+def loss_extremes(
+    loss: int, F: F64, target: F64 | None, D: F64 | None, step: float, threads: int
+) -> tuple[float, float, float, float]: ...
+def loss_sums(
+    loss: int,
+    F: F64,
+    target: F64 | None,
+    D: F64 | None,
+    step: float,
+    count: I64 | None,
+    factor: F64 | None,
+    scales: Sequence[Scale],
+    smallest: float,
+    rows_out: F64 | None,
+    threads: int,
+) -> tuple[int, int, int, int, int]: ...
+def dual_sum(
+    loss: int,
+    F: F64,
+    target: F64 | None,
+    theta: float,
+    count: I64 | None,
+    factor: F64 | None,
+    scale: Scale,
+    sizes: bool,
+    threads: int,
+) -> int: ...
+def loss_pass_in_parts(
+    loss: int,
+    totals: Totals,
+    extremes: Callable[[], Sequence[float]],
+    sums: Callable[[Sequence[Scale], float, bool], Sequence[int]],
+) -> tuple[float, float, float, float, float, float, float]: ...
+def dual_pass_in_parts(
+    loss: int,
+    theta: float,
+    totals: Totals,
+    extremes: Callable[[], Sequence[float]],
+    dual: Callable[[Scale, bool], int],
 ) -> float: ...
 def quantise(
     values: F64,

@@ -15,15 +15,18 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from cardboost import CardBoostClassifier
 from cardboost.boosting.learner_task import CertifiedLearners, LearnerTask
+from cardboost.boosting.path import ModelFrame
 from cardboost.boosting.task import TrainingSettings
 from cardboost.data.binning import bin_table
 from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
-from cardboost.dictionary.resolve import FittedLearners, ToFit, resolve_dictionary
+from cardboost.dictionary.learners import LearningRows
+from cardboost.dictionary.resolve import FittedLearners, ToFit, bind_dictionary, resolve_dictionary
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.fitted_learner import FittedLearner
 from cardboost.problem.budget import Budget
 from cardboost.problem.losses import get_loss
+from cardboost.problem.risk import risk_of
 from cardboost.solvers import minimize_l1
 from cardboost.solvers.thinning import thin
 
@@ -31,8 +34,7 @@ from cardboost.solvers.thinning import thin
 def settings(**options):
     given = {
         "loss": "logistic", "max_terms": 5, "l0": 0.0, "l1": 1e-4, "l2": 0.01, "criterion": "gain",
-        "hot_start": 12, "max_iter": 40, "max_weight": None, "tol": 1e-4, "fit_intercept": True,
-        "threads": 1,
+        "hot_start": 12, "max_iter": 40, "max_weight": None, "tol": 1e-4,
     } | options  # fmt: skip
     return TrainingSettings(**given | {"loss": get_loss(given["loss"])})
 
@@ -44,24 +46,36 @@ def table(seed, rows=150):
     return X, y
 
 
-def fit(dictionary, X, y, sample_weight=None, class_weight=(1.0, 1.0), seed=0, **options):
+def fit(
+    dictionary, X, y, sample_weight=None, class_weight=(1.0, 1.0), seed=0, fit_intercept=True, threads=1,
+    **options,
+):  # fmt: skip
     raw = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
-    factor = None if class_weight == (1.0, 1.0) else np.where(y, class_weight[1], class_weight[0])
     chosen = settings(**options)
-    matrix = bin_table(read_table(X), RowWeights.make(len(y), raw, factor), 255, chosen.threads)
+    weights = RowWeights.make(len(y), raw, class_factors(y, class_weight))
+    matrix = bin_table(read_table(X), weights, 255, threads)
     return thin(
-        learner_task(
-            dictionary, X, y, chosen, matrix=matrix, seed=seed, sample_weight=raw, class_weight=class_weight
-        ),
+        learner_task(dictionary, X, y, chosen, matrix, seed, raw, class_weight, fit_intercept, threads),
         chosen,
     )
 
 
-def learner_task(dictionary, X, y, chosen, **data):
+def class_factors(y, class_weight):
+    return None if class_weight == (1.0, 1.0) else np.where(y, class_weight[1], class_weight[0])
+
+
+def learner_task(
+    dictionary, X, y, chosen, matrix=None, seed=0, sample_weight=None, class_weight=(1.0, 1.0),
+    fit_intercept=True, threads=1,
+):  # fmt: skip
     sign = np.where(y, 1, -1).astype(np.int8)
-    return LearnerTask.make(
-        dictionary, X, sign, chosen.loss, chosen.fit_intercept, chosen.threads, n_features=3, **data
-    )
+    weights = RowWeights.make(len(y), sample_weight, class_factors(y, class_weight))
+    rows = LearningRows(X, sign, (False, True), fit_intercept, threads)
+    bound = bind_dictionary(resolve_dictionary(dictionary), rows, matrix, weights, seed)
+    table = (matrix.cuts, matrix.categories) if matrix is not None else ((), ())
+    frame = ModelFrame(chosen.loss.name, 3, None, (False, True), *table)
+    risk = risk_of(chosen.loss, weights, None, threads)
+    return LearnerTask(bound, risk, frame, sample_weight, class_weight)
 
 
 def forest(X, y, n=30, **options):
@@ -296,10 +310,8 @@ def test_frames():
     np.testing.assert_array_equal(result.ensemble.predict(frame.iloc[:5]), result.ensemble.predict(frame)[:5])
 
 
-def test_fewer_rows_than_labels_are_refused():
+def test_stumps_without_a_table_are_refused():
     X, y = table(13)
-    with pytest.raises(ValueError, match="X has 149 rows, but there are 150 labels"):
-        learner_task(GaussianNB(), X[1:], y, settings())
     with pytest.raises(ValueError, match="'stumps' need a table"):
         learner_task("stumps", X, y, settings())
 

@@ -32,7 +32,7 @@ def small(monkeypatch):
         return found
 
     monkeypatch.setattr(neural, "FULL", FoldSettings(repeats=2, folds=2, nets=3))
-    monkeypatch.setattr(neural, "_processes", lambda jobs: 1)
+    monkeypatch.setattr(neural, "ALL_CORES", 1)
     monkeypatch.setattr(neural, "models", quick)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hypothesis
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +13,9 @@ from cardboost.data.binning import BinnedMatrix
 from cardboost.data.shards import Shards, take
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.stumps import StumpDictionary
-from cardboost.problem.losses import LOSSES
+from cardboost.master.newton import Master
+from cardboost.problem.losses import LOSSES, SQUARED
+from cardboost.problem.prices import PriceRule
 from cardboost.problem.risk import EmpiricalRisk, PlainRisk
 
 
@@ -119,20 +122,50 @@ def test_stumps_have_the_same_bits(setting):
         assert one.tobytes() == two.tobytes()
 
 
+def risks(setting, loss, kind=EmpiricalRisk):
+    """The same risk over rows in one part and in two, with margins and a direction of any size."""
+    rng, *divisions = setting
+    m, size = divisions[0].n_rows, 10.0 ** rng.integers(-3, 4)
+    F, D = rng.normal(size=(2, m)) * [[size], [1.0]]
+    if loss.of_residual:
+        data = {"sign": None, "target": size * rng.standard_t(2, size=m)}
+    else:
+        data = {"sign": np.where(rng.random(m) < 0.5, 1, -1).astype(np.int8)}
+    return F, D, [kind(loss, weights, **data) for weights in divisions]
+
+
+@pytest.mark.parametrize("kind", [EmpiricalRisk, PlainRisk])
+@pytest.mark.parametrize("loss", [*LOSSES.values(), SQUARED], ids=lambda loss: loss.name)
 @given(settings())
-def test_a_risk_without_kernels_has_the_same_bits(setting):
-    rng, one, two = setting
-    sign = np.where(rng.random(one.n_rows) < 0.5, 1, -1).astype(np.int8)
-    F, D = rng.normal(size=(2, one.n_rows))
-    first, second = (PlainRisk(LOSSES["logistic"], weights, sign) for weights in (one, two))
-    one_point, two_points = first.evaluate(F), second.evaluate(F)
-    assert one_point.value == two_points.value
-    assert one_point.dual() == two_points.dual()
-    assert first.along(F, D, 0.5) == second.along(F, D, 0.5)
-    np.testing.assert_array_equal(one_point.fixed.lanes, two_points.fixed.lanes)
+def test_risks_have_the_same_bits(loss, kind, setting):
+    F, D, (one, two) = risks(setting, loss, kind)
+    if kind is PlainRisk:
+        F = np.clip(F, -100.0, 100.0)
+    point, divided = one.evaluate(F), two.evaluate(F)
+    for name in ("value", "factor", "derivative_sum", "curvature_sum", "largest"):
+        assert getattr(point, name) == getattr(divided, name), name
+    assert point.rows.tobytes() == divided.rows.tobytes()
+    assert [point.dual(), point.dual(0.3)] == [divided.dual(), divided.dual(0.3)]
+    assert one.along(F, D, 0.5) == two.along(F, D, 0.5)
+    np.testing.assert_array_equal(point.fixed.lanes, divided.fixed.lanes)
 
 
-def test_the_kernels_of_losses_take_one_part():
-    weights = RowWeights.make(4, None, shards=Shards.in_memory(4, 2))
-    with pytest.raises(ValueError, match="one part"):
-        EmpiricalRisk(LOSSES["logistic"], weights, np.ones(4, dtype=np.int8))
+@given(settings())
+@hypothesis.settings(max_examples=20)
+def test_optimal_weights_of_stumps_have_the_same_bits(setting):
+    """Newton steps on all stumps of a table, with rows in one part and in two."""
+    rng, *divisions = setting
+    m = divisions[0].n_rows
+    sign = np.where(rng.random(m) < 0.5, 1, -1).astype(np.int8)
+    bins = rng.integers(0, 5, (3, m)).astype(np.uint8)
+    solutions = []
+    for weights in divisions:
+        matrix = BinnedMatrix(bins, (np.arange(4.0),) * 3, np.zeros(3, np.int64), (None,) * 3)
+        dictionary = StumpDictionary(in_parts(matrix, weights.shards), sign)
+        pool, risk = dictionary.pool(), EmpiricalRisk(LOSSES["logistic"], weights, sign)
+        pool.append(dictionary.best_columns(risk.evaluate(np.zeros(m)), 6, pool).atoms)
+        rule = PriceRule(1e-4, 1e-2, max_weight=5.0)
+        master = Master(pool, risk, lambda pool: rule.prices(pool.n_columns, pool.n_free))  # noqa: B023
+        solution = master.solve()
+        solutions.append((solution.weights.tobytes(), solution.objective, solution.lower_bound))
+    assert solutions[0] == solutions[1]

@@ -14,7 +14,8 @@ from cardboost.data.table import read_table
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.base import Scoring
 from cardboost.dictionary.label_orders import label_orders
-from cardboost.dictionary.stumps import CONSTANT, StumpDictionary, Stumps
+from cardboost.dictionary.stump_arrays import CONSTANT, Stumps
+from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.problem.losses import LOSSES, SQUARED
 from cardboost.problem.risk import EmpiricalRisk
 
@@ -242,7 +243,7 @@ def test_pool_agrees_with_its_dense_matrix(case, n):
     u, curvature = dual_weights(point)
     for _ in range(2):  # before and after the dictionary remembers the point
         np.testing.assert_allclose(pool.edges(point), u @ a, atol=1e-12 * np.abs(u).sum())
-        dictionary.histograms(point)
+        dictionary.histograms(point, dictionary.features)
     gram = (a.T * curvature) @ a
     np.testing.assert_allclose(pool.gram(point, exact=True), gram, atol=1e-12 * curvature.sum())
     left = rng.permutation(pool.n_columns)[: rng.integers(0, pool.n_columns + 1)]

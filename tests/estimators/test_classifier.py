@@ -31,7 +31,7 @@ from cardboost import (
     load_model,
 )
 from cardboost.boosting.totally_corrective import Scout
-from cardboost.dictionary.stumps import RowSketch
+from cardboost.dictionary.sketch import RowSketch
 from cardboost.selection import merge
 
 PAPER = {"loss": "exponential", "criterion": "edge", "l2": 0.0, "fit_intercept": False, "max_nodes": 100}

@@ -158,8 +158,10 @@ def test_masks_of_matrices_and_of_fitted_learners():
         with pytest.raises(ValueError, match="holds masked entries"):
             thin_learners(trees, masked, max_terms=2, **own)
     linear = SparseLinearRegression(l1=0.01, n_jobs=1).fit(X, y)
-    assert linear.certificate_.faults(masked, y) == ["X holds masked entries."]
-    assert linear.certificate_.faults(X, np.ma.MaskedArray(y, mask[:, 0])) == ["y holds masked entries."]
+    assert linear.certificate_.faults(masked, y) == ["X holds masked entries: every row needs a value there"]
+    assert linear.certificate_.faults(X, np.ma.MaskedArray(y, mask[:, 0])) == [
+        "y holds masked entries: every row needs a value there"
+    ]
 
 
 @pytest.mark.parametrize("estimator", FINITE, ids=named)

@@ -28,7 +28,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from runners import code_rows, decoded
 
-from cardboost.export.c import export_c
+from cardboost.export.c import header
 from cardboost.export.c_model import c_model, float32_at_most, float_key
 from cardboost.export.c_text import safe
 from cardboost.export.c_vectors import vectors
@@ -165,17 +165,17 @@ def test_other_compilers(compiler, floats, wholes):
 
 def test_the_header_needs_nothing():
     for name, ensemble in MODELS.items():
-        text = export_c(ensemble)
+        text = header(c_model(ensemble))
         assert re.findall(r"#include (.*)", text) == ["<stdint.h>"], name
         assert text.isascii()
         assert max(map(len, text.splitlines())) <= 110
-    whole = export_c(MODELS["random"], number="int16")
+    whole = header(c_model(MODELS["random"], number="int16"))
     code = re.sub(r"/\*.*?\*/", "", whole, flags=re.DOTALL)
     assert not re.search(r"\b(float|double|malloc)\b|\d\.\d", code)
 
 
 def test_equal_models_give_equal_files():
-    assert export_c(random_ensemble(1)) == export_c(random_ensemble(1))
+    assert header(c_model(random_ensemble(1))) == header(c_model(random_ensemble(1)))
     assert vectors(c_model(random_ensemble(1))) == vectors(c_model(random_ensemble(1)))
 
 
@@ -183,7 +183,7 @@ def test_the_self_test_finds_a_wrong_number(tmp_path):
     """A header with one number changed fails its own vectors."""
     model = c_model(random_ensemble(1), prefix="wrong")
     (tmp_path / "wrong.h").write_text(
-        re.sub(r"sum = (-?\d+)", r"sum = 1 + \1", export_c(random_ensemble(1), prefix="wrong"))
+        re.sub(r"sum = (-?\d+)", r"sum = 1 + \1", header(c_model(random_ensemble(1), prefix="wrong")))
     )
     (tmp_path / "vectors.h").write_text(vectors(model))
     (tmp_path / "main.c").write_text(
@@ -222,7 +222,7 @@ def test_comments_stay_comments(text):
 
 
 def test_names_are_identifiers_and_differ():
-    text = export_c(MODELS["hostile names"])
+    text = header(c_model(MODELS["hostile names"]))
     names = re.findall(r"^    (\w+) = \d+,?$", text, re.MULTILINE)
     assert len(names) == len(set(names)) == len(HOSTILE)
     assert all(re.fullmatch(r"CARDBOOST_X_[A-Z0-9_]+", name) for name in names)
@@ -302,7 +302,9 @@ def test_scales_of_the_user():
     assert (model.decision_function(codes) > 0).tolist() == [True, False, False]
     assert model.encode([[36.6], [36.65], [math.nan]]).tolist() == [[366], [367], [MISSING]]
     assert model.decode(codes[:2]).ravel().tolist() == [36.6, 36.7]
-    assert "Scale 10.0: some cut lies between two codes" in export_c(ensemble, number="int16", scales={0: 10})
+    assert "Scale 10.0: some cut lies between two codes" in header(
+        c_model(ensemble, number="int16", scales={0: 10})
+    )
     shifted = IntegerModel.from_ensemble(ensemble, {0: (100, 3000)})
     assert shifted.encode([[36.65]]).tolist() == [[665]]
 

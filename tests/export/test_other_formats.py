@@ -238,9 +238,9 @@ def test_chains_are_the_step_function(levels, missing):
 
     cuts = tuple(float(k) for k in range(len(levels) - 1))
     steps = Steps(cuts, np.array([*levels, missing])[:, None]).merged()
-    tests, otherwise = steps.chain()
+    tests = steps.chain()
     for x in (math.nan, -1.0, *cuts, *(cut + 0.5 for cut in cuts)):
         wanted = missing if x != x else levels[sum(cut < x for cut in cuts)]
         taken = [row for sign, cut, row in tests if (x <= cut if sign == "<=" else x > cut)]
         if steps.cuts or x != x:
-            assert (taken[0] if taken else otherwise)[0] == wanted
+            assert (taken[0] if taken else steps.missing)[0] == wanted

@@ -93,9 +93,9 @@ def test_decisions_at_every_combination_of_levels(ensemble):
     each = [range(len(own.levels) + 1) for own in steps]
     for choice in itertools.product(*each):
         score, total = plan.intercepts[0], points.intercepts[0]
-        for k, own, whole in zip(choice, steps, points.tables, strict=True):
+        for k, own, whole in zip(choice, steps, points.steps, strict=True):
             score = score + (own.levels[k, 0] if k < len(own.levels) else own.missing[0])
-            total = total + whole[k, 0]
+            total = total + whole.table[k, 0]
         assert (score > 0) == (total > 0)
         assert abs(score - points.value * total) <= points.error
 

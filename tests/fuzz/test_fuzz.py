@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from cardboost import CardBoostClassifier
+from cardboost.selection.relaxation import RelaxationSolver
 from fuzz import invariants
 from fuzz.draw import TARGETS, Case, case
-from fuzz.invariants import check
+from fuzz.invariants import check, fit
 from fuzz.runner import run
 
 #: a seed or two for what is called often
@@ -86,6 +87,22 @@ def test_a_case_of_every_kind_breaks_no_law(seed):
 )
 def test_cases_that_once_broke_a_law(seed):
     assert check(case(seed)) == []
+
+
+def test_the_bound_over_all_stumps_takes_limited_work(monkeypatch):
+    """A case whose bound rises a little with every new column: it took two minutes."""
+    work = []
+
+    def result(self):
+        if self.dictionary is not None:
+            work.append(self.work)
+        return true(self)
+
+    true = RelaxationSolver.result
+    monkeypatch.setattr(RelaxationSolver, "result", result)
+    drawn = case(17949732611299)
+    fit(replace(drawn, params=drawn.params | {"warm_start": False}))
+    assert 1000 < max(work) < 2000
 
 
 def laws_broken(drawn):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from cardboost.boosting.path import ModelFrame
-from cardboost.boosting.stump_task import DataFacts, StumpTask
+from cardboost.boosting.stump_task import StumpTask
 from cardboost.boosting.task import TrainingSettings
 from cardboost.boosting.training import train
 from cardboost.certificate import checker
@@ -458,15 +458,13 @@ def trained(X, y, **more):
     options = {
         "loss": get_loss("logistic"), "max_terms": None, "l0": 0.0, "l1": 1e-4, "l2": 0.05,
         "criterion": "gain", "hot_start": 10, "max_iter": 40, "max_weight": 1.0, "tol": 1e-3,
-        "fit_intercept": True, "threads": 1,
     }  # fmt: skip
-    facts = DataFacts(len(X), X.shape[1], lambda: checker.data_digest(X, y), (1.0, 1.0))
     settings = TrainingSettings(**{**options, **more})
     limited = settings.limits is not None
     dictionary = StumpDictionary(matrix, sign, 1, True, weights, by_feature=limited)
     risk = EmpiricalRisk(settings.loss, weights, sign, 1)
     frame = ModelFrame("logistic", X.shape[1], None, (False, True), matrix.cuts, matrix.categories)
-    return train(StumpTask(dictionary, risk, facts, frame), settings)
+    return train(StumpTask(dictionary, risk, frame, lambda: checker.data_digest(X, y)), settings)
 
 
 @pytest.mark.parametrize("seed", range(10))

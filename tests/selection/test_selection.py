@@ -22,7 +22,7 @@ from cardboost.problem.losses import get_loss
 from cardboost.problem.prices import Prices
 from cardboost.problem.risk import EmpiricalRisk
 from cardboost.selection.merge import merge_rows, sketch_rows
-from cardboost.selection.polish import Polisher, _refitted, polish
+from cardboost.selection.polish import Polisher, polish, refit_on_all_rows
 from cardboost.selection.relaxation import RelaxationSolver, dictionary_relaxation, pool_relaxation
 from cardboost.selection.selection_problem import SelectionProblem
 from cardboost.solvers import minimize_l1, select_columns
@@ -422,7 +422,8 @@ def test_when_time_is_up_only_the_best_support_is_refitted_on_all_rows():
     polisher = Polisher(problem)
     found = [polisher.refit(own) for own in ([0, 1], [2], [3, 4])]
     best = min(found, key=lambda at: at.objective)
-    (only,) = _refitted(Polisher(problem), found, lambda: True)
+    searched = replace(problem)  # another problem, as one over some of the rows is
+    (only,) = refit_on_all_rows(problem, searched, found, lambda: True)
     assert only.support.tolist() == best.support.tolist()
-    every = _refitted(Polisher(problem), found, lambda: False)
+    every = refit_on_all_rows(problem, searched, found, lambda: False)
     assert [at.support.tolist() for at in every] == [at.support.tolist() for at in found]

@@ -19,17 +19,13 @@ from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import data_digest
 from cardboost.certificate.checker.claims import LARGEST_MARGIN
 from cardboost.certificate.writer import CertifiedProblem, intercept_of
-from cardboost.data.binning import BinnedMatrix
 from cardboost.data.exact import refuse_mask, unmasked
-from cardboost.data.weights import RowWeights
-from cardboost.dictionary.learners import Candidate, LearnerDictionary, LearnerPool, LearningRows
-from cardboost.dictionary.resolve import bind_dictionary, resolve_dictionary
-from cardboost.dictionary.stumps import NO_STUMPS, Stumps
-from cardboost.model.ensemble import Ensemble, model_loss
+from cardboost.dictionary.learners import Candidate, LearnerDictionary, LearnerPool
+from cardboost.dictionary.stump_arrays import NO_STUMPS, Stumps
+from cardboost.model.ensemble import Ensemble
 from cardboost.model.fitted_learner import FittedLearner, count_rows
 from cardboost.model.learners import LearnerEnsemble, WeightedLearner
-from cardboost.problem.losses import Loss
-from cardboost.problem.risk import EmpiricalRisk, risk_of
+from cardboost.problem.risk import EmpiricalRisk
 
 Array = NDArray[np.float64]
 
@@ -94,72 +90,24 @@ def row_weight(sign: NDArray[np.int8], sample_weight: Any, class_weight: tuple[f
 
 @dataclass(frozen=True, eq=False)
 class LearnerTask(TrainingTask):
-    """Weak learners on the rows that they are fitted to, and what their models are called."""
+    """Weak learners on the rows that they are fitted to, and what their models are called.
+
+    Parameters
+    ----------
+    dictionary, risk, frame, held_out
+        See :class:`~cardboost.boosting.task.TrainingTask`; the labels are in the columns, not in the risk.
+    sample_weight : array or None
+        Positive, one per row.
+    class_weight : pair of float
+        Factors of the two classes.
+    """
 
     dictionary: LearnerDictionary
     risk: EmpiricalRisk
     frame: ModelFrame
     sample_weight: Array | None
-    class_weight: tuple[float, float]
+    class_weight: tuple[float, float] = (1.0, 1.0)
     held_out: HeldOutRows | None = None
-
-    @classmethod
-    def make(
-        cls,
-        dictionary: Any,
-        X: Any,
-        sign: NDArray[np.int8],
-        loss: Loss,
-        intercept: bool,
-        threads: int,
-        *,
-        n_features: int,
-        sample_weight: Array | None = None,
-        class_weight: tuple[float, float] = (1.0, 1.0),
-        classes: tuple[Any, Any] = (False, True),
-        feature_names: tuple[str, ...] | None = None,
-        matrix: BinnedMatrix | None = None,
-        seed: int = 0,
-        held_out: HeldOutRows | None = None,
-    ) -> LearnerTask:
-        """Bind the learners of a ``dictionary`` parameter to rows.
-
-        Parameters
-        ----------
-        dictionary
-            What the user passed; see :func:`~cardboost.dictionary.resolve.resolve_dictionary`.
-        X
-            The rows as the user passed them, for the learners to read; those without weight already gone.
-        sign : array of int8
-            1 for ``classes[1]`` and -1 for ``classes[0]``, one per row of X.
-        loss, intercept, threads
-            Of the training.
-        n_features : int
-            Of X.
-        sample_weight : array or None
-            Positive, one per row.
-        class_weight : pair of float
-            Factors of the two classes.
-        classes, feature_names
-            What they are called.
-        matrix : BinnedMatrix or None
-            The binned table of the same rows; needed where the dictionary has "stumps".
-        seed : int
-            Every ``random_state`` of a learner that is fitted here follows from it.
-        held_out : HeldOutRows or None
-            Rows that are not trained on.
-        """
-        parts = resolve_dictionary(dictionary)
-        if count_rows(X) != len(sign):
-            raise ValueError(f"X has {count_rows(X)} rows, but there are {len(sign)} labels.")
-        rows = LearningRows(X, sign, classes, intercept, threads)
-        factor = None if class_weight == (1.0, 1.0) else np.where(sign > 0, class_weight[1], class_weight[0])
-        weights = RowWeights.make(len(sign), sample_weight, factor)
-        bound = bind_dictionary(parts, rows, matrix, weights, seed)
-        table = (matrix.cuts, matrix.categories) if matrix is not None else ((), ())
-        frame = ModelFrame(model_loss(loss), n_features, feature_names, classes, *table)
-        risk = risk_of(loss, weights, None, threads)
-        return cls(bound, risk, frame, sample_weight, class_weight, held_out)
 
     @property
     def sign(self) -> NDArray[np.int8]:
@@ -217,7 +165,7 @@ class LearnerTask(TrainingTask):
             kind="matrix",
             loss=loss,
             columns={"feature": list(range(pool.n_columns))},
-            prices=rule.prices(pool.n_columns, pool.n_free),
+            prices=rule.over(pool),
             rows=len(matrix),
             features=pool.n_columns,
             digest=data_digest(matrix, None, row_weight(self.sign, self.sample_weight, self.class_weight)),

@@ -65,6 +65,10 @@ class Rows:
     y: Array
     s: Array
 
+    def take(self, rows: Split) -> Rows:
+        s = self.s[rows]
+        return Rows(self.y[rows], s / s.sum())
+
 
 @dataclass(frozen=True)
 class NeuralSettings:
@@ -256,21 +260,18 @@ class Gammas(Weighting):
             edge=math.nan,
             seconds=clock() - self._started,
             weight=float(self._weights[-1]),
-            held_out=self._held_out_loss(),
+            held_out=self.held_out_loss(proposals.learner),
             restarts=proposals.restarts,
         )
 
-    def start_held_out_loss(self) -> float:
-        """The loss on held-out rows without any learner."""
-        assert self.held_out is not None
-        scores = np.tile(self.start, (len(self.held_out.y), 1))
-        return self.loss.value(self.held_out.y, scores, self.held_out.s)
-
-    def _held_out_loss(self) -> float | None:
+    def held_out_loss(self, new: Any = None) -> float | None:
+        """The loss on held-out rows, if there are any, with one more learner or without any."""
         if self.held_out is None:
             return None
-        self._held_out_outputs.append(self._dictionary.outputs(self.learners[-1], held=True))
-        scores = self._constant + np.tensordot(self._weights, np.array(self._held_out_outputs), axes=1)
+        if new is not None:
+            self._held_out_outputs.append(self._dictionary.outputs(new, held=True))
+        outputs = np.array(self._held_out_outputs).reshape(-1, *self.held_out.y.shape)
+        scores = self._constant + np.tensordot(self._weights, outputs, axes=1)
         return self.loss.value(self.held_out.y, scores, self.held_out.s)
 
 
@@ -286,7 +287,7 @@ def boost_networks(
     observers: list[Observer] = [] if settings.callback is None else [settings.callback]
     early = EarlyStopping(settings.patience, 0.0)
     if held_out is not None:
-        early.see(weighting.start_held_out_loss(), 0)
+        early.status(weighting.held_out_loss(), 0)
         observers.append(lambda record: early.status(record.held_out, record.n_columns))
     stop = StopRule(settings.n_estimators, at_limit=Status.ITERATION_LIMIT)
     trace = boost(learner, weighting, stop, observers)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.boosting.neural import AllGammas
+from cardboost.boosting.neural import AllGammas, Rows
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker import data_digest
 from cardboost.certificate.writer import CertifiedProblem, ProvenScope, write_certificate
@@ -88,18 +88,17 @@ class _View:
 def prune_networks(
     loss: VectorLoss,
     outputs: Array,
-    y: Array,
-    s: Array,
+    to_fit: Rows,
     constant: Array,
     gammas: Array,
     max_terms: int,
     read: Callable[[Any, Any, Any], tuple[Array, Array, Array]],
-    *,
-    seed: int = 0,
-    threads: int = 1,
+    seed: int,
+    threads: int,
 ) -> Pruned:
     """At most ``max_terms`` of the nets. ``read`` makes outputs, targets and weights of rows to verify
     with."""
+    y, s = to_fit.y, to_fit.s
     k, m = len(outputs), y.shape[1]
     size = np.sqrt(np.einsum("kio,kio,i->k", outputs, outputs, s))
     size[size == 0.0] = 1.0

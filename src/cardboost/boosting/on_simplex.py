@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.loop import StopRule, Weighting, boost
-from cardboost.boosting.task import NumberedColumns, RoundCallback, TrainingTask
-from cardboost.boosting.training import TrainingResult
+from cardboost.boosting.task import NumberedColumns, RoundCallback, TrainingResult, TrainingTask
 from cardboost.dictionary.base import ColumnPool
 from cardboost.master.mprp import mprp_on_simplex
 from cardboost.master.simplex import (
@@ -140,12 +139,8 @@ def train_soft_margin(task: TrainingTask, settings: SoftMarginSettings) -> Train
     pool.place_missing(weights)
     proof = task.prove_on_simplex(pool, weights, best, settings.radius)
     null = task.null_model(constant, value)
-    return TrainingResult(
-        task.ensemble(pool, weights),
-        task.certificate(proof, SOFT_MARGIN, null),
-        trace,
-        task.path(pool, stages),
-    )
+    model, certificate = task.ensemble(pool, weights), task.certificate(proof, SOFT_MARGIN, null)
+    return TrainingResult(model, trace, len(trace), task.path(pool, stages), certificate=certificate)
 
 
 def _newton(start: tuple[Columns, Array], rounds: _Rounds) -> tuple[SimplexSolution, Trace]:
@@ -213,10 +208,10 @@ def _fewer(
 
 def soft_margin_path(
     task: TrainingTask, radii: Sequence[float], tol: float, late: Callable[[], bool] = lambda: False
-) -> Iterator[tuple[float, Array, ColumnPool]]:
+) -> Iterator[tuple[Array, ColumnPool]]:
     """The solutions for these radii (best in ascending order), each from the last one.
 
-    Yields the radius, the weights over the pool so far, and that pool.
+    Yields the weights over the pool so far, and that pool.
     """
     columns = task.numbered_columns()
     oracle = columns.oracle
@@ -230,4 +225,4 @@ def soft_margin_path(
             solution = newton_on_simplex(oracle, radius, scaled, tol=tol, max_iter=MAX_STEPS, late=late)
         last = solution.columns, solution.weights
         weights = columns.weights(*last)
-        yield radius, columns.pool.netted(weights), columns.pool
+        yield columns.pool.netted(weights), columns.pool

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,9 @@ from cardboost.certificate.writer import intercept_of
 from cardboost.data.binning import apply_cuts
 from cardboost.data.categories import Categories, Label, Other
 from cardboost.dictionary.base import ColumnPool
-from cardboost.dictionary.stumps import CONSTANT, StumpDictionary, StumpPool, Stumps
+from cardboost.dictionary.stump_arrays import CONSTANT, CONSTANTS, Stumps
+from cardboost.dictionary.stump_pool import StumpPool
+from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.model.ensemble import Ensemble, Term
 from cardboost.model.fitted_learner import FittedLearner, count_rows
 from cardboost.model.learners import LearnerEnsemble
@@ -187,6 +189,19 @@ class Course:
         """After all rounds."""
         return self.start + math.fsum(self.shifts)
 
+    def totals(self, learners: Sequence[Any]) -> Array:
+        """The weights of all rounds of every column, added up in their order.
+
+        ``learners``: what each column is; columns of the same one have their sum at the first of them.
+        """
+        first: dict[Any, int] = {}
+        place = [first.setdefault(learner, j) for j, learner in enumerate(learners)]
+        total = np.zeros(len(place))
+        for column, weight in zip(self.columns, self.weights, strict=True):
+            if column >= 0:
+                total[place[column]] += weight
+        return total
+
 
 class StagewisePath(ABC):
     """The rounds of a run with their learners."""
@@ -226,10 +241,7 @@ class StumpPath(StagewisePath):
     def ensemble(self) -> Ensemble:
         """The model of all rounds: a stump that was chosen again, or turned round, is one term."""
         course, stumps = self.course, self.stumps
-        total = np.zeros(len(stumps))
-        for column, weight in zip(course.columns, course.weights, strict=True):  # in the order of the rounds
-            if column >= 0:
-                total[column] += weight
+        total = course.totals(range(len(stumps)))
         net: dict[tuple[Any, ...], float] = {}
         first: dict[tuple[Any, ...], int] = {}
         for j in np.flatnonzero(total).tolist():
@@ -243,9 +255,8 @@ class StumpPath(StagewisePath):
         for shift in course.shifts:
             intercept += shift
         free = np.array([max(intercept, 0.0), max(-intercept, 0.0)])
-        constant = Stumps.make([-1, -1], [255, 255], [1, -1], [True, True])
         turned = replace(stumps, polarity=polarity)
-        return self.frame.ensemble(constant + turned, np.concatenate([free, weights]), 2)
+        return self.frame.ensemble(CONSTANTS + turned, np.concatenate([free, weights]), 2)
 
     def scores(self, rows: Any, threads: int) -> Iterator[Array]:
         frame, course = self.frame, self.course

@@ -164,8 +164,7 @@ class Reselecting(Weighting):
         self._stale_rounds = 0 if changed else self._stale_rounds + 1
 
     def _problem(self) -> SelectionProblem:
-        prices = self.rule.prices.prices(self.pool.n_columns, self.pool.n_free)
-        return SelectionProblem(self.pool, self.risk, prices, self.rule.max_terms)
+        return SelectionProblem(self.pool, self.risk, self.rule.prices.over(self.pool), self.rule.max_terms)
 
     def _choose_again(self, thorough: bool, all_moves: bool) -> Incumbent:
         """A choice no worse than the last one from a pool that has grown since."""

@@ -10,8 +10,7 @@ any number of threads. Now and then they are computed from all learners, so that
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,10 @@ from numpy.typing import NDArray
 
 from cardboost.boosting.loop import EarlyStopping, StopRule, Weighting, boost
 from cardboost.boosting.path import Course, StagewisePath
-from cardboost.boosting.task import RoundCallback
-from cardboost.problem.budget import clock
+from cardboost.boosting.task import RoundCallback, TrainingResult
+from cardboost.problem.budget import Budget
 from cardboost.problem.risk import RiskPoint
-from cardboost.problem.trace import Record, Status, Trace
+from cardboost.problem.trace import Record, Status
 
 Array = NDArray[np.float64]
 
@@ -36,10 +35,9 @@ class StageSettings:
 
     max_iter: int
     learning_rate: float
-    started: float
     tol: float = 0.0  # the largest edge at which rounds end
     callback: RoundCallback | None = None
-    stopped: Callable[[], bool] = lambda: False
+    budget: Budget = field(default_factory=Budget)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +147,7 @@ class Stagewise(Weighting):
             objective=self.point.value,
             lower_bound=0.0,
             edge=move.edge,
-            seconds=clock() - self.settings.started,
+            seconds=self.settings.budget.elapsed,
             weight=move.weight,
             error=move.error,
         )
@@ -177,29 +175,7 @@ class _HeldOut:
         return self.early.status(loss, len(self.early.losses) + 1)
 
 
-@dataclass(frozen=True, eq=False)
-class StageResult:
-    """A model boosted stage by stage.
-
-    Attributes
-    ----------
-    ensemble
-        The model.
-    trace : Trace
-        One record per round.
-    path : StagewisePath
-        The rounds of the model.
-    held_out : tuple of float or None
-        The loss on held-out rows after every round, if there were any.
-    """
-
-    ensemble: Any
-    trace: Trace
-    path: StagewisePath
-    held_out: tuple[float, ...] | None = None
-
-
-def train_stagewise(steps: StepSearch, settings: StageSettings) -> StageResult:
+def train_stagewise(steps: StepSearch, settings: StageSettings) -> TrainingResult:
     """Boost stage by stage.
 
     Raises
@@ -213,7 +189,7 @@ def train_stagewise(steps: StepSearch, settings: StageSettings) -> StageResult:
     def tell(record: Record) -> bool:
         model = lambda: steps.path(weighting.course).ensemble()  # noqa: E731
         callback = settings.callback
-        return (callback is not None and bool(callback(record, model))) or settings.stopped()
+        return (callback is not None and bool(callback(record, model))) or settings.budget.stopped()
 
     stop = StopRule(settings.max_iter, at_limit=Status.ITERATION_LIMIT)
     observers = [tell] if held_out is None else [tell, held_out.see]
@@ -223,10 +199,10 @@ def train_stagewise(steps: StepSearch, settings: StageSettings) -> StageResult:
         course = course.first(held_out.early.best_round + 1)
     path = steps.path(course)
     losses = None if held_out is None else tuple(held_out.early.losses)
-    return StageResult(path.ensemble(), trace, path, losses)
+    return TrainingResult(path.ensemble(), trace, len(path), path, losses)
 
 
-def refuse_empty(result: StageResult) -> None:
+def refuse_empty(result: TrainingResult) -> None:
     """Say why there is no model, where the first round has found none and there is no constant."""
     if len(result.path) or result.path.course.start != 0.0:
         return

@@ -6,7 +6,7 @@ Two classes or a number, over all stumps of a table or over any weak learners.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.boosting.learner_task import LearnerTask
-from cardboost.boosting.path import Course, LearnerPath, StumpPath
+from cardboost.boosting.path import Course, LearnerPath, ModelFrame, StumpPath
 from cardboost.boosting.stagewise import CONSTANT, Move, StageSettings, StepSearch
 from cardboost.boosting.steps import adaboost_step, best_step
 from cardboost.boosting.stump_task import StumpTask
@@ -23,8 +23,8 @@ from cardboost.boosting.task import HeldOutRows
 from cardboost.dictionary.base import Scoring
 from cardboost.dictionary.learners import LearnerPool, fit_clone
 from cardboost.dictionary.resolve import FittedLearners, Part, ToFit
-from cardboost.dictionary.stumps import StumpPool, Stumps
-from cardboost.model.ensemble import Ensemble
+from cardboost.dictionary.stump_arrays import NO_STUMPS, Stumps
+from cardboost.dictionary.stump_pool import StumpPool
 from cardboost.model.fitted_learner import FittedLearner, method_of
 from cardboost.model.learners import LearnerEnsemble, WeightedLearner
 from cardboost.problem.losses import Exponential
@@ -41,10 +41,8 @@ _CONSTANT_SHARE = 1e-24  # of its squared mean: a column that varies by less is 
 _BY_GAIN = Scoring("gain")
 
 
-def first_constant(task: StumpTask | LearnerTask, fit_intercept: bool) -> float:
+def first_constant(task: StumpTask | LearnerTask) -> float:
     """The best constant score; where one class has next to no weight, as far as an intercept may go."""
-    if not fit_intercept:
-        return 0.0
     assert task.sign is not None
     best = task.risk.loss.best_constant(task.risk.weights.share(task.sign > 0))
     return min(max(best, -PriceRule.intercept_box), PriceRule.intercept_box)
@@ -125,11 +123,9 @@ class StumpSteps(StepSearch):
         return _kernels.margins(d.matrix.bins, stump.feature, table, 0.0, d.sign, d.threads)
 
     def fresh_margins(self, course: Course) -> Array:
-        d, total = self.dictionary, np.zeros(self.pool.n_columns)
-        for column, weight in zip(course.columns, course.weights, strict=True):
-            if column != CONSTANT:
-                total[self.pool.n_free + column] += weight
-        features, tables, _ = self.pool.tables(total)
+        d, n_free = self.dictionary, self.pool.n_free
+        total = course.totals(range(self.pool.n_columns - n_free))
+        features, tables, _ = self.pool.tables(np.append(np.zeros(n_free), total))
         return _kernels.margins(d.matrix.bins, features, tables, course.intercept, d.sign, d.threads)
 
     def held_out_change(self, move: Move) -> Array:
@@ -150,9 +146,6 @@ class ClassificationSteps(StumpSteps):
     A constant goes before a stump whose error is smaller by no more than tol / 2: what such a stump knows
     better is rows of next to no weight, and its step, made for the others, would decide these rows for good.
     """
-
-    def __init__(self, task: StumpTask, settings: StageSettings, fit_intercept: bool) -> None:
-        super().__init__(task, settings, first_constant(task, fit_intercept))
 
     def best_move(self, point: RiskPoint) -> Move | Status:
         tries = _MAX_TRIES if self.risk.loss.piecewise_linear else 1
@@ -226,12 +219,9 @@ class ClassifierSteps(StepSearch):
     It may be one that was taken before, and it may say the same of every row.
     """
 
-    def __init__(self, task: LearnerTask, settings: StageSettings, fit_intercept: bool) -> None:
-        super().__init__(task, settings, first_constant(task, fit_intercept))
-        self.pool = self._empty_pool()
-
-    def _empty_pool(self) -> LearnerPool:
-        return LearnerPool(self.task.sign, False, self.risk.threads, repeats=True)
+    def __init__(self, task: LearnerTask, settings: StageSettings, start: float) -> None:
+        super().__init__(task, settings, start)
+        self.pool = LearnerPool(task.sign, False, self.risk.threads, repeats=True)
 
     def n_terms(self) -> int:
         return len({candidate.identity for candidate in self.pool.candidates})
@@ -256,23 +246,10 @@ class ClassifierSteps(StepSearch):
 
     def path(self, course: Course) -> LearnerPath:
         """A learner that was taken more than once has the sum of its weights."""
-        candidates, task, pool = self.pool.candidates, self.task, self._empty_pool()
-        keys = [candidate.identity for candidate in candidates]
-        learners, total = _totals(course, keys, candidates)
-        pool.append(learners)
-        model = task.ensemble(pool, np.array(total), start=course.start)
+        candidates, task = self.pool.candidates, self.task
+        total = course.totals([candidate.identity for candidate in candidates])
+        model = task.ensemble(self.pool, total, start=course.start)
         return LearnerPath(model, tuple(task.fitted(candidates[j]) for j in course.columns), course)
-
-
-def _totals(course: Course, keys: list[Any], learners: Sequence[Any]) -> tuple[list[Any], list[float]]:
-    """The distinct learners in the order of the rounds, and the weights of all their rounds added up.
-
-    ``keys``: equal for columns of the same learner.
-    """
-    total: dict[Any, float] = {}
-    for column, weight in zip(course.columns, course.weights, strict=True):
-        total[keys[column]] = total.get(keys[column], 0.0) + weight
-    return [learners[keys.index(key)] for key in total], list(total.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,10 +264,8 @@ class RegressorTask:
         The rows, and the mean loss over them.
     sample_weight : array or None
         That of the user, for learners that are fitted.
-    empty : Ensemble
-        The model without a learner, in the units of the target.
-    mean, scale : float
-        The target of the risk is ``(target - mean) / scale``.
+    frame : ModelFrame
+        What the models are called, and the units of the target.
     seed : int
         Every ``random_state`` of a learner that is fitted here follows from it.
     held_out : HeldOutRows or None
@@ -301,9 +276,7 @@ class RegressorTask:
     X: Any
     risk: EmpiricalRisk
     sample_weight: Array | None
-    empty: Ensemble
-    mean: float
-    scale: float
+    frame: ModelFrame
     seed: int
     held_out: HeldOutRows | None = None
     sign: None = None
@@ -370,15 +343,16 @@ class RegressorSteps(StepSearch):
 
     def path(self, course: Course) -> LearnerPath:
         """In the units of the target; a learner that was taken more than once has the sum of its weights."""
-        task = self.task
+        frame = self.task.frame
         course = Course(
             course.columns,
-            tuple(weight * task.scale for weight in course.weights),
-            tuple(shift * task.scale for shift in course.shifts),
-            task.mean + task.scale * course.start,
+            tuple(weight * frame.scale for weight in course.weights),
+            tuple(shift * frame.scale for shift in course.shifts),
+            frame.mean + frame.scale * course.start,
         )
-        keys = [id(fitted.learner) for fitted in self.learners]
-        terms = zip(*_totals(course, keys, self.learners), strict=True)
-        kept = (WeightedLearner(learner, total) for learner, total in terms if total)
-        model = LearnerEnsemble(replace(task.empty, intercept=course.intercept), tuple(kept))
+        total = course.totals([id(fitted.learner) for fitted in self.learners])
+        pairs = zip(self.learners, total.tolist(), strict=True)
+        kept = tuple(WeightedLearner(learner, weight) for learner, weight in pairs if weight)
+        empty = frame.ensemble(NO_STUMPS, np.empty(0), 0)
+        model = LearnerEnsemble(replace(empty, intercept=course.intercept), kept)
         return LearnerPath(model, tuple(self.learners[j] for j in course.columns), course)

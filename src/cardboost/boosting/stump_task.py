@@ -14,8 +14,9 @@ from cardboost.boosting.path import BoostingPath, ModelFrame, cut_value
 from cardboost.boosting.task import Choice, HeldOutBins, NumberedColumns, Proof, TrainingTask
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import CertifiedProblem, intercept_of
+from cardboost.dictionary.stump_pool import StumpPool
 from cardboost.dictionary.stump_store import StumpStore
-from cardboost.dictionary.stumps import StumpDictionary, StumpPool
+from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.master.simplex import Columns, MatrixOracle, soft_point
 from cardboost.model.ensemble import Ensemble
 from cardboost.problem.risk import EmpiricalRisk
@@ -64,17 +65,6 @@ class StumpNumbers(NumberedColumns):
         return columns[columns < self.store.n_stumps]
 
 
-@dataclass(frozen=True)
-class DataFacts:
-    """What the certificate says of the data."""
-
-    n_rows: int
-    n_features: int
-    digest: Callable[[], str]
-    class_weight: tuple[float, float] = (1.0, 1.0)
-    target: tuple[float, float] | None = None  # mean and standard deviation of a real target
-
-
 @dataclass(frozen=True, eq=False)
 class StumpTask(TrainingTask):
     """All stumps of a table over the rows to train on.
@@ -83,16 +73,19 @@ class StumpTask(TrainingTask):
     ----------
     dictionary, risk, earlier, held_out
         See :class:`~cardboost.boosting.task.TrainingTask`.
-    facts : DataFacts
-        What the certificate says of the data.
     frame : ModelFrame
         What the models are called.
+    digest : callable
+        Makes the digest of the data that the certificate names.
+    class_weight : pair of float
+        Factors of the two classes.
     """
 
     dictionary: StumpDictionary
     risk: EmpiricalRisk
-    facts: DataFacts
     frame: ModelFrame
+    digest: Callable[[], str]
+    class_weight: tuple[float, float] = (1.0, 1.0)
     earlier: BoostingPath | None = None
     held_out: HeldOutBins | None = None
 
@@ -125,7 +118,7 @@ class StumpTask(TrainingTask):
         )
 
     def certified_problem(self, proof: Proof, loss: str) -> CertifiedProblem:
-        pool, rule, limits, facts = proof.pool, proof.rule, proof.limits, self.facts
+        pool, rule, limits, frame = proof.pool, proof.rule, proof.limits, self.frame
         n_free, matrix, monotonic = pool.n_free, self.dictionary.matrix, self.dictionary.monotonic
         stumps, categories = pool.stumps[n_free:], matrix.categories
         feature, cut, one_of = stumps.feature.tolist(), stumps.cut.tolist(), stumps.one_of.tolist()
@@ -142,17 +135,17 @@ class StumpTask(TrainingTask):
             max_terms=proof.max_terms,
             columns=columns,
             prices=rule.prices(len(stumps), 0),
-            rows=facts.n_rows,
-            features=facts.n_features,
-            digest=facts.digest(),
+            rows=self.risk.weights.n_rows,
+            features=frame.n_features,
+            digest=self.digest(),
             n_free=n_free,
             intercept_box=rule.intercept_box if n_free else None,
-            class_weight=facts.class_weight,
+            class_weight=self.class_weight,
             unseen=rule.prices(1, 0),
             cuts=matrix.cuts,
             max_features=None if limits is None else limits.max_features,
             feature_costs=None if limits is None else limits.costs,
-            target=facts.target,
+            target=None if self.risk.target is None else (frame.mean, frame.scale),
             categories=categories,
             monotonic=() if monotonic is None else monotonic.tolist(),
             orders=self.dictionary.orders,

@@ -23,7 +23,7 @@ from cardboost.problem.budget import Budget, Stage
 from cardboost.problem.losses import Loss
 from cardboost.problem.prices import FeatureLimits, PriceRule, Prices
 from cardboost.problem.risk import EmpiricalRisk
-from cardboost.problem.trace import Record
+from cardboost.problem.trace import Record, Trace
 from cardboost.selection.relaxation import dictionary_relaxation
 from cardboost.selection.select import SearchOptions, Selection
 from cardboost.selection.selection_problem import SelectionProblem
@@ -51,8 +51,6 @@ class TrainingSettings:
     max_iter: int
     max_weight: float | None
     tol: float
-    fit_intercept: bool
-    threads: int
     callback: RoundCallback | None = None
     budget: Budget = field(default_factory=Budget)
     max_features: int | None = None
@@ -79,6 +77,11 @@ class TrainingSettings:
     def scoring(self) -> Scoring:
         """By which the dictionary looks for columns."""
         return Scoring(self.criterion, self.l1, self.l2)
+
+    @property
+    def selection_rule(self) -> PriceRule:
+        """Regularisation of a selection, the price of a term included."""
+        return replace(self.price_rule, l0=self.l0)
 
     @property
     def price_rule(self) -> PriceRule:
@@ -132,6 +135,37 @@ class Proof:
     max_terms: int | None = None
     limits: FeatureLimits | None = None
     radius: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingResult:
+    """A trained model with its proof.
+
+    Attributes
+    ----------
+    ensemble
+        The model.
+    trace : Trace
+        One record per round.
+    n_iter : int
+        Rounds of the model, or columns that were generated for it.
+    path : BoostingPath, StagewisePath or None
+        The models of all rounds, where they are kept.
+    held_out : tuple of float or None
+        The loss on held-out rows after every round, if there were any.
+    certificate : Certificate or None
+        What is claimed of the model, if anything is.
+    candidates : Candidates or None
+        What was chosen from, where there was a choice among stumps.
+    """
+
+    ensemble: Any
+    trace: Trace
+    n_iter: int
+    path: Any = None
+    held_out: tuple[float, ...] | None = None
+    certificate: Any = None
+    candidates: Candidates | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,7 +351,7 @@ class TrainingTask(ABC):
             outer = dictionary_relaxation(wider, dictionary, rule, search.root, late).leaf
             if to_list:
                 self._list_remaining(listed)
-                prices = rule.prices(listed.n_columns, listed.n_free)
+                prices = rule.over(listed)
                 leaves = [self._leaf_over(leaf, prices, wider) for leaf in (search.root.leaf, outer)]
                 leaf = max(leaves, key=lambda leaf: leaf.bound)
                 scopes = [ProvenScope("pool", listed.n_columns, (leaf,), search.centre)]

@@ -218,7 +218,7 @@ class Scout:
         self.dictionary, self.scoring = dictionary, scoring
         self.pace = replace(pace, final_tol=None)
         self.pool = dictionary.pool()
-        self.master = Master(self.pool, risk, lambda pool: rule.prices(pool.n_columns, pool.n_free))
+        self.master = Master(self.pool, risk, rule.over)
 
     @classmethod
     def make(

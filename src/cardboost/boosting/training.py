@@ -14,24 +14,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.boosting.candidates import Candidates
 from cardboost.boosting.loop import EarlyStopping, StopRule, boost
-from cardboost.boosting.path import BoostingPath
 from cardboost.boosting.reselecting import Reselecting, ReselectRule
-from cardboost.boosting.task import Choice, TrainingSettings, TrainingTask, padded
+from cardboost.boosting.task import Choice, TrainingResult, TrainingSettings, TrainingTask, padded
 from cardboost.boosting.totally_corrective import Pace, Scout, TotallyCorrective
-from cardboost.certificate.certificate import Certificate
 from cardboost.dictionary.base import ColumnPool, Dictionary
 from cardboost.master.newton import Master
 from cardboost.model.ensemble import Ensemble
 from cardboost.problem.budget import Stage
-from cardboost.problem.prices import PriceRule
-from cardboost.problem.risk import EmpiricalRisk
 from cardboost.problem.trace import Record, Status, Trace
 from cardboost.selection.deepening import deepen
 from cardboost.selection.merge import merge_rows, over_rows_of
@@ -142,19 +137,15 @@ class _Watch:
         return self.stages if self.early is None else self.stages[: self.early.best_round + 1]
 
 
-def _master(pool: ColumnPool, risk: EmpiricalRisk, rule: PriceRule, weights: Array) -> Master:
-    return Master(pool, risk, lambda pool: rule.prices(pool.n_columns, pool.n_free), weights)
-
-
 def grow(task: TrainingTask, settings: TrainingSettings) -> Grown:
     """Generate columns; with ``reselect`` those of the hot start."""
     dictionary, risk, rule = task.dictionary, task.risk, settings.price_rule
     pool = dictionary.pool()
     constant = task.constant_weights(pool, rule)
     start = constant if task.earlier is None else task.earlier.restart(pool)
-    start = np.minimum(start, rule.prices(pool.n_columns, pool.n_free).max_weight)
+    start = np.minimum(start, rule.over(pool).max_weight)
     n_earlier = pool.n_columns - pool.n_free
-    master = _master(pool, risk, rule, start)
+    master = Master(pool, risk, rule.over, start)
     if n_earlier:  # of other rows, or with other prices, the empty model may be better
         master.try_weights(padded(constant, pool))
         start = master.weights
@@ -174,12 +165,11 @@ def grow(task: TrainingTask, settings: TrainingSettings) -> Grown:
     )  # fmt: skip
     trace = boost(dictionary, weighting, stop, [lambda record: watch.see(record, master.weights)])
     last_stage = Stage.CANDIDATE_WEIGHTS if settings.selects else Stage.WEIGHTS
-    weights = weighting.finish(lambda: settings.budget.up(last_stage)).weights
     stages = watch.kept_stages()
     if watch.early is not None:
         pool = pool.subset(np.arange(len(stages[-1])))
-        weighting.master = master = _master(pool, risk, rule, stages[-1])
-        weights = weighting.finish(lambda: settings.budget.up(last_stage)).weights
+        weighting.master = master = Master(pool, risk, rule.over, stages[-1])
+    weights = weighting.finish(lambda: settings.budget.up(last_stage)).weights
     return Grown(pool, weights, constant, master, trace, tuple(stages), watch.held_out_losses, watch.stopped)
 
 
@@ -190,7 +180,7 @@ def regrow(task: TrainingTask, settings: TrainingSettings, grown: Grown) -> Grow
     """
     pool, watch, budget = grown.pool, _Watch(task, settings, grown.pool), settings.budget
     rule = ReselectRule(
-        replace(settings.price_rule, l0=settings.l0),
+        settings.selection_rule,
         settings.max_terms,
         settings.max_iter,
         settings.criterion,
@@ -220,34 +210,6 @@ def regrow(task: TrainingTask, settings: TrainingSettings, grown: Grown) -> Grow
     )
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingResult:
-    """A trained model with its proof.
-
-    Attributes
-    ----------
-    ensemble
-        The model.
-    certificate : Certificate
-        What is claimed of it.
-    trace : Trace
-        One record per round.
-    path : BoostingPath or None
-        The models of all rounds, for stumps.
-    held_out : tuple of float or None
-        The loss on held-out rows after every round, if there were any.
-    candidates : Candidates or None
-        What was chosen from, where there was a choice among stumps.
-    """
-
-    ensemble: Any
-    certificate: Certificate
-    trace: Trace
-    path: BoostingPath | None = None
-    held_out: tuple[float, ...] | None = None
-    candidates: Candidates | None = None
-
-
 def train(task: TrainingTask, settings: TrainingSettings) -> TrainingResult:
     """Fit an ensemble and its certificate."""
     return finish(task, settings, grow(task, settings))
@@ -275,13 +237,12 @@ def finish(
     """
     if settings.reselects and not grown.stopped and incumbent is None:
         grown = regrow(task, settings, grown)
-    pool, rule = grown.pool, settings.price_rule
+    pool = grown.pool
     value = lambda margins: task.risk.evaluate(margins).value  # noqa: E731
     null = task.null_model(grown.constant, value) if before is None else before.null_model
     last_weights = grown.weights
     if settings.selects:
-        rows = None if before is None else before.problem
-        choice = choose(task, pool, rule, settings, grown.weights, incumbent, rows)
+        choice = choose(task, settings, grown, incumbent, None if before is None else before.problem)
         proof = task.prove_choice(choice, settings, None if before is None else before.complete)
         weights = choice.weights
     else:
@@ -289,36 +250,31 @@ def finish(
         master.move_to(pool.netted(master.weights))
         weights = last_weights = master.weights
         pool.place_missing(weights)
-        proof = task.prove_convex(master, rule)
+        proof = task.prove_convex(master, settings.price_rule)
     certificate = task.certificate(proof, settings.loss.name, null)
     candidates = task.candidates(pool, choice, proof, certificate) if settings.selects else None
     return TrainingResult(
         task.ensemble(pool, weights),
-        certificate,
         grown.trace,
+        grown.trace[-1].n_columns,
         task.path(pool, (*grown.stages, last_weights.copy())),
         None if task.held_out is None else grown.held_out,
+        certificate,
         candidates,
     )
 
 
-def selection_problem(
-    pool: ColumnPool, risk: EmpiricalRisk, rule: PriceRule, settings: TrainingSettings
-) -> SelectionProblem:
-    """Which of these columns to keep; ``rule`` has the price of a term."""
-    limits = settings.limits
-    return SelectionProblem(
-        pool, risk, rule.prices(pool.n_columns, pool.n_free), settings.max_terms,
-        None if limits is None else pool.features, limits,
-    )  # fmt: skip
+def selection_problem(task: TrainingTask, settings: TrainingSettings, pool: ColumnPool) -> SelectionProblem:
+    """Which of these columns to keep."""
+    prices, limits = settings.selection_rule.over(pool), settings.limits
+    features = None if limits is None else pool.features
+    return SelectionProblem(pool, task.risk, prices, settings.max_terms, features, limits)
 
 
 def choose(
     task: TrainingTask,
-    pool: ColumnPool,
-    rule: PriceRule,
     settings: TrainingSettings,
-    start: Array,
+    grown: Grown,
     incumbent: Incumbent | None = None,
     same_rows: SelectionProblem | None = None,
 ) -> Choice:
@@ -328,25 +284,25 @@ def choose(
 
     Parameters
     ----------
-    task, pool, rule, settings
-        What is chosen from, and how.
-    start : array
-        Weights over the pool, from which local search begins after TotalQBoost.
+    task, settings
+        What is trained, and how.
+    grown : Grown
+        What is chosen from; after TotalQBoost, local search begins from its weights.
     incumbent : Incumbent or None
         What a local search has come to; there is then no other.
     same_rows : SelectionProblem or None
         Another choice among these columns, over distinct rows.
     """
-    rule, limits, budget = replace(rule, l0=settings.l0), settings.limits, settings.budget
-    risk, search = task.risk, settings.search
+    rule, limits, budget = settings.selection_rule, settings.limits, settings.budget
+    pool, search = grown.pool, settings.search
     if task.dictionary.remaining(pool) is not None:  # the bound is to cover columns outside of the pool too
         search = SearchOptions("polish")
-    problem = selection_problem(pool, risk, rule, settings)
+    problem = selection_problem(task, settings, pool)
     merged = merge_rows(problem) if same_rows is None else over_rows_of(same_rows, problem)
     if incumbent is None:
         stage = Stage.LOCAL_SEARCH if limits is None else Stage.FEATURE_SEARCH
         # local search itself finds convex weights of all columns, also for fewer columns
-        incumbent, _ = polish(merged, start if settings.reselects else None, budget.end_of(stage))
+        incumbent, _ = polish(merged, grown.weights if settings.reselects else None, budget.end_of(stage))
         if limits is not None:
             late = budget.end_of(Stage.LOCAL_SEARCH)
             deeper, incumbent = deepen(problem, incumbent, task.dictionary, rule, late)
@@ -363,7 +319,7 @@ def choose(
             f"The columns are those of the built-in search. {selection.sampling.fallback}", stacklevel=2
         )
     weights = selection.incumbent.weights
-    objective = problem.objective(risk.evaluate(pool.margins(weights)).value, weights)
+    objective = problem.objective(task.risk.evaluate(pool.margins(weights)).value, weights)
     return Choice(rule, problem, weights, objective, selection)
 
 
@@ -424,8 +380,7 @@ def train_sizes(task: TrainingTask, settings: TrainingSettings, sizes: Sequence[
     if settings.reselects and not grown.stopped:
         choices = [_reselected(task, settings, size, grown.copy()) for size in sizes]
         return SizedTraining(task, settings, tuple(choices))
-    rule = replace(settings.price_rule, l0=settings.l0)
-    problem = selection_problem(grown.pool, task.risk, rule, settings)
+    problem = selection_problem(task, settings, grown.pool)
     stage = Stage.SIZES if settings.limits is None else Stage.FEATURE_SEARCH
     incumbents = choose_sizes(problem, sizes, grown.weights, settings.budget.end_of(stage))
     if settings.limits is None:
@@ -436,7 +391,7 @@ def train_sizes(task: TrainingTask, settings: TrainingSettings, sizes: Sequence[
     for size, incumbent in zip(sizes, incumbents, strict=True):  # few features: more columns for every size
         larger = grown.copy()
         of_size = replace(problem, pool=larger.pool, max_terms=size)
-        _, incumbent = deepen(of_size, incumbent, task.dictionary, rule, late)
+        _, incumbent = deepen(of_size, incumbent, task.dictionary, settings.selection_rule, late)
         larger = replace(larger, weights=padded(grown.weights, larger.pool))
         choices.append(SizedChoice(size, larger, incumbent))
     return SizedTraining(task, settings, tuple(choices))
@@ -446,8 +401,7 @@ def _reselected(task: TrainingTask, settings: TrainingSettings, size: int, grown
     """TotalQBoost for one size, from the hot start that all share."""
     settings = replace(settings, max_terms=size)
     grown = regrow(task, settings, grown)
-    rule = replace(settings.price_rule, l0=settings.l0)
-    problem = merge_rows(selection_problem(grown.pool, task.risk, rule, settings))
+    problem = merge_rows(selection_problem(task, settings, grown.pool))
     weights = grown.weights
     value = problem.risk.evaluate(problem.pool.margins(weights)).value
     support = np.flatnonzero((weights > 0) & problem.prices.charged)

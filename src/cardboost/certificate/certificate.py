@@ -186,11 +186,6 @@ class Certificate(BaseCertificate):
         return self.bound().lower_bound
 
     @property
-    def gap(self) -> float:
-        """Objective minus lower bound."""
-        return self.bound().gap
-
-    @property
     def relative_gap(self) -> float:
         """The gap as a share of the objective."""
         return self.bound().relative_gap

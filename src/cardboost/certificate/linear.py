@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from cardboost.certificate.certificate import BaseCertificate
-from cardboost.certificate.checker.linear import OPTIMAL_GAP, ROUNDING, LinearClaims, LinearRows, evaluate
+from cardboost.certificate.checker.linear import OPTIMAL_GAP, ROUNDING, LinearClaims, evaluate
 from cardboost.certificate.statement import percent
 
 
@@ -51,8 +51,7 @@ class LinearCertificate(LinearClaims, BaseCertificate):
 
     def recomputed(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """The same with the objectives and the bound that these data give, and a status that they allow."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            objective, bound, null = evaluate(self, self._checked_rows(X, y, sample_weight))
+        objective, bound, null = evaluate(self, self.rows(X, y, sample_weight))
         bound = min(bound, objective)
         status = self.status
         if status == "optimal" and not objective - bound <= OPTIMAL_GAP * null:
@@ -64,18 +63,11 @@ class LinearCertificate(LinearClaims, BaseCertificate):
 
         ``rounding``: by how much it may be higher, as a share.
         """
-        rows = self._checked_rows(X, y, sample_weight)
-        with np.errstate(over="ignore", invalid="ignore"):
-            objective, _, null = evaluate(self, rows)
+        rows = self.rows(X, y, sample_weight)
+        objective, _, null = evaluate(self, rows)
         if objective <= null * (1.0 + rounding):
             return self
         return replace(self, coef=np.zeros_like(self.coef), intercept=rows.constant)
-
-    def _checked_rows(self, X: Any, y: Any, sample_weight: Any) -> LinearRows:
-        rows = self.rows(X, y, sample_weight)
-        if isinstance(rows, str):
-            raise ValueError(rows)
-        return rows
 
     def lines(self) -> list[str]:
         """The certificate in words: what is minimised, what was reached, and what no model can undercut."""

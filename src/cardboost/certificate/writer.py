@@ -148,7 +148,7 @@ def write_certificate(
         JSON content with status and digest.
     """
     whole = any(proven.scope == "dictionary" for proven in bounds)
-    size, n_free, columns = problem.size(null[1]), problem.n_free, problem.columns
+    size, n_free = problem.size(null[1]), problem.n_free
     content: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -164,7 +164,7 @@ def write_certificate(
             "radius": problem.radius,
         },
         "columns": {
-            **columns,
+            **problem.columns,
             **_category_lists(problem),
             "charged": problem.prices.charged.tolist(),
             **_price_lists(problem.prices),
@@ -184,10 +184,9 @@ def write_certificate(
         content["dictionary"] = {"cuts": [cuts.tolist() for cuts in problem.cuts], "monotonic": monotonic}
         if problem.unseen is not None:
             content["unseen"] = {key: values[0] for key, values in _price_lists(problem.unseen).items()}
-    if whole and _too_large(content):
-        pool = [bound for bound in content["bounds"] if bound["scope"] != "dictionary"]
-        content |= {"unseen": None, "dictionary": None, "bounds": pool}
-        content["categories"] = _categories(problem, whole=False)
+        if _too_large(content):
+            pool = [proven for proven in bounds if proven.scope != "dictionary"]
+            return write_certificate(problem, weights, objective, null, pool)
     return _signed(content, size)
 
 

@@ -98,9 +98,9 @@ class BinnedMatrix:
         ]
         return np.array(numbers_of_bins, dtype=np.int32)
 
-    def take(self, rows: NDArray[np.intp], bins: NDArray[np.uint8] | None = None) -> BinnedMatrix:
-        """Some of the rows; ``bins``: their bins, if they are at hand."""
-        bins = np.ascontiguousarray(self.bins[:, rows]) if bins is None else bins
+    def take(self, rows: NDArray[np.intp]) -> BinnedMatrix:
+        """Some of the rows."""
+        bins = np.ascontiguousarray(self.bins[:, rows])
         missing = np.count_nonzero(bins == MISSING, axis=1).astype(np.int64)
         return BinnedMatrix(bins, self.cuts, missing, self.categories)
 

@@ -55,11 +55,6 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, float | np.floating | Decimal) and math.isnan(value)
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value counts as a number."""
-    return isinstance(value, NUMBERS)
-
-
 def plain_label(value: Any, where: str = "a column") -> Label | None:
     """A value as the label that a model keeps, or None if it is missing."""
     if isinstance(value, str):
@@ -72,7 +67,7 @@ def plain_label(value: Any, where: str = "a column") -> Label | None:
         whole = int(value)
         if abs(whole) < 2**1023:  # as a float64 it is finite
             return whole
-    elif is_number(value):
+    elif isinstance(value, NUMBERS):
         number = float(value)
         if math.isfinite(number):
             return int(number) if number.is_integer() and abs(number) < _WHOLE_LIMIT else number
@@ -264,7 +259,7 @@ def _present(codes: NDArray[Any], n: int) -> NDArray[np.bool_]:
 
 
 def _as_label(value: Any, where: str, as_text: bool) -> Label | None:
-    if as_text and not isinstance(value, str) and not is_number(value) and not is_missing(value):
+    if as_text and not isinstance(value, NUMBERS) and not is_missing(value):
         return str(value)
     return plain_label(value, where)
 

@@ -20,7 +20,6 @@ from cardboost.data.categories import (
     CategoricalColumn,
     dates_fault,
     is_missing,
-    is_number,
     mixed_fault,
     shown,
     wrong_entry,
@@ -141,7 +140,7 @@ def _require_numbers(cells: list[Any], where: str) -> None:
     odd = tuple(kind for kind in kinds if not issubclass(kind, NUMBERS) and kind is not type(None))
     if not odd:
         return
-    number = next((cell for cell in cells if is_number(cell) and not is_missing(cell)), None)
+    number = next((cell for cell in cells if isinstance(cell, NUMBERS) and not is_missing(cell)), None)
     for cell in cells:
         if isinstance(cell, odd) and not is_missing(cell):
             if isinstance(cell, str):
@@ -160,18 +159,15 @@ def _coded(
     cells: list[Any], where: str, factorize: Callable[[], tuple[Any, Any]] | None = None
 ) -> CategoricalColumn:
     """Python objects as labels, in one pass."""
+    distinct: Any = defaultdict(count().__next__)  # their codes
     try:
-        codes, distinct = _distinct(cells) if factorize is None else factorize()
+        if factorize is None:
+            codes = np.fromiter(map(distinct.__getitem__, cells), dtype=np.int32, count=len(cells))
+        else:
+            codes, distinct = factorize()
     except TypeError:
         raise wrong_entry(_first_refused(hash, cells), where) from None
     return CategoricalColumn.make(distinct, codes, where)
-
-
-def _distinct(cells: list[Any]) -> tuple[NDArray[np.int32], list[Any]]:
-    """The code of every cell, and the distinct cells."""
-    code_of: defaultdict[Any, int] = defaultdict(count().__next__)
-    codes = np.fromiter(map(code_of.__getitem__, cells), dtype=np.int32, count=len(cells))
-    return codes, list(code_of)
 
 
 # ------------------------------------------------------------------------------------------------ frames

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -79,25 +80,18 @@ def _rounded(values: Any) -> list[int]:
     """The first whole number that a float64 would round, if there is one."""
     if not isinstance(values, np.ndarray):
         values = _whole_numbers(values)
-    if values.dtype.kind in "iu" and values.dtype.itemsize == 8 and values.size:
-        if values.min() >= -LIMIT and values.max() <= LIMIT:
-            return []
-        size = values.astype(np.uint64)  # modulo 2^64
-        size = np.where(values < 0, ~size + np.uint64(1), size)
-        size |= np.uint64(size == 0)
-        odd = size // (size & (~size + np.uint64(1)))  # without the factors of 2
-        return [int(value) for value in values[odd >= LIMIT][:1]]
-    if values.dtype.kind == "O":
-        for cell in values.ravel():
-            if isinstance(cell, int | np.integer) and not -LIMIT <= cell <= LIMIT and _rounds(int(cell)):
-                return [int(cell)]
-    return []
+    cells = values.ravel() if values.dtype.kind == "O" else np.empty(0)
+    wide = values.dtype.kind in "iu" and values.dtype.itemsize == 8
+    if wide and (values.min(initial=0) < -LIMIT or values.max(initial=0) > LIMIT):
+        cells = values[(values < -LIMIT) | (values > LIMIT)]
+    whole = (int(cell) for cell in cells if isinstance(cell, int | np.integer))
+    return list(islice(filter(_rounds, whole), 1))
 
 
 def _rounds(number: int) -> bool:
     """Whether a float64 would change a whole number."""
     try:
-        return int(float(number)) != number
+        return abs(number) > LIMIT and int(float(number)) != number
     except OverflowError:
         return False  # said elsewhere
 

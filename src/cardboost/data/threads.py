@@ -48,18 +48,21 @@ class _BlasLimits:
         self._active: list[int] = []
         self._before: list[tuple[Any, int]] = []
 
-    def enter(self, most: int) -> None:
+    @contextmanager
+    def hold(self, most: int) -> Iterator[None]:
+        """Limit the threads of NumPy's products. With one, results do not depend on the number of cores."""
         with self._lock:
             if not self._active:
                 libraries = _libraries("scipy.linalg" in sys.modules)
                 self._before = [(library, library.num_threads) for library in libraries]
             self._active.append(most)
             self._apply()
-
-    def leave(self, most: int) -> None:
-        with self._lock:
-            self._active.remove(most)
-            self._apply()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._active.remove(most)
+                self._apply()
 
     def _apply(self) -> None:
         for library, before in self._before:
@@ -72,12 +75,4 @@ _blas_limits = _BlasLimits()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_blas_limits.reset)
 
-
-@contextmanager
-def blas_threads(most: int) -> Iterator[None]:
-    """Limit the threads of NumPy's products. With one, results do not depend on the number of cores."""
-    _blas_limits.enter(most)
-    try:
-        yield
-    finally:
-        _blas_limits.leave(most)
+blas_threads = _blas_limits.hold

@@ -90,6 +90,10 @@ class RowWeights:
         taken = RowWeights.make(len(rows), count, factor)
         return replace(taken, unit=taken.unit * self.unit)
 
+    def part(self, part: slice) -> tuple[NDArray[np.int64] | None, Array | None]:
+        """Count and factor of the rows of a part, as kernels take them."""
+        return take(self.count, part), take(self.factor, part)
+
     @property
     def totals(self) -> tuple[float, float, float]:
         """What the kernels need to know of all rows."""
@@ -175,7 +179,7 @@ class RowWeights:
         signed[0] = 1
 
         def lanes(part: slice) -> NDArray[np.int64]:
-            count, factor = take(self.count, part), take(self.factor, part)
+            count, factor = self.part(part)
             values, signs = take(rows, part), take(sign, part)
             return _kernels.quantise(
                 values, signs, count, factor, self.largest_factor, scales, largest, signed, threads

@@ -54,19 +54,23 @@ class Proposals:
 class ColumnPool(ABC):
     """Columns generated so far, in order. Weights are a vector over them."""
 
+    #: leading columns that are free of charge: the two of the intercept, or none
+    n_free: int = 0
+
+    #: whether :meth:`gram` is an estimate unless asked otherwise
+    sketches: bool = False
+
+    #: whether a whole Gram matrix costs little more than a pass over the rows
+    cheap_gram: bool = False
+
     @property
     @abstractmethod
     def n_columns(self) -> int: ...
 
     @property
     @abstractmethod
-    def n_free(self) -> int:
-        """Leading columns that are free of charge: the two of the intercept, or none."""
-
-    @property
     def features(self) -> NDArray[np.int32]:
-        """The feature that each column looks at; -1 for free columns. By default every column has its own."""
-        return np.maximum(np.arange(self.n_columns, dtype=np.int32) - self.n_free, -1).astype(np.int32)
+        """The feature that each column looks at; -1 for free columns."""
 
     @abstractmethod
     def append(self, atoms: Any) -> None: ...
@@ -105,12 +109,6 @@ class ColumnPool(ABC):
     def sizes(self) -> float | Array:
         """What the rounding of an edge is relative to: the size of the largest entry of its column."""
         return 1.0
-
-    #: whether :meth:`gram` is an estimate unless asked otherwise
-    sketches: bool = False
-
-    #: whether a whole Gram matrix costs little more than a pass over the rows
-    cheap_gram: bool = False
 
 
 class Dictionary(ABC):

@@ -114,6 +114,13 @@ class ColumnStore:
         return (value, w.count, scale, quick), point.factor / scale / w.total
 
 
+def spread(weights: Array, columns: NDArray[Any], n: int) -> Array:
+    """Weights of some columns as weights of all ``n``, the others 0."""
+    wide = np.zeros(n)
+    wide[columns] = weights
+    return wide
+
+
 def least(slopes: Array, most: int) -> NDArray[np.int32]:
     """At most so many columns of least slope, the least first; infinite ones are left out."""
     if len(slopes) > most:
@@ -138,12 +145,9 @@ class MatrixPool(ColumnPool):
         return len(self.which)
 
     @property
-    def n_free(self) -> int:
-        return 0
-
-    @property
     def features(self) -> NDArray[np.int32]:
-        return self.which
+        """Every column has its own."""
+        return np.maximum(self.which - self.n_free, -1)
 
     @property
     def sizes(self) -> Array:
@@ -165,15 +169,10 @@ class MatrixPool(ColumnPool):
     def gram(self, point: RiskPoint, left: NDArray[np.intp] | None = None, exact: bool = False) -> Array:
         return self.store.gram(self.which if left is None else self.which[left], self.which, point)
 
-    @property
-    def lines(self) -> NDArray[Any]:
-        """The columns one after the other; those of the store itself where the pool has all of them."""
-        if np.array_equal(self.which, np.arange(len(self.store))):
-            return self.store.values
-        return self.store.values[self.which]
-
     def dense(self) -> NDArray[Any]:
-        return self.lines.T
+        """A view of the store where the pool has all of its columns."""
+        whole = np.array_equal(self.which, np.arange(len(self.store)))
+        return (self.store.values if whole else self.store.values[self.which]).T
 
     def estimate(self, point: RiskPoint, slopes: Array) -> None:
         """No Hessian from some of the rows: all of them cost little."""

@@ -21,7 +21,8 @@ from sklearn.base import clone
 
 from cardboost.dictionary.base import BY_EDGE, Dictionary, Proposals, Scoring
 from cardboost.dictionary.columns import ColumnStore, MatrixPool
-from cardboost.dictionary.stumps import StumpDictionary, StumpPool, Stumps
+from cardboost.dictionary.stump_arrays import Stumps
+from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.model.fitted_learner import FittedLearner, method_of, name_of
 from cardboost.problem.risk import RiskPoint
 
@@ -92,15 +93,8 @@ class LearnerPool(MatrixPool):
         self.candidates: list[Candidate] = []
         free = np.stack([sign, -sign]) if intercept else np.empty((0, len(sign)), dtype=np.int8)
         super().__init__(ColumnStore(free, threads), np.arange(len(free), dtype=np.int32))
+        self.n_free = len(free)
         self._digests: set[bytes] = set()
-
-    @property
-    def n_free(self) -> int:
-        return 2 if self.intercept else 0
-
-    @property
-    def features(self) -> NDArray[np.int32]:
-        return np.maximum(self.which - np.int32(self.n_free), np.int32(-1))
 
     def holds(self, candidate: Candidate) -> bool:
         return not self.repeats and candidate.digest in self._digests
@@ -127,9 +121,18 @@ class CandidateScores:
     """Edges and gains of stored candidates; the label itself is stored first, as the intercept's column."""
 
     def __init__(self, candidates: Sequence[Candidate], rows: LearningRows) -> None:
-        self.intercept = rows.intercept
+        self.candidates, self.intercept = candidates, rows.intercept
         columns = [candidate.column for candidate in candidates]
         self.store = ColumnStore(np.stack([rows.sign, *columns]), rows.threads)
+
+    def best(
+        self, which: NDArray[np.intp], point: RiskPoint, k: int, scoring: Scoring, bound: float | None = None
+    ) -> Proposals:
+        """The k best of these candidates; ``bound``: by default their largest edge."""
+        scores, edges = self.evaluate(which, point, scoring)
+        best = np.argsort(-scores, kind="stable")[:k]
+        bound = float(edges.max(initial=-math.inf)) if bound is None else bound
+        return Proposals(tuple(self.candidates[j] for j in which[best]), edges[best], bound)
 
     def evaluate(self, which: NDArray[np.intp], point: RiskPoint, scoring: Scoring) -> tuple[Array, Array]:
         """Scores and edges of these candidates.
@@ -194,9 +197,9 @@ class EstimatorDictionary(LearnerDictionary):
             candidate = Candidate.make(FittedLearner(learner, LABELS, method_of(learner)), self.rows)
             if exclude.accepts(candidate):
                 scores = CandidateScores([candidate], self.rows)
-                _, edge = scores.evaluate(np.zeros(1, dtype=np.intp), point, BY_EDGE)
-                if edge[0] > scoring.l1:
-                    return Proposals((candidate,), edge, math.inf)
+                proposals = scores.best(np.zeros(1, dtype=np.intp), point, 1, BY_EDGE, math.inf)
+                if proposals.edges[0] > scoring.l1:
+                    return proposals
         return Proposals((), np.empty(0), math.inf)
 
 
@@ -244,11 +247,7 @@ class FittedDictionary(LearnerDictionary):
     def best_columns(  # type: ignore[override]
         self, point: RiskPoint, k: int, exclude: LearnerPool, scoring: Scoring = BY_EDGE
     ) -> Proposals:
-        unseen = self._unseen(exclude)
-        scores, edges = self._scores.evaluate(unseen, point, scoring)
-        best = np.argsort(-scores, kind="stable")[:k]
-        bound = float(edges.max(initial=-math.inf))
-        return Proposals(tuple(self.candidates[j] for j in unseen[best]), edges[best], bound)
+        return self._scores.best(self._unseen(exclude), point, k, scoring)
 
     def remaining(self, pool: LearnerPool) -> tuple[Candidate, ...]:  # type: ignore[override]
         return tuple(self.candidates[j] for j in self._unseen(pool))
@@ -284,7 +283,7 @@ class StumpColumns(LearnerDictionary):
             seen.append(proposals.atoms[in_pool])  # another learner has given this column
 
     def _candidates(self, stumps: Stumps) -> tuple[Candidate, ...]:
-        pool = StumpPool(self.stumps)
+        pool = self.stumps.pool()
         pool.append(stumps)
         columns = pool.dense()[:, pool.n_free :].T
         return tuple(Candidate(stumps[j : j + 1], columns[j]) for j in range(len(stumps)))
@@ -307,9 +306,7 @@ class UnionDictionary(LearnerDictionary):
         bound = max((proposal.bound for proposal in proposals), default=-math.inf)
         candidates = _distinct(candidate for proposal in proposals for candidate in proposal.atoms)
         scores = CandidateScores(candidates, self.rows)
-        score, edges = scores.evaluate(np.arange(len(candidates)), point, scoring)
-        best = np.argsort(-score, kind="stable")[:k]
-        return Proposals(tuple(candidates[j] for j in best), edges[best], bound)
+        return scores.best(np.arange(len(candidates)), point, k, scoring, bound)
 
     def remaining(self, pool: LearnerPool) -> tuple[Candidate, ...] | None:  # type: ignore[override]
         parts = [part.remaining(pool) for part in self.parts]

@@ -63,12 +63,10 @@ class NetSettings:
 
 @dataclass(frozen=True, eq=False)
 class FittedNet:
-    """The weights, the objective relative to that of no net at all, and the steps taken."""
+    """The weights, and the objective relative to that of no net at all."""
 
     weights: NetWeights
     objective: float
-    n_iter: int
-    status: str
 
 
 class DivergedError(ArithmeticError):
@@ -112,15 +110,15 @@ def fit_net(
     total = float(np.sum(weight * target * target))
     if total == 0.0:
         nothing = NetWeights(np.zeros((n, h)), np.zeros(h), np.zeros((h, m)), np.zeros(m))
-        return FittedNet(nothing, 0.0, 0, "nothing to fit")
+        return FittedNet(nothing, 0.0)
     scale = float(np.sqrt(total / (np.sum(weight) * (m if weight.shape[1] == 1 else 1))))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         problem = _Problem(inputs, target / scale, weight * (scale * scale / total), settings)
-        W, V, value, steps, status = _descend(problem, _best_start(problem, rng), rng)
+        W, V, value = _descend(problem, _best_start(problem, rng), rng)
     if not (np.isfinite(W).all() and np.isfinite(V).all() and np.isfinite(value)):
         raise DivergedError("the weights of a net are not finite")
     weights = NetWeights(W[:n].copy(), W[n].copy(), V[:h] * scale, V[h] * scale)
-    return FittedNet(weights, 2.0 * value, steps, status)
+    return FittedNet(weights, 2.0 * value)
 
 
 class _Problem:
@@ -207,8 +205,8 @@ def _best_start(problem: _Problem, rng: np.random.Generator) -> Array:
     return best
 
 
-def _descend(problem: _Problem, W: Array, rng: np.random.Generator) -> tuple[Array, Array, float, int, str]:
-    """L-BFGS steps from ``W``: both layers, the objective, looks at it, and why the steps ended."""
+def _descend(problem: _Problem, W: Array, rng: np.random.Generator) -> tuple[Array, Array, float]:
+    """L-BFGS steps from ``W``: both layers and the objective."""
     settings = problem.settings
     _, V = problem.look(W)
     value, slope = problem.slopes(W, V)
@@ -222,12 +220,8 @@ def _descend(problem: _Problem, W: Array, rng: np.random.Generator) -> tuple[Arr
             pairs.shape = problem.shape(W, V, rng)
         direction = -pairs.times(slope)
         along = float(np.vdot(slope, direction))
-        if not along < 0.0:
-            if not pairs.forget():
-                return W, V, value, looks, "converged"
-            continue
         length, accepted = 1.0, None
-        while looks < settings.max_iter and length > 1e-10:
+        while along < 0.0 and looks < settings.max_iter and length > 1e-10:
             looks += 1
             new = W + length * direction
             trial, last = problem.look(new)
@@ -238,7 +232,7 @@ def _descend(problem: _Problem, W: Array, rng: np.random.Generator) -> tuple[Arr
             length *= min(0.5, max(0.1, -length * along / curve)) if np.isfinite(curve) and curve > 0 else 0.1
         if accepted is None:
             if not pairs.forget():
-                return W, V, value, looks, "converged"
+                break
             continue
         steps += 1
         after, new_slope = problem.slopes(*accepted)
@@ -248,8 +242,8 @@ def _descend(problem: _Problem, W: Array, rng: np.random.Generator) -> tuple[Arr
         value, slope = after, new_slope
         idle = idle + 1 if gain < settings.tol * value else 0
         if idle >= _PATIENCE or value < _TINY:
-            return W, V, value, looks, "converged"
-    return W, V, value, looks, "iteration limit"
+            break
+    return W, V, value
 
 
 class _Pairs:

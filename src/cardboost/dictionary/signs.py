@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,12 +48,14 @@ class SignBlock:
     """A few columns of signs: a word per column for every 64 rows, a set bit for -1.
 
     ``turn``: y, where it is not multiplied into the bits but into the row weights and the margins.
+    ``correlations``: where those at a point come from, if a Hessian may be taken from some of the rows.
     """
 
     words: Words
     n_rows: int
     threads: int
     turn: NDArray[np.int8] | None = None
+    correlations: Callable[[RiskPoint], Array] | None = None
 
     def margins(self, weights: Array) -> Array:
         F = _kernels.sign_margins(self.words, weights, self.n_rows, self.threads)
@@ -70,7 +73,11 @@ class SignBlock:
         return sums.astype(np.float64) * point.fixed.curvature_unit
 
     def estimate(self, point: RiskPoint, slopes: Array) -> Array | None:
-        return None
+        """The correlations of a sample; means and variances are those of all rows."""
+        if self.correlations is None:
+            return None
+        deviation = np.sqrt(np.maximum(1.0 - slopes * slopes, 0.0))
+        return self.correlations(point) * (deviation[:, None] * deviation)
 
 
 class SignStore:
@@ -80,17 +87,12 @@ class SignStore:
 
     def __init__(self, signs: SignMatrix, threads: int = 1) -> None:
         self.signs, self.threads = signs, threads
-        plus, minus = signs.sides
         self.n_rows = signs.by_row.shape[1]
-        self._home = np.empty(np.count_nonzero(plus >= 0) + np.count_nonzero(minus >= 0), dtype=np.intp)
-        self._turn = np.zeros(len(self._home), dtype=np.uint64)  # all bits set for the opposite
-        self._sign = np.ones(len(self._home))
-        for side, columns in ((0, plus), (1, minus)):
-            kept = np.flatnonzero(columns >= 0)
-            self._home[columns[kept]] = kept
-            if side:
-                self._turn[columns[kept]] = np.uint64(2**64 - 1)
-                self._sign[columns[kept]] = -1.0
+        side, stored = np.nonzero(signs.sides >= 0)
+        order = np.argsort(signs.sides[side, stored])
+        self._home, opposite = stored[order], side[order] == 1
+        self._turn = np.where(opposite, np.uint64(2**64 - 1), np.uint64(0))  # all bits
+        self._sign = np.where(opposite, -1.0, 1.0)
 
     def __len__(self) -> int:
         return len(self._home)

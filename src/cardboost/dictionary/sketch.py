@@ -21,7 +21,7 @@ class RowSketch:
     """
 
     rows: NDArray[np.intp]
-    bins: NDArray[np.uint8]
+    matrix: BinnedMatrix
 
     @classmethod
     def make(
@@ -44,4 +44,4 @@ class RowSketch:
         held = len(rows) if weights.count is None else int(weights.count[rows].sum())
         if held < target // 2 or len(rows) < target // 8:
             return None
-        return cls(rows, np.ascontiguousarray(matrix.bins[:, rows]))
+        return cls(rows, matrix.take(rows))

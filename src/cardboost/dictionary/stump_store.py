@@ -8,7 +8,7 @@ counts; those that are constant are left out.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,43 +16,17 @@ from numpy.typing import NDArray
 from cardboost import _kernels
 from cardboost.data.binning import MISSING
 from cardboost.data.weights import RowWeights
-from cardboost.dictionary.signs import SignBlock, Words
-from cardboost.dictionary.stumps import CONSTANT, StumpDictionary, Stumps
+from cardboost.dictionary.signs import SignBlock
+from cardboost.dictionary.stump_arrays import CONSTANT, CONSTANTS, Columns, StumpBits, Stumps, places
+from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.problem.risk import RiskPoint
 
 Array = NDArray[np.float64]
-Columns = NDArray[np.int32]
 
 _LARGE = 16_384  # rows of tables whose Hessians come from a sample, at least
 _LEAST_ROWS, _ROWS_PER_COLUMN = 8192, 32  # of a sample
 _STEPS = 2  # for which correlations are kept
 _PER_FEATURE = 8  # stumps of a feature that come into use at once, at most
-
-
-class _Bits:
-    """Stumps as columns of bits on some rows; those of the last call are not made again."""
-
-    def __init__(self, bins: NDArray[np.uint8], threads: int) -> None:
-        self._bins, self._threads = bins, threads
-        self._which = np.empty(0, dtype=np.int32)
-        self._words = np.empty((0, 0), dtype=np.uint64)
-
-    def words(self, store: StumpStore, which: Columns) -> Words:
-        order = np.argsort(self._which)
-        place = np.searchsorted(self._which, which, sorter=order)
-        kept = np.zeros(len(which), dtype=bool)
-        if len(order):
-            place = order[np.minimum(place, len(order) - 1)]
-            kept = self._which[place] == which
-        stumps = store.stumps(which[~kept])
-        feature = np.maximum(stumps.feature, 0)  # the rule that asks nothing says the same in all bins
-        words = _kernels.stump_bits(self._bins, feature, stumps.signs(), self._threads)
-        if kept.any():
-            made, words = words, np.empty((len(words), len(which)), dtype=np.uint64)
-            words[:, ~kept] = made
-            words[:, kept] = self._words[:, place[kept]]
-        self._which, self._words = which, words
-        return words
 
 
 class _Sample:
@@ -66,21 +40,23 @@ class _Sample:
     def __init__(self, dictionary: StumpDictionary, chance: Array, count: NDArray[np.int64] | None) -> None:
         self._dictionary = dictionary
         self.chance, self.count = chance, count  # the u_i, and how often each row is there
-        self._bits = _Bits(np.empty((0, 0), dtype=np.uint8), 1)
+        self._bits = StumpBits(np.empty((0, 0), dtype=np.uint8), 1)
         self._sign = np.empty(0, dtype=np.int64)
         self._which = np.empty(0, dtype=np.int32)
         self._kept = np.empty((0, 0))
         self._age = 0
 
     def correlations(self, store: StumpStore, which: Columns, point: RiskPoint) -> Array:
-        place = self._kept_places(which) if self._age < _STEPS else np.empty(0, dtype=np.intp)
-        n_kept = len(place)
+        place = places(self._which, which)
+        # the first of these, as many as were there the last time
+        n_kept = int(np.argmin(np.append(place, -1))) if self._age < _STEPS else 0
+        place = place[:n_kept]
         if n_kept:
             self._age += 1
         else:
             self._draw(max(_LEAST_ROWS, _ROWS_PER_COLUMN * len(which)), point)
         threads, n = self._dictionary.threads, len(self._sign)
-        words = self._bits.words(store, which)
+        words = self._bits.words(which, store.stumps)
         mean = _kernels.sign_edges(words, self._sign, threads) / n
         matrix = _kernels.sign_counts(words, n_kept, n, threads) / n - mean[:, None] * mean
         seen = 1.0 - mean * mean
@@ -99,36 +75,9 @@ class _Sample:
         times = times if self.count is None else times * self.count
         rows = np.flatnonzero(times)
         rows = np.repeat(rows, times[rows])
-        self._bits = _Bits(np.ascontiguousarray(d.matrix.bins[:, rows]), d.threads)
+        self._bits = StumpBits(np.ascontiguousarray(d.matrix.bins[:, rows]), d.threads)
         self._sign = np.ones(len(rows), dtype=np.int64) if d.sign is None else d.sign[rows].astype(np.int64)
         self._age = 0
-
-    def _kept_places(self, which: Columns) -> NDArray[np.intp]:
-        """Where the first of these, as many as were there the last time, were then."""
-        place = {number: k for k, number in enumerate(self._which.tolist())}
-        places = []
-        for number in which.tolist():
-            if number not in place:
-                break
-            places.append(place[number])
-        return np.array(places, dtype=np.intp)
-
-
-@dataclass(frozen=True, eq=False)
-class StumpBlock(SignBlock):
-    """A few stumps, ``which`` of the store."""
-
-    store: StumpStore | None = None
-    which: Columns | None = None
-
-    def estimate(self, point: RiskPoint, slopes: Array) -> Array | None:
-        """The correlations of a sample; means and variances are those of all rows."""
-        if self.store is None or self.store.sample is None or self.which is None:
-            return None
-        deviation = np.sqrt(np.maximum(1.0 - slopes * slopes, 0.0))
-        return self.store.sample.correlations(self.store, self.which, point) * (
-            deviation[:, None] * deviation
-        )
 
 
 class StumpStore:
@@ -142,27 +91,25 @@ class StumpStore:
         self.n_rows = dictionary.matrix.n_rows
         closed = (dictionary.closed[..., None] >> np.arange(4, dtype=np.uint8)) & 1
         grid = closed.transpose(0, 2, 1) == 0  # line, side and polarity, cut
-        places = np.flatnonzero(grid)
         digests = dictionary.plus_digest.transpose(0, 2, 1)[grid]
         self._digests, first = np.unique(digests, return_index=True)
         order = np.argsort(first)
         self._number = np.empty(len(first), dtype=np.int32)  # by the order of the digests
         self._number[order] = np.arange(len(first), dtype=np.int32)
-        run, self.cut = np.divmod(places[first[order]], 256)
+        run, self.cut = np.divmod(np.flatnonzero(grid)[first[order]], 256)
         self.line, side = np.divmod(run, 4)
         self.missing_left = side >= 2
         self.polarity = np.where(side % 2, -1, 1).astype(np.int8)
-        self.feature = dictionary.home[self.line]
         self._sign = self.polarity.astype(np.float64)
         self.n_stumps, self.n_free = len(run), 2 if dictionary.intercept else 0
         starts = np.flatnonzero(np.diff(run, prepend=-1))
         starts = np.append(starts, self.n_stumps + np.arange(self.n_free))
         self._starts, self._ends = starts, np.append(starts[1:], len(self)) - 1
-        self._home = np.append(self.feature, np.full(self.n_free, CONSTANT, dtype=np.int32))
+        self._home = np.append(dictionary.home[self.line], np.full(self.n_free, CONSTANT, dtype=np.int32))
         self._width = int(dictionary.n_bins.max(initial=1))
         self._at = (self.line * self._width + self.cut) * 2 + self.missing_left
         self._single = np.flatnonzero(dictionary.categorical)
-        self._bits = _Bits(dictionary.matrix.bins, dictionary.threads)
+        self._bits = StumpBits(dictionary.matrix.bins, dictionary.threads)
         self.sample: _Sample | None = None
         if weights.total_count >= _LARGE:
             hashes = dictionary.matrix.row_hashes(dictionary.threads)
@@ -176,23 +123,19 @@ class StumpStore:
     def fresh(self) -> StumpStore:
         """The same stumps for another solve: nothing is known of earlier ones, which may still go on."""
         other = copy(self)
-        other._bits = _Bits(self.dictionary.matrix.bins, self.dictionary.threads)
+        other._bits = StumpBits(self.dictionary.matrix.bins, self.dictionary.threads)
         if self.sample is not None:
             other.sample = _Sample(self.dictionary, self.sample.chance, self.sample.count)
         return other
 
     def stumps(self, which: NDArray[np.int32] | NDArray[np.intp]) -> Stumps:
-        numbers = which[which < self.n_stumps]
+        asks = which < self.n_stumps
+        numbers = which[asks]
         stumps = self.dictionary.stumps(
             self.line[numbers], self.cut[numbers], self.polarity[numbers], self.missing_left[numbers]
         )
-        if len(numbers) == len(which):
-            return stumps
-        constant = np.flatnonzero(which >= self.n_stumps)
-        sides = np.where(which[constant] == self.n_stumps, 1, -1)
-        full = np.full(len(constant), MISSING)
-        stumps = stumps + Stumps.make(np.full(len(constant), CONSTANT), full, sides, full > 0)
-        return stumps[np.argsort(np.append(np.flatnonzero(which < self.n_stumps), constant))]
+        order = np.append(np.flatnonzero(asks), np.flatnonzero(~asks))
+        return (stumps + CONSTANTS[which[~asks] - self.n_stumps])[np.argsort(order)]
 
     def numbers(self, stumps: Stumps) -> Columns:
         """The numbers of stumps that are among these columns, the intercept's aside."""
@@ -233,10 +176,10 @@ class StumpStore:
         rank[order] = np.arange(len(low)) - np.repeat(begins, np.diff(np.append(begins, len(low))))
         return low[rank < _PER_FEATURE][:most].astype(np.int32)
 
-    def block(self, which: Columns) -> StumpBlock:
-        d = self.dictionary
-        words = self._bits.words(self, which)
-        return StumpBlock(words, self.n_rows, d.threads, d.sign, self, which)
+    def block(self, which: Columns) -> SignBlock:
+        d, words = self.dictionary, self._bits.words(which, self.stumps)
+        correlations = None if self.sample is None else partial(self.sample.correlations, self, which)
+        return SignBlock(words, self.n_rows, d.threads, d.sign, correlations)
 
     def margins(self, weights: Array) -> Array:
         """Margins of weights of all stumps: they add up to one lookup table per feature."""
@@ -251,9 +194,8 @@ class StumpStore:
         n_lines = len(d.home)
         grid = np.bincount(self._at, self._sign * weights, 2 * n_lines * self._width)
         grid = grid.reshape(n_lines, self._width, 2)
-        cuts = grid.sum(axis=2)
-        used = np.flatnonzero(cuts.any(axis=1) | grid.any(axis=(1, 2)))
-        cuts, sides = cuts[used], grid[used].sum(axis=1)
+        used = np.flatnonzero(grid.any(axis=(1, 2)))
+        cuts, sides = grid[used].sum(axis=2), grid[used].sum(axis=1)
         # left of a cut are the bins up to it
         left = np.cumsum(cuts[:, ::-1], axis=1)[:, ::-1].copy()
         single = np.isin(used, self._single)
@@ -261,10 +203,10 @@ class StumpStore:
         tables = np.zeros((len(used), 256))
         tables[:, : self._width] = 2.0 * left - cuts.sum(axis=1)[:, None]
         tables[:, MISSING] = sides[:, 1] - sides[:, 0]
-        for k in np.flatnonzero(used >= len(d.features)).tolist():  # places in an order are codes
-            order = d.orders[int(d.home[used[k]])]
-            assert order is not None
-            tables[k, order] = tables[k, : len(order)].copy()
+        in_set = used >= len(d.features)  # places in an order are codes
+        places = tables[in_set]
+        np.put_along_axis(places, d.set_codes[used[in_set] - len(d.features)], tables[in_set], axis=1)
+        tables[in_set] = places
         features, slot = np.unique(d.home[used], return_inverse=True)
         added = np.zeros((len(features), 256))
         np.add.at(added, slot, tables)

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,88 +22,16 @@ from numpy.typing import ArrayLike, NDArray
 from cardboost import _kernels
 from cardboost.data.binning import MISSING, BinnedMatrix
 from cardboost.data.weights import RowWeights
-from cardboost.dictionary.base import BY_EDGE, ColumnPool, Dictionary, Proposals, Scoring
+from cardboost.dictionary.base import BY_EDGE, Dictionary, Proposals, Scoring
 from cardboost.dictionary.label_orders import Orders
 from cardboost.dictionary.sketch import RowSketch
+from cardboost.dictionary.stump_arrays import NO_STUMPS, Stumps
+from cardboost.dictionary.stump_pool import StumpPool
 from cardboost.problem.risk import EmpiricalRisk, RiskPoint
 
 Array = NDArray[np.float64]
-CONSTANT = -1  # the "feature" of the intercept's two columns
 #: beyond which a file does not name all cuts: a certificate then covers the candidates only
 MAX_CUTS_IN_FILE = 200_000
-
-
-@dataclass(frozen=True)
-class Stumps:
-    """Stumps as arrays: +polarity on the left, -polarity on the right.
-
-    Left is where the bin is at most ``cut``, or equal to it if ``equals``, or in a set if ``one_of`` (``cut``
-    is then the place of its last bin in the dictionary's order); missing if ``missing_left``. ``left`` has a
-    mark for the bins on the left, that of missing values aside.
-    """
-
-    feature: NDArray[np.int32]
-    cut: NDArray[np.int32]
-    polarity: NDArray[np.int8]
-    missing_left: NDArray[np.bool_]
-    equals: NDArray[np.bool_]
-    one_of: NDArray[np.bool_]
-    left: NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        return len(self.feature)
-
-    def __getitem__(self, which: slice | NDArray[Any]) -> Stumps:
-        return Stumps(**{field.name: getattr(self, field.name)[which] for field in fields(self)})
-
-    def __add__(self, other: Stumps) -> Stumps:
-        names = [field.name for field in fields(self)]
-        return Stumps(**{n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in names})
-
-    @classmethod
-    def make(
-        cls,
-        feature: ArrayLike,
-        cut: ArrayLike,
-        polarity: ArrayLike,
-        missing_left: ArrayLike,
-        equals: ArrayLike | None = None,
-        sets: Mapping[int, ArrayLike] | None = None,
-    ) -> Stumps:
-        """``sets``: the bins of those stumps (by position) that ask for one of several."""
-        feature, cut = np.asarray(feature, dtype=np.int32), np.asarray(cut, dtype=np.int32)
-        equal = np.zeros(len(feature), dtype=bool) if equals is None else np.asarray(equals, dtype=bool)
-        one_of = np.zeros(len(feature), dtype=bool)
-        bins = np.arange(256)[None, :]
-        left = np.where(equal[:, None], bins == cut[:, None], bins <= cut[:, None])
-        for j, bins_of_set in (sets or {}).items():
-            one_of[j] = True
-            left[j] = False
-            left[j, np.asarray(bins_of_set, dtype=np.intp)] = True
-        sides = np.asarray(polarity, dtype=np.int8), np.asarray(missing_left, dtype=bool)
-        return cls(feature, cut, *sides, equal, one_of, left)
-
-    def signs(self) -> NDArray[np.int8]:
-        """Value of every stump in every bin: shape (stumps, 256)."""
-        left = self.left.copy()
-        left[:, MISSING] = self.missing_left
-        left |= (self.feature == CONSTANT)[:, None]
-        return np.where(left, self.polarity[:, None], -self.polarity[:, None]).astype(np.int8)
-
-    def left_sums(self, hist: NDArray[Any], slot: NDArray[np.intp]) -> NDArray[Any]:
-        """Sums over the left sides from histograms (features, 256, ...); ``slot``: each stump's histogram."""
-        cut = np.minimum(self.cut, MISSING - 1)
-        left = np.cumsum(hist[:, :MISSING], axis=1)[slot, cut]
-        if self.equals.any():
-            left[self.equals] = hist[slot[self.equals], cut[self.equals]]
-        if self.one_of.any():
-            held = self.left[self.one_of, :MISSING].astype(hist.dtype)
-            left[self.one_of] = np.einsum("jb,jb...->j...", held, hist[slot[self.one_of], :MISSING])
-        left[self.missing_left] += hist[slot[self.missing_left], MISSING]
-        return left
-
-
-NO_STUMPS = Stumps.make([], [], [], [])
 
 
 @dataclass(frozen=True)
@@ -154,6 +81,7 @@ class StumpDictionary(Dictionary):
         self.monotonic = monotonic
         self.counts = None if weights is None else weights.count
         self.by_feature = by_feature
+        self.fits_file = sum(len(cuts) for cuts in matrix.cuts) <= MAX_CUTS_IN_FILE
         self.features = np.arange(matrix.n_features, dtype=np.int32)
         self._words = self._word_sums()
         self._arrange(orders)
@@ -166,8 +94,12 @@ class StumpDictionary(Dictionary):
         """Lay out the lines: what they look like to the search, and which stumps are equal or constant."""
         matrix = self.matrix
         self.orders = orders
-        ordered = [j for j, order in enumerate(orders) if order is not None]
-        self.home = np.concatenate([self.features, np.array(ordered, dtype=np.int32)])
+        order_of = {j: order for j, order in enumerate(orders) if order is not None}
+        ordered = np.array(list(order_of), dtype=np.int32)
+        self.set_codes = np.tile(np.arange(256, dtype=np.uint8), (len(ordered), 1))
+        for codes, order in zip(self.set_codes, order_of.values(), strict=True):
+            codes[: len(order)] = order
+        self.home = np.concatenate([self.features, ordered])
         self.set_line = np.full(matrix.n_features, -1, dtype=np.intp)
         self.set_line[ordered] = matrix.n_features + np.arange(len(ordered))
         self.n_bins = matrix.n_bins[self.home]
@@ -219,30 +151,18 @@ class StumpDictionary(Dictionary):
         with_sets = np.flatnonzero(self.set_line[features] >= 0)
         if len(with_sets) == 0:
             return hist
-        bins = np.tile(np.arange(256), (len(with_sets), 1))
-        for row, feature in zip(bins, features[with_sets].tolist(), strict=True):
-            order = self.orders[feature]
-            assert order is not None
-            row[: len(order)] = order
-        return np.concatenate([hist, hist[with_sets[:, None], bins]])
-
-    def _lines(self, features: NDArray[np.int32]) -> NDArray[np.intp]:
-        """The lines of :meth:`in_lines`."""
-        sets = self.set_line[features]
-        return np.concatenate([features, sets[sets >= 0]]).astype(np.intp)
+        sets = self.set_line[features[with_sets]] - len(self.features)
+        return np.concatenate([hist, hist[with_sets[:, None], self.set_codes[sets]]])
 
     def stumps(
         self, line: NDArray[np.intp], cut: ArrayLike, polarity: ArrayLike, missing_left: ArrayLike
     ) -> Stumps:
         """Stumps at these places of these lines."""
         feature, cut = self.home[line], np.asarray(cut, dtype=np.int32)
-        sets = {}
-        for j in np.flatnonzero(line >= len(self.features)).tolist():
-            order = self.orders[feature[j]]
-            assert order is not None
-            sets[j] = order[: cut[j] + 1]
-        equals = self.categorical[feature] & (line < len(self.features))
-        return Stumps.make(feature, cut, polarity, missing_left, equals, sets)
+        in_set = line >= len(self.features)
+        codes = self.set_codes[line[in_set] - len(self.features)]
+        sets = {j: codes[k, : cut[j] + 1] for k, j in enumerate(np.flatnonzero(in_set).tolist())}
+        return Stumps.make(feature, cut, polarity, missing_left, self.categorical[feature] & ~in_set, sets)
 
     def line_of(self, stumps: Stumps) -> NDArray[np.intp]:
         return np.where(stumps.one_of, self.set_line[stumps.feature], stumps.feature)
@@ -273,24 +193,19 @@ class StumpDictionary(Dictionary):
         sign = None if risk.sign is None else risk.sign[rows]
         target = None if risk.target is None else risk.target[rows]
         dictionary = StumpDictionary(
-            self.matrix.take(rows, sketch.bins), sign, self.threads, self.intercept, weights, self.monotonic,
-            self.by_feature, self.orders,
+            sketch.matrix, sign, self.threads, self.intercept, weights, self.monotonic, self.by_feature,
+            self.orders,
         )  # fmt: skip
         return dictionary, EmpiricalRisk(risk.loss, weights, sign, risk.threads, target)
 
     def pool(self) -> StumpPool:
         return StumpPool(self)
 
-    @property
-    def fits_file(self) -> bool:  # type: ignore[override]
-        return sum(len(cuts) for cuts in self.matrix.cuts) <= MAX_CUTS_IN_FILE
-
-    def histograms(self, point: RiskPoint, features: NDArray[np.int32] | None = None) -> NDArray[np.int64]:
-        """Edge and curvature sums of every bin of these features (ascending; default: of all).
+    def histograms(self, point: RiskPoint, features: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Edge and curvature sums of every bin of these features (ascending).
 
         Those of the latest passes are remembered.
         """
-        features = self.features if features is None else features
         for F, counted, hist in self._passes:
             if F is point.F and counted is features:
                 return hist
@@ -310,9 +225,7 @@ class StumpDictionary(Dictionary):
         Neighbouring cuts of a feature are nearly the same column, so more than one of a feature is proposed
         only when k is larger than the number of features that have any.
         """
-        proposals, self._last_scores = self._search(
-            self.histograms(point), self.features, point, k, exclude, scoring
-        )
+        proposals, self._last_scores = self._search(self.features, point, k, exclude, scoring)
         return proposals
 
     def largest_edges(self, point: RiskPoint, k: int = 1) -> EdgeProposals:
@@ -326,30 +239,20 @@ class StumpDictionary(Dictionary):
         order = np.argsort(-edge, kind="stable")[:k]
         order = order[np.isfinite(edge[order])]
         atoms = self.stumps(order, cut[order], polarity[order], missing_left[order])
-        left = atoms.left_sums(hist[atoms.feature, :, 0], np.arange(len(atoms))).tolist()
-        total, every, ways = int(lane.sum()), int(np.abs(lane).sum()), atoms.polarity.tolist()
-        wrong = [
-            (every - way * (2 * left_sum - total)) // 2 for left_sum, way in zip(left, ways, strict=True)
-        ]
-        wrong.append((every - abs(total)) // 2)
-        return EdgeProposals(
-            atoms, edge[order], float(largest), tuple(map(int, wrong)), every, float(total * unit)
-        )
+        left = atoms.left_sums(hist[atoms.feature, :, 0], np.arange(len(atoms)))
+        total, every = int(lane.sum()), int(np.abs(lane).sum())
+        wrong = (every - atoms.polarity * (2 * left - total)) // 2
+        of_all = (*wrong.tolist(), (every - abs(total)) // 2)
+        return EdgeProposals(atoms, edge[order], float(largest), of_all, every, float(total * unit))
 
     def unseen_edges(self, point: RiskPoint, exclude: StumpPool) -> Array:  # type: ignore[override]
-        hist = self.in_lines(self.histograms(point), self.features)
-        edges = _kernels.search(
-            hist, self.n_bins, self.kind, np.ascontiguousarray(exclude.mask),
-            point.fixed.edge_unit, point.fixed.curvature_unit, 0.0, 0.0, False, self.intercept,
-        )[0]  # fmt: skip
-        return self._per_feature(edges, self.features)
+        return self._search(self.features, point, 1, exclude, BY_EDGE)[1]
 
     def columns_of(
         self, features: NDArray[np.int32], point: RiskPoint, k: int, exclude: StumpPool, scoring: Scoring
     ) -> Proposals:
         """The best stumps on these features (ascending), spread over them as in :meth:`best_columns`."""
-        hist = self.histograms(point, features)
-        return self._search(hist, features, point, k, exclude, scoring)[0]
+        return self._search(features, point, k, exclude, scoring)[0]
 
     def promising_columns(  # type: ignore[override]
         self, point: RiskPoint, k: int, exclude: StumpPool, scoring: Scoring
@@ -364,12 +267,13 @@ class StumpDictionary(Dictionary):
         return self.best_columns(point, k, exclude, scoring)
 
     def _search(
-        self, hist: NDArray[np.int64], features: NDArray[np.int32], point: RiskPoint, k: int,
-        exclude: StumpPool, scoring: Scoring,
-    ) -> tuple[Proposals, Array]:  # fmt: skip
-        """Search the histograms of these features; returns the proposals and the best score of each."""
-        lines = self._lines(features)
-        hist, mask = self.in_lines(hist, features), np.ascontiguousarray(exclude.mask[lines])
+        self, features: NDArray[np.int32], point: RiskPoint, k: int, exclude: StumpPool, scoring: Scoring
+    ) -> tuple[Proposals, Array]:
+        """The best stumps on these features (ascending), and the best score of each feature."""
+        sets = self.set_line[features]
+        lines = np.concatenate([features, sets[sets >= 0]]).astype(np.intp)
+        hist = self.in_lines(self.histograms(point, features), features)
+        mask = np.ascontiguousarray(exclude.mask[lines])
         n_bins, kind = self.n_bins[lines], self.kind[lines]
         parts: list[Stumps] = []
         edges: list[Array] = []
@@ -389,7 +293,8 @@ class StumpDictionary(Dictionary):
             if len(order) == 0:
                 break
             chosen = self.stumps(lines[order], cut[order], polarity[order], missing_left[order])
-            chosen, order = self._distinct(chosen, order)
+            distinct = np.sort(np.unique(self.digest_of(chosen), return_index=True)[1])
+            chosen, order = chosen[distinct], order[distinct]
             parts.append(chosen)
             edges.append(edge[order])
             left -= len(order)
@@ -416,230 +321,3 @@ class StumpDictionary(Dictionary):
         for digest in self.digest_of(stumps):
             same = np.flatnonzero(flat == digest)
             np.bitwise_or.at(marks, same // 4, (1 << (same % 4)).astype(np.uint8))
-
-    def _distinct(self, stumps: Stumps, order: NDArray[np.intp]) -> tuple[Stumps, NDArray[np.intp]]:
-        _, first = np.unique(self.digest_of(stumps), return_index=True)
-        keep = np.sort(first)
-        return stumps[keep], order[keep]
-
-
-class StumpPool(ColumnPool):
-    """The stumps generated so far, behind the intercept's two constant columns if there is an intercept."""
-
-    def __init__(self, dictionary: StumpDictionary) -> None:
-        self.dictionary = dictionary
-        self.stumps = NO_STUMPS
-        self.mask = dictionary.closed.copy()
-        self.signs = np.empty((0, 256), dtype=np.int8)
-        self._cross_of: tuple[Array, Array] | None = None
-        self._sketched = np.empty((0, 0), dtype=np.int8)
-        if dictionary.intercept:
-            self.stumps = Stumps.make([CONSTANT, CONSTANT], [MISSING, MISSING], [1, -1], [True, True])
-            self.signs = self.stumps.signs()
-
-    @property
-    def n_columns(self) -> int:
-        return len(self.stumps)
-
-    @property
-    def n_free(self) -> int:
-        return 2 if self.dictionary.intercept else 0
-
-    @property
-    def features(self) -> NDArray[np.int32]:
-        return self.stumps.feature
-
-    @property
-    def sketches(self) -> bool:  # type: ignore[override]
-        return self.dictionary.sketch is not None
-
-    def append(self, atoms: Stumps) -> None:
-        self.stumps = self.stumps + atoms
-        self.signs = np.concatenate([self.signs, atoms.signs()])
-        self.dictionary.forbid(atoms, self.mask)
-
-    def place_missing(self, weights: Array) -> None:
-        """Where no value was missing in training, put missing values on the side of most rows.
-
-        Where a stump asks for one label they stay with the other labels. Only columns in use are touched. On
-        the rows of this table they stay as they are.
-        """
-        d, stumps = self.dictionary, self.stumps
-        open_side = (d.matrix.n_missing[np.maximum(stumps.feature, 0)] == 0) & (stumps.feature != CONSTANT)
-        open_side &= ~stumps.equals
-        which = np.flatnonzero(open_side & (weights > 0))
-        if len(which) == 0:
-            return
-        open_stumps = replace(stumps[which], missing_left=np.zeros(len(which), dtype=bool))
-        features, slot = np.unique(open_stumps.feature, return_inverse=True)
-        lane = np.ones(d.matrix.n_rows, dtype=np.int64) if d.counts is None else d.counts
-        hist = d.matrix.histograms(features, lane.reshape(-1, 1), d.threads)[..., 0]
-        side = stumps.missing_left.copy()
-        side[which] = 2 * open_stumps.left_sums(hist, slot) > hist[0].sum()
-        self.stumps = replace(stumps, missing_left=side)
-        self.signs = self.stumps.signs()
-
-    def netted(self, weights: Array) -> Array:
-        net, stumps = weights.copy(), self.stumps
-        used: dict[tuple[int, bool, int, bool, int], int] = {}
-        for j in np.flatnonzero(weights).tolist():
-            feature, cut = int(stumps.feature[j]), int(stumps.cut[j])
-            question = feature, bool(stumps.one_of[j]), cut, bool(stumps.missing_left[j])
-            polarity = int(stumps.polarity[j])
-            opposite = used.get((*question, -polarity))
-            if opposite is None:
-                used[(*question, polarity)] = j
-            else:
-                shared = min(net[j], net[opposite])
-                net[j] -= shared
-                net[opposite] -= shared
-        return net
-
-    def subset(self, columns: NDArray[np.intp]) -> StumpPool:
-        """A pool of these columns only (they must include the intercept's)."""
-        pool = StumpPool(self.dictionary)
-        pool.append(self.stumps[columns[columns >= self.n_free]])
-        return pool
-
-    def tables(self, weights: Array) -> tuple[NDArray[np.int32], Array, float]:
-        """Features in use, their lookup tables over bins, and the intercept."""
-        base = float(weights[0] - weights[1]) if self.n_free else 0.0
-        used = np.flatnonzero(weights)
-        used = used[used >= self.n_free]
-        if len(used) == 0:
-            return np.empty(0, np.int32), np.empty((0, 256)), base
-        feature = self.stumps.feature[used]
-        order = np.argsort(feature, kind="stable")
-        used, feature = used[order], feature[order]
-        starts = np.flatnonzero(np.r_[True, feature[1:] != feature[:-1]])
-        tables = np.add.reduceat(self.signs[used] * weights[used, None], starts, axis=0)
-        return feature[starts], np.ascontiguousarray(tables), base
-
-    def margins(self, weights: Array) -> Array:
-        features, tables, base = self.tables(weights)
-        d = self.dictionary
-        return d.matrix.margins(features, tables, base, d.sign, d.threads)
-
-    def edges(self, point: RiskPoint) -> Array:
-        features, slot = self._features()
-        hist = self.dictionary.histograms(point, features)[:, :, :1]
-        total = hist[0].sum(axis=0) if len(features) else np.array([point.fixed.lanes[:, 0].sum()])
-        return self._signed_sums(hist, slot, total)[:, 0] * point.fixed.edge_unit
-
-    def gram(self, point: RiskPoint, left: NDArray[np.intp] | None = None, exact: bool = False) -> Array:
-        """Second derivatives; on large tables from a sketch of the rows unless ``exact``."""
-        d = self.dictionary
-        left = np.arange(self.n_columns) if left is None else left
-        unit = point.fixed.curvature_unit
-        sample = None if d.sketch is None or exact else point.fixed.lanes[d.sketch.rows, 1]
-        if d.sketch is None or sample is None or not sample.any():
-            return self._products(d.matrix.bins, point.fixed.curvature_lane, left) * unit
-        held, total = int(sample.sum()), int(point.fixed.lanes[:, 1].sum())
-        scale = total / held
-        columns = self._sketched_columns(d.sketch)
-        every = np.arange(self.n_columns, dtype=np.int32)
-        sums = _kernels.dense_gram(columns, True, left.astype(np.int32), every, sample, d.threads)
-        estimate = sums.astype(np.float64) * scale
-        ones = _kernels.dense_edges(columns, True, every, sample, d.threads).astype(np.float64) * scale
-        return self._corrected(estimate, ones, self._cross(point), float(total), left) * unit
-
-    def _sketched_columns(self, sketch: RowSketch) -> NDArray[np.int8]:
-        """The columns on the rows of the sketch, one after the other; kept as the pool grows."""
-        n_done = len(self._sketched)
-        if n_done < self.n_columns:
-            new = [
-                np.full(len(sketch.rows), self.stumps.polarity[j], dtype=np.int8)
-                if self.stumps.feature[j] == CONSTANT
-                else self.signs[j][sketch.bins[self.stumps.feature[j]]]
-                for j in range(n_done, self.n_columns)
-            ]
-            self._sketched = np.concatenate([self._sketched.reshape(-1, len(sketch.rows)), np.stack(new)])
-        return self._sketched
-
-    def _corrected(
-        self, estimate: Array, ones: Array, cross: Array, total: float, left: NDArray[np.intp]
-    ) -> Array:
-        """Keep only the correlations of the sketch; sums with the constant, and so variances, are exact.
-
-        A rare value has few rows in a sketch, and the quadratic model lives on how rare it is.
-        """
-        variance = np.maximum(total - cross * cross / total, 0.0)
-        seen = np.maximum(total - ones * ones / total, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factor = np.where(seen > 1e-9 * total, np.sqrt(variance / seen), 0.0)
-        covariance = estimate - ones[left, None] * ones / total
-        out = cross[left, None] * cross / total + factor[left, None] * factor * covariance
-        out[np.arange(len(left)), left] = total
-        return out
-
-    def _products(self, bins: NDArray[np.uint8], lane: NDArray[np.int64], left: NDArray[np.intp]) -> Array:
-        """``sum of lane * h_j * h_k`` for j in ``left`` and every k."""
-        d = self.dictionary
-        features, slot = self._features()
-        out = np.empty((len(left), self.n_columns))
-        constant = self.stumps.feature[left] == CONSTANT
-        stumps = np.flatnonzero(~constant)
-        for start in range(0, len(stumps), 4):
-            rows = stumps[start : start + 4]
-            columns = left[rows]
-            lanes = _kernels.signed_weights(
-                bins, self.stumps.feature[columns], self.signs[columns], lane, 4, d.threads
-            )
-            hist = _kernels.histograms(bins, features, lanes, d.threads)
-            sums = self._signed_sums(hist, slot, hist[0].sum(axis=0))
-            out[rows] = sums[:, : len(rows)].T
-        if constant.any():
-            out[constant] = self.stumps.polarity[left[constant]][:, None] * self._with_one(bins, lane)
-        return out
-
-    def _with_one(self, bins: NDArray[np.uint8], lane: NDArray[np.int64]) -> Array:
-        """``sum of lane * h_j`` for every column."""
-        features, slot = self._features()
-        hist = np.empty((0, 256, 1), np.int64)
-        if len(features):
-            hist = _kernels.histograms(bins, features, lane.reshape(-1, 1), self.dictionary.threads)
-        return self._signed_sums(hist, slot, np.array([lane.sum()]))[:, 0]
-
-    def _cross(self, point: RiskPoint) -> Array:
-        """``sum of curvature * h_j`` over all rows, remembered while the point stays the same."""
-        cross = np.empty(0)
-        if self._cross_of is not None and self._cross_of[0] is point.F:
-            cross = self._cross_of[1]
-        if len(cross) < self.n_columns:
-            total = float(point.fixed.lanes[:, 1].sum())
-            if len(cross) < self.n_free:
-                cross = np.array([1.0, -1.0]) * total
-            new = self.stumps[len(cross) :]
-            features, slot = np.unique(new.feature, return_inverse=True)
-            hist = self.dictionary.histograms(point, features)[:, :, 1]
-            left = new.left_sums(hist, slot)
-            cross = np.concatenate([cross, new.polarity * (2.0 * left - total)])
-            self._cross_of = (point.F, cross)
-        return cross
-
-    def _features(self) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-        """Distinct features of the pool and, for every stump column, which of them it uses."""
-        return np.unique(self.stumps.feature[self.n_free :], return_inverse=True)
-
-    def _signed_sums(
-        self, hist: NDArray[np.int64], slot: NDArray[np.intp], total: NDArray[np.int64]
-    ) -> Array:
-        """Sums of +-weights for every column from the histograms of its feature: shape (columns, lanes)."""
-        out = np.empty((self.n_columns, len(total)))
-        if self.n_free:
-            out[0], out[1] = total, -total
-        if len(slot):
-            stumps = self.stumps[self.n_free :]
-            out[self.n_free :] = stumps.polarity[:, None] * (2 * stumps.left_sums(hist, slot) - total)
-        return out
-
-    def dense(self) -> NDArray[np.int8]:
-        bins = self.dictionary.matrix.bins
-        out = np.empty((self.dictionary.matrix.n_rows, self.n_columns), dtype=np.int8, order="F")
-        for j, feature in enumerate(self.stumps.feature):
-            if feature == CONSTANT:
-                out[:, j] = self.stumps.polarity[j]
-            else:
-                out[:, j] = self.signs[j][bins[feature]]
-        sign = self.dictionary.sign
-        return out if sign is None else out * sign[:, None]

@@ -13,13 +13,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
+from cardboost.boosting.task import TrainingResult
 from cardboost.data.arguments import flag
 from cardboost.data.exact import unmasked
 from cardboost.data.table import Table, match_names
 from cardboost.data.threads import usable_threads
-from cardboost.estimators.callbacks import CallbackSupportMixin, Reporter, with_callbacks
+from cardboost.estimators.callbacks import Reporter
 from cardboost.estimators.predictions import ClassPredictions
 from cardboost.estimators.rows import TrainingRows, checked_table, class_weighted_rows, plain
 from cardboost.model.base import label_array, normalised
@@ -181,8 +183,7 @@ class BoostedCards(CallbackSupportMixin, FittedModel):
     """Base of the estimators of stumps and other learners: tables in, an ensemble out.
 
     Not for use by itself. A family of estimators says how its parameters and rows become a
-    :class:`PreparedFit` (``_prepare``), how one of its tasks is trained (``_train``), and how many rounds a
-    result has (``_rounds``).
+    :class:`PreparedFit` (``_prepare``), and how one of its tasks is trained (``_train``).
     """
 
     #: parameters that only stumps know: with other learners they stay at their defaults
@@ -244,7 +245,8 @@ class BoostedCards(CallbackSupportMixin, FittedModel):
         for k, (label, task) in enumerate(prepared.tasks):
             part = budget if prepared.n_tasks == 1 else budget.part(k, prepared.n_tasks)
             after_round = reporter.after_round(prepared.reconstruction(), label)
-            results.append(self._train(task, prepared.settings, part, after_round, reporter.proving(label)))
+            settings = replace(prepared.settings, budget=part, callback=after_round)
+            results.append(self._train(task, settings, reporter.proving(label)))
         self._accept(prepared, results)
         reporter.end()
         return self
@@ -254,12 +256,8 @@ class BoostedCards(CallbackSupportMixin, FittedModel):
         """Read and check everything."""
 
     @abstractmethod
-    def _train(self, task: Any, settings: Any, budget: Budget, after_round: Any, proving: Any) -> Any:
-        """One ensemble within a budget; ``after_round`` and ``proving`` are told how far it is."""
-
-    @abstractmethod
-    def _rounds(self, result: Any) -> int:
-        """The number of rounds of a result."""
+    def _train(self, task: Any, settings: Any, proving: Any) -> TrainingResult:
+        """One ensemble within the budget of the settings; ``proving`` is told how far an exact search is."""
 
     def _earlier(self, rows: TrainingRows) -> Any:
         """The paths of the last fit that a warm start goes on from, one for every task; None for none."""
@@ -271,22 +269,22 @@ class BoostedCards(CallbackSupportMixin, FittedModel):
             raise ValueError(f"warm_start: the classes are {classes}, but the model knows {before}.")
         return paths
 
-    def _accept(self, prepared: PreparedFit, results: Sequence[Any]) -> None:
+    def _accept(self, prepared: PreparedFit, results: Sequence[TrainingResult]) -> None:
         """The fitted attributes of one result, or of one for every class; nothing of an earlier fit stays."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
         self.__dict__.update(prepared.attributes())
         several = prepared.n_tasks > 1
         self._paths = tuple(result.path for result in results if result.path is not None)
-        self._candidates: Any = tuple(filter(None, (getattr(r, "candidates", None) for r in results))) or None
+        self._candidates: Any = tuple(filter(None, (result.candidates for result in results))) or None
         self.trace_: Any = [result.trace for result in results] if several else results[0].trace
         self.ensemble_: Any = prepared.joined([result.ensemble for result in results])
-        certificates = [getattr(result, "certificate", None) for result in results]
+        certificates = [result.certificate for result in results]
         if certificates[0] is not None:
             self.certificate_: Any = certificates if several else certificates[0]
         if results[0].held_out is not None:
             self.validation_losses_ = [result.held_out for result in results]
-        self.n_iter_ = max(map(self._rounds, results))
+        self.n_iter_ = max(result.n_iter for result in results)
 
     # ------------------------------------------------------------------------------------ what is fitted
 
@@ -397,7 +395,7 @@ class ClassifierCards(ClassPredictions, BoostedCards):
 
     class_weight: Any = None
 
-    def _accept(self, prepared: PreparedFit, results: Sequence[Any]) -> None:
+    def _accept(self, prepared: PreparedFit, results: Sequence[TrainingResult]) -> None:
         super()._accept(prepared, results)
         certificates = getattr(self, "certificate_", None)
         if isinstance(certificates, list):

@@ -9,19 +9,6 @@ from cardboost.data.arguments import number
 from cardboost.problem.budget import Budget, clock, never
 from cardboost.problem.trace import Record
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # pragma: no cover - older scikit-learn
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing to support."""
-
-    def with_callbacks(method: Any) -> Any:
-        return method
-
-
-__all__ = ["CallbackSupportMixin", "FitCallback", "Reporter", "with_callbacks"]
-
 _PROVING_SECONDS = 1.0  # between two lines about an exact search on the screen
 
 

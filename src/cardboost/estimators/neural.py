@@ -52,10 +52,8 @@ class NeuralTask:
     ----------
     X : array of shape (rows, features)
         As they were given; networks read them standardised.
-    y : array of shape (rows, outputs)
-        The outputs wanted, in the units of the loss.
-    s : array
-        The weights of the rows, of sum 1.
+    rows : Rows
+        The outputs wanted, in the units of the loss, and the weights of the rows.
     loss : VectorLoss
         Of the outputs.
     codes : array or None
@@ -63,8 +61,7 @@ class NeuralTask:
     """
 
     X: Array
-    y: Array
-    s: Array
+    rows: Rows
     loss: VectorLoss
     codes: NDArray[np.intp] | None = None
 
@@ -150,7 +147,7 @@ class NeuralBoost(FittedModel):
         task = self._task(table, y, sample_weights(sample_weight, len(table)))
         threads = usable_threads(self.n_jobs)
         self._fitted_loss = task.loss
-        self._mean, self._scale = _standard(task.X, task.s)
+        self._mean, self._scale = _standard(task.X, task.rows.s)
         settings = NeuralSettings(
             n_estimators=int(self.n_estimators),
             learning_rate=float(self.learning_rate),
@@ -162,10 +159,10 @@ class NeuralBoost(FittedModel):
             choice = self._choose(task, settings, threads)
             path = choice.path
             if path is None:
-                learner = self._learner(task.X, task.y.shape[1], choice.l2, threads)
+                learner = self._learner(task.X, task.rows.y.shape[1], choice.l2, threads)
                 told = _print_round if self.verbose else None
                 final = replace(settings, n_estimators=choice.rounds, callback=told)
-                path = boost_networks(learner, task.loss, Rows(task.y, task.s), final)
+                path = boost_networks(learner, task.loss, task.rows, final)
             self._accept(task, path, choice, settings.seed, threads)
         return self
 
@@ -211,15 +208,13 @@ class NeuralBoost(FittedModel):
 
     def _choose(self, task: NeuralTask, settings: NeuralSettings, threads: int) -> RoundsAndDecay:
         """How many rounds and how much decay: as given, or by rows that are held out."""
-        n_rows, seed = len(task.y), settings.seed
+        rows, n_rows, seed = task.rows, len(task.X), settings.seed
         if not self.early_stopping or n_rows < 2:  # of one distinct row none can be held out
             return RoundsAndDecay(int(self.n_estimators), float(self.l2))
 
         def fit(kept: NDArray[np.intp], aside: NDArray[np.intp], l2: float) -> NeuralPath:
-            s = task.s[kept] / task.s[kept].sum()
-            held = Rows(task.y[aside], task.s[aside] / task.s[aside].sum())
-            learner = self._learner(task.X[kept], task.y.shape[1], l2, threads, task.X[aside])
-            return boost_networks(learner, task.loss, Rows(task.y[kept], s), settings, held)
+            learner = self._learner(task.X[kept], rows.y.shape[1], l2, threads, task.X[aside])
+            return boost_networks(learner, task.loss, rows.take(kept), settings, rows.take(aside))
 
         decays = self.estimator is None
         if self.early_stopping == "cv" or (self.early_stopping == "auto" and n_rows < FEW_ROWS):
@@ -245,10 +240,10 @@ class NeuralBoost(FittedModel):
         self.certificate_ = None
         if self.max_terms is not None and learners:
             read = partial(self._outputs_of_rows, learners)
+            outputs = self._outputs(learners, task.X, task.rows.y.shape[1])
             pruned = prune_networks(
-                task.loss, self._outputs(learners, task.X, task.y.shape[1]), task.y, task.s, constant, gammas,
-                int(self.max_terms), read, seed=seed, threads=threads,
-            )  # fmt: skip
+                task.loss, outputs, task.rows, constant, gammas, int(self.max_terms), read, seed, threads
+            )
             constant, gammas = pruned.constant, pruned.gammas
             learners = tuple(learners[k] for k in pruned.kept)
             self.certificate_ = pruned.certificate

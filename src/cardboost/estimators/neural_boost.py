@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
+from cardboost.boosting.neural import Rows
 from cardboost.data.exact import refuse_mask, require_exact_columns
 from cardboost.data.labels import class_codes, class_factors
 from cardboost.estimators.neural import NeuralBoost, NeuralTask, mean_and_deviation
@@ -133,7 +134,7 @@ class NeuralBoostClassifier(ClassPredictions, NeuralBoost):
         n_outputs = wanted.shape[1]
         self._units = np.ones(n_outputs), np.zeros(n_outputs)
         codes = (wanted[:, 0] > 0.0).astype(np.intp) if n_outputs == 1 else np.argmax(wanted, axis=1)
-        return NeuralTask(X, wanted, s, loss, codes)
+        return NeuralTask(X, Rows(wanted, s), loss, codes)
 
     def _columns(self, codes: NDArray[np.intp], loss: VectorLoss) -> Array:
         """What the outputs are compared with: one column per class, or one of -1 and 1."""
@@ -267,7 +268,7 @@ class NeuralBoostRegressor(NumberPredictions, NeuralBoost):
         loss = self._vector_loss(
             {"auto": squared, "squared": squared, "absolute": AbsoluteOutputs(), "huber": _huber(wanted, s)}
         )
-        return NeuralTask(X, wanted, s, loss)
+        return NeuralTask(X, Rows(wanted, s), loss)
 
     def _rows_to_check(self, X: Array, y: Any, raw: Array | None) -> tuple[Array, Array, Array]:
         X, target, s = self._fitted_rows(X, _targets(y, len(X)).reshape(len(X), -1), raw)

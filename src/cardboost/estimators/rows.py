@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
@@ -17,19 +17,20 @@ from sklearn.utils.validation import has_fit_parameter
 from cardboost.boosting.learner_task import LearnerTask
 from cardboost.boosting.path import ModelFrame
 from cardboost.boosting.stagewise_steps import RegressorTask
-from cardboost.boosting.stump_task import DataFacts, StumpTask
+from cardboost.boosting.stump_task import StumpTask
 from cardboost.boosting.task import HeldOutBins, HeldOutRows
 from cardboost.data.arguments import flag, number
-from cardboost.data.binning import apply_cuts, bin_table
+from cardboost.data.binning import BinnedMatrix, apply_cuts, bin_table
 from cardboost.data.exact import unmasked
 from cardboost.data.labels import class_codes, class_factors, real_targets, sample_weights, split_rows
 from cardboost.data.table import CategoricalColumn, Table, check_finite, check_rows, read_table
 from cardboost.data.threads import usable_threads
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.label_orders import label_orders
-from cardboost.dictionary.resolve import Part, ToFit, resolve_dictionary
+from cardboost.dictionary.learners import LearningRows
+from cardboost.dictionary.resolve import Part, ToFit, bind_dictionary, resolve_dictionary
 from cardboost.dictionary.stumps import StumpDictionary
-from cardboost.model.ensemble import OWN_LOSS, Ensemble, model_loss
+from cardboost.model.ensemble import OWN_LOSS, model_loss
 from cardboost.model.fitted_learner import count_rows, name_of, take_rows
 from cardboost.problem.losses import Loss
 from cardboost.problem.risk import EmpiricalRisk, risk_of
@@ -158,14 +159,17 @@ class TrainingRows:
             return 1.0, 1.0
         return float(self.factors[0]), float(self.factors[1])
 
-    def facts(self, output: int | None, threads: int) -> DataFacts:
-        """What the certificate of a model for this output says of the data."""
-        labels, raw = self.certified(output)
-        shape = len(self.y), self.table.n_features
-        if output is None:
-            digest = cache(lambda: self.table.digest(None, raw, threads, target=labels))
-            return DataFacts(*shape, digest, target=self.units)
-        return DataFacts(*shape, cache(lambda: self.table.digest(labels, raw, threads)), self.class_weight())
+    def digest(self, output: int | None, threads: int) -> Callable[[], str]:
+        """Makes, once, the digest of the data that the certificate of a model for this output names."""
+        values, raw = self.certified(output)
+        labels, target = (None, values) if output is None else (values, None)
+        return cache(lambda: self.table.digest(labels, raw, threads, target=target))
+
+    def frame(self, loss: Loss, matrix: BinnedMatrix | None) -> ModelFrame:
+        """What the models of these rows are called; ``matrix``: the binned table, where there are stumps."""
+        n_features, names, _ = self.shape()
+        table = (matrix.cuts, matrix.categories) if matrix is not None else ((), ())
+        return ModelFrame(model_loss(loss), n_features, names, self.pair(), *table, *self.units)
 
     def pair(self) -> tuple[Any, Any] | None:
         """What the two classes of every model are called; None for regression."""
@@ -320,46 +324,39 @@ def training_tasks(
         if held_out is not None:
             bins = apply_cuts(held_out.table, matrix.cuts, threads, matrix.categories)
             held_out_bins = HeldOutBins(bins, held_out.risk(loss, output, threads))
-        n_features, names, _ = rows.shape()
-        frame = ModelFrame(
-            model_loss(loss), n_features, names, rows.pair(), matrix.cuts, matrix.categories, *rows.units
-        )
         before = None if earlier is None else earlier[k]
         label = "" if len(rows.outputs) == 1 else f"{plain(rows.classes[output])!r} "  # type: ignore[index]
-        yield label, StumpTask(dictionary, risk, rows.facts(output, threads), frame, before, held_out_bins)
+        yield label, StumpTask(
+            dictionary, risk, rows.frame(loss, matrix), rows.digest(output, threads), rows.class_weight(),
+            before, held_out_bins,
+        )  # fmt: skip
 
 
 def _learner_task(
     estimator: Any, rows: TrainingRows, held_out: TrainingRows | None, loss: Loss, threads: int
 ) -> LearnerTask | RegressorTask:
     """Weak learners that are not, or not only, stumps: for two classes or for a number."""
-    (output,), (n_features, names, _) = rows.outputs, rows.shape()
+    (output,) = rows.outputs
     risk, aside = rows.risk(loss, output, threads), None
     if held_out is not None:
         aside = HeldOutRows(held_out.X, held_out.risk(loss, output, threads))
     seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
     if risk.sign is None:
         parts = resolve_dictionary(estimator.dictionary, regression=True)
-        empty = Ensemble(model_loss(loss), 0.0, (), names, n_features, None)
-        return RegressorTask(parts, rows.X, risk, rows.raw, empty, *rows.units, seed, aside)
+        return RegressorTask(parts, rows.X, risk, rows.raw, rows.frame(loss, None), seed, aside)
     matrix = None
     if rows.table.n_features:
         matrix = bin_table(rows.table, rows.weights, estimator.max_bins, threads)
-    return LearnerTask.make(
-        estimator.dictionary,
-        rows.X,
-        risk.sign,
-        loss,
-        flag("fit_intercept", estimator.fit_intercept) and estimator._intercept_columns,
-        threads,
-        n_features=n_features,
-        sample_weight=rows.raw,
-        class_weight=rows.class_weight(),
-        classes=rows.pair(),  # type: ignore[arg-type]
-        feature_names=names,
-        matrix=matrix,
-        seed=seed,
-        held_out=aside,
+    intercept = flag("fit_intercept", estimator.fit_intercept) and estimator._intercept_columns
+    learning = LearningRows(rows.X, risk.sign, rows.pair() or (False, True), intercept, threads)
+    parts = resolve_dictionary(estimator.dictionary)
+    return LearnerTask(
+        bind_dictionary(parts, learning, matrix, rows.weights, seed),
+        risk_of(loss, rows.weights, None, threads),
+        rows.frame(loss, matrix),
+        rows.raw,
+        rows.class_weight(),
+        aside,
     )
 
 

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from cardboost.boosting.candidates import Candidates, restored_candidates
 from cardboost.boosting.path import BoostingPath
-from cardboost.boosting.task import TrainingSettings
-from cardboost.boosting.training import SizedTraining, TrainingResult, train, train_sizes
+from cardboost.boosting.task import TrainingResult, TrainingSettings
+from cardboost.boosting.training import SizedTraining, train, train_sizes
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.checker.format import MOST_TERMS
 from cardboost.data.arguments import flag, number, whole
@@ -121,8 +121,6 @@ class SelectingCards(BoostedCards):
             max_iter=whole("max_iter", self.max_iter, 1),
             max_weight=optional("max_weight", number, 0.0, strict=True),
             **prices,
-            fit_intercept=flag("fit_intercept", self.fit_intercept),
-            threads=usable_threads(self.n_jobs),
             budget=budget,
             max_features=optional("max_features", whole, 1),
             reselect=again,
@@ -141,14 +139,8 @@ class SelectingCards(BoostedCards):
             )
         return paths
 
-    def _train(
-        self, task: Any, settings: TrainingSettings, budget: Budget, after_round: Any, proving: Any
-    ) -> TrainingResult:
-        search = replace(settings.search, progress=proving)
-        return train(task, replace(settings, budget=budget, callback=after_round, search=search))
-
-    def _rounds(self, result: TrainingResult) -> int:
-        return result.trace[-1].n_columns
+    def _train(self, task: Any, settings: TrainingSettings, proving: Any) -> TrainingResult:
+        return train(task, replace(settings, search=replace(settings.search, progress=proving)))
 
     # ------------------------------------------------------------------------------------ proving
 

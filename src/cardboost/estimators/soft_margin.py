@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cardboost.boosting.on_simplex import SoftMarginSettings, soft_margin_path, train_soft_margin
 from cardboost.boosting.stump_task import StumpTask
-from cardboost.boosting.training import TrainingResult
+from cardboost.boosting.task import TrainingResult
 from cardboost.data.arguments import number, whole
 from cardboost.data.labels import search_seed
 from cardboost.estimators.base import ClassifierCards, PreparedFit, TableParameters
@@ -184,13 +184,8 @@ class SoftMarginClassifier(TableParameters, ClassifierCards):
         temperature, cv_results = search_temperatures(self, temperatures, rows, late)
         return {"temperature_": temperature, "cv_results_": cv_results}
 
-    def _train(
-        self, task: Any, settings: SoftMarginSettings, budget: Budget, after_round: Any, proving: Any
-    ) -> TrainingResult:
-        return train_soft_margin(task, replace(settings, budget=budget, callback=after_round))
-
-    def _rounds(self, result: TrainingResult) -> int:
-        return len(result.trace)
+    def _train(self, task: Any, settings: SoftMarginSettings, proving: Any) -> TrainingResult:
+        return train_soft_margin(task, settings)
 
 
 # ------------------------------------------------------------------------------------------------ choosing
@@ -284,7 +279,7 @@ def _fold_scores(
     share = weight / weight.sum()
     for models in zip(*(soft_margin_path(task, radii, _SEARCH_TOL, late) for task in tasks), strict=True):
         scores, n_terms = [], 0
-        for task, (_, weights, pool) in zip(tasks, models, strict=True):
+        for task, (weights, pool) in zip(tasks, models, strict=True):
             assert task.held_out is not None
             assert task.held_out.risk.sign is not None
             scores.append(task.held_out.margins(pool, weights) * task.held_out.risk.sign)

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from cardboost.boosting.stagewise import (
-    StageResult,
-    StageSettings,
-    StepSearch,
-    refuse_empty,
-    train_stagewise,
-)
+from cardboost.boosting.stagewise import StageSettings, StepSearch, refuse_empty, train_stagewise
 from cardboost.boosting.stagewise_steps import (
     ClassificationSteps,
     ClassifierSteps,
     RegressionSteps,
     RegressorSteps,
+    first_constant,
 )
 from cardboost.boosting.stump_task import StumpTask
-from cardboost.data.arguments import flag, number, whole
+from cardboost.boosting.task import TrainingResult
+from cardboost.data.arguments import number, whole
 from cardboost.data.threads import usable_threads
 from cardboost.estimators.base import BoostedCards, ClassifierCards, PreparedFit, TableParameters
 from cardboost.estimators.predictions import NumberPredictions
@@ -49,22 +45,16 @@ class StagewiseCards(BoostedCards):
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
         loss = stagewise_loss(self.loss, of_residual=is_regressor(self))
-        flag("fit_intercept", self.fit_intercept)
         settings = StageSettings(
             whole("max_iter", self.max_iter, 1),
             number("learning_rate", self.learning_rate, 0.0, strict=True),
-            budget.started,
             number("tol", self.tol, 0.0),
-            stopped=budget.stopped,
         )
         rows, held_out = read_rows(self, X, y, sample_weight, loss)
         tasks = training_tasks(self, rows, held_out, loss)
         return PreparedFit(rows, tasks, settings, {"_loss": loss})
 
-    def _train(
-        self, task: Any, settings: StageSettings, budget: Budget, after_round: Any, proving: Any
-    ) -> StageResult:
-        settings = replace(settings, callback=after_round)
+    def _train(self, task: Any, settings: StageSettings, proving: Any) -> TrainingResult:
         result = train_stagewise(self._steps(task, settings), settings)
         if not is_regressor(self):
             refuse_empty(result)
@@ -73,9 +63,6 @@ class StagewiseCards(BoostedCards):
     @abstractmethod
     def _steps(self, task: Any, settings: StageSettings) -> StepSearch:
         """What a round chooses from."""
-
-    def _rounds(self, result: StageResult) -> int:
-        return len(result.path)
 
     def _staged_scores(self, X: Any) -> Iterator[Array]:
         """The scores after every round, each from the one before; those of the model itself at its round."""
@@ -167,7 +154,7 @@ class StagewiseClassifier(TableParameters, ClassifierCards, StagewiseCards):
 
     def _steps(self, task: Any, settings: StageSettings) -> StepSearch:
         steps = ClassificationSteps if isinstance(task, StumpTask) else ClassifierSteps
-        return steps(task, settings, self.fit_intercept)
+        return steps(task, settings, first_constant(task) if self.fit_intercept else 0.0)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

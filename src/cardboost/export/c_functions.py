@@ -8,41 +8,38 @@ from itertools import groupby
 import numpy as np
 
 from cardboost.export.c_model import MISSING_CUT, CModel, CutEntry, Question, float_key
-from cardboost.export.c_text import Names, comment, float_literal, int_literal, quoted, safe, table
+from cardboost.export.c_text import comment, float_literal, int_literal, quoted, safe, table
 from cardboost.export.integer_model import HIGHEST, MISSING
 from cardboost.export.points import PROBABILITY_UNIT
 
 _NEGATED = "    /* minus the score: a negative number is the shortest thing to test for */"
-_RESERVED = ("H", "INPUTS", "CLASSES", "TEST_VECTORS_H")
 
 
 def functions(model: CModel) -> list[str]:
     """All functions of the header, in the order in which they use each other."""
     keys = [_key_function(model.prefix)] if _with_keys(model) else []
-    if model.points is None:
-        scores = [_double_checks(model.prefix), _double_score(model)]
-    else:
-        scores = [_whole_score(model)]
+    checks = [_double_checks(model.prefix)] if model.points is None else []
     classes = [_class_function(model)] if model.plan.decides else []
     chances = [_probability_function(model)] if model.probability is not None else []
-    return [*keys, *scores, *classes, *chances]
+    return [*keys, *checks, _score_function(model), *classes, *chances]
 
 
-def identifiers(model: CModel) -> list[tuple[str, list[str]]]:
-    """For every input the name of its position, and those of its labels."""
-    names = Names(model.prefix, _RESERVED)
-    positions = [names.new("X", source.name) for source in model.plan.inputs]
-    identifiers = []
-    for source, position in zip(model.plan.inputs, positions, strict=True):
-        labels: list[str] = []
-        if source.categories is not None:
-            labels = [names.new(source.name, str(label)) for label in source.categories.kept]
-            labels += [names.new(source.name, "other")] if source.categories.rare else []
-        identifiers.append((position, labels))
-    return identifiers
+def _score_function(model: CModel) -> str:
+    """The function that returns the score, or that writes several scores."""
+    kind, start = model.score_type, f"{model.prefix}_score"
+    head, rows = f"static inline {kind} {start}(const {model.c_type} *x)", "a row"
+    if model.several:
+        head = f"static inline void {start}s(const {model.c_type} *x, {kind} *scores)"
+        rows = "every class, into scores"
+    if model.points is None:
+        about, lines = f"The score of {rows}.", _double_sum(model)
+    else:
+        about = f"The points of {rows}."
+        lines = _ifs(model) if model.layout == "ifs" or not model.entries else _loop(model)
+    return "\n".join([comment([about]), head, "{", *lines, "}"])
 
 
-def _code_literal(cut: float) -> str:
+def code_literal(cut: float) -> str:
     return "INT16_MIN" if cut == MISSING else int_literal(int(cut))
 
 
@@ -54,7 +51,7 @@ def _key_literal(cut: float) -> str:
 def _cut_note(model: CModel, index: int, cuts: Sequence[float]) -> str:
     """The name of an input; with floats also its cuts, which are keys in the table."""
     name = quoted(model.plan.inputs[index].name)
-    if model.number != "float":
+    if not model.floats:
         return name
     return safe(f"{name}: {', '.join('missing' if cut == MISSING_CUT else repr(cut) for cut in cuts)}")
 
@@ -63,9 +60,7 @@ def _with_keys(model: CModel) -> bool:
     """Whether floats are compared as whole numbers in the same order, which needs no floating point."""
     if model.points is None:
         return bool(model.plan.inputs)
-    if model.number != "float" or model.layout != "table":
-        return False
-    return any(entries for _, entries in model.programs)
+    return model.floats and model.layout == "table" and bool(model.entries)
 
 
 def _key_function(prefix: str) -> str:
@@ -104,22 +99,6 @@ static inline int32_t {prefix}_key(float value)
 # whole points
 
 
-def _whole_score(model: CModel) -> str:
-    about = "The points of every class, into scores." if model.plan.n_scores > 1 else "The points of a row."
-    entries = [entry for _, part in model.programs for entry in part]
-    lines = _ifs(model) if model.layout == "ifs" or not entries else _loop(model, entries)
-    return _score_function(model, about, lines)
-
-
-def _score_function(model: CModel, about: str, lines: Sequence[str]) -> str:
-    """The function that returns the score, or that writes several scores."""
-    kind, start = model.score_type, f"{model.prefix}_score"
-    head = f"static inline {kind} {start}(const {model.c_type} *x)"
-    if model.plan.n_scores > 1:
-        head = f"static inline void {start}s(const {model.c_type} *x, {kind} *scores)"
-    return "\n".join([comment([about]), head, "{", *lines, "}"])
-
-
 def _sum_type(model: CModel) -> str:
     """The type of one sum: 16 bits on small processors, where they are enough."""
     assert model.points is not None
@@ -133,37 +112,36 @@ def _total(model: CModel) -> str:
 
 def _ifs(model: CModel) -> list[str]:
     """One statement per cut."""
-    several = model.plan.n_scores > 1
-    names = [name for name, _ in identifiers(model)]
-    lines = [] if any(entries for _, entries in model.programs) else ["    (void)x;"]
+    several = model.several
+    lines = [] if model.entries else ["    (void)x;"]
     lines += [_NEGATED] if model.negated else []
     for k, (base, entries) in enumerate(model.programs):
         target = f"scores[{k}]" if several else "sum"
         lines.append(f"    {'' if several else f'{_sum_type(model)} '}{target} = {int_literal(base)};")
         for entry in entries:
-            test = _test(model, entry, names)
+            test = _test(model, entry)
             sign, size = ("-", -entry.points) if entry.points < 0 else ("+", entry.points)
             lines.append(f"    if ({test}) {{ {target} {sign}= {int_literal(size)}; }}")
     return lines if several else [*lines, f"    return {_total(model)};"]
 
 
-def _test(model: CModel, entry: CutEntry, names: Sequence[str], above: bool = True) -> str:
+def _test(model: CModel, entry: CutEntry, above: bool = True) -> str:
     """A condition: a value is above a cut, or it is not."""
-    literal = float_literal(entry.cut) if model.number == "float" else _code_literal(entry.cut)
-    value = f"x[{names[entry.input]}]"
+    literal = float_literal(entry.cut) if model.floats else code_literal(entry.cut)
+    value = f"x[{model.identifiers[entry.input][0]}]"
     plain, opposite = ("<=", ">") if entry.nan_above else (">", "<=")
     if above != entry.nan_above:
         return f"{value} {plain} {literal}"
-    return f"!({value} {plain} {literal})" if model.number == "float" else f"{value} {opposite} {literal}"
+    return f"!({value} {plain} {literal})" if model.floats else f"{value} {opposite} {literal}"
 
 
-def _condition(model: CModel, question: Question, names: Sequence[str]) -> str:
+def _condition(model: CModel, question: Question) -> str:
     """A question, and those after it, as one condition."""
 
     def part(answer: Question) -> str:
-        return f"({_condition(model, answer, names)})"
+        return f"({_condition(model, answer)})"
 
-    test, other = (f"({_test(model, question.entry, names, above)})" for above in (True, False))
+    test, other = (f"({_test(model, question.entry, above)})" for above in (True, False))
     above, below = question.above, question.below
     if isinstance(above, Question) and isinstance(below, Question):
         return f"{test} ? {part(above)} : {part(below)}"
@@ -174,16 +152,14 @@ def _condition(model: CModel, question: Question, names: Sequence[str]) -> str:
     return (test if above else other)[1:-1]
 
 
-def _loop(model: CModel, entries: Sequence[CutEntry]) -> list[str]:
+def _loop(model: CModel) -> list[str]:
     """One loop over all cuts of all inputs."""
-    several = model.plan.n_scores > 1
-    sum_type = model.score_type if several else _sum_type(model)
-    kinds = model.cells
-    lines = _tables(model, entries)
+    sum_type = model.score_type if model.several else _sum_type(model)
+    kinds, lines = model.cells, _tables(model)
     member = "entries[k].{}" if kinds.together else "{}s[k]"
     cut, points = member.format("cut"), member.format("point")
     index = "k" if kinds.input is None else member.format("input")
-    value = f"{model.prefix}_key(x[{index}])" if model.number == "float" else f"x[{index}]"
+    value = f"{model.prefix}_key(x[{index}])" if model.floats else f"x[{index}]"
     cut = f"(int_fast16_t){cut}" if kinds.cut.startswith("u") else cut
     points = f"({sum_type}){points}" if kinds.points.startswith("u") else points
     body = [
@@ -191,13 +167,13 @@ def _loop(model: CModel, entries: Sequence[CutEntry]) -> list[str]:
         f"            sum {'+' if kinds.sign > 0 else '-'}= {points};",
         "        }",
     ]
-    if not several:
+    if not model.several:
         return [
             *lines,
             *([_NEGATED] if model.negated else []),
             f"    {sum_type} sum = {int_literal(model.programs[0][0])};",
             "    uint_fast16_t k;",
-            f"    for (k = 0u; k < {len(entries)}u; k++) {{",
+            f"    for (k = 0u; k < {len(model.entries)}u; k++) {{",
             *body,
             "    }",
             f"    return {_total(model)};",
@@ -223,7 +199,7 @@ def _loop(model: CModel, entries: Sequence[CutEntry]) -> list[str]:
 def _literals(model: CModel, entry: CutEntry) -> dict[str, str]:
     """The cells of an entry."""
     kinds = model.cells
-    cut = _key_literal(entry.cut) if model.number == "float" else _code_literal(entry.cut)
+    cut = _key_literal(entry.cut) if model.floats else code_literal(entry.cut)
     points = int_literal(kinds.sign * entry.points)
     return {
         "cut": f"{cut}u" if kinds.cut.startswith("u") else cut,
@@ -232,15 +208,15 @@ def _literals(model: CModel, entry: CutEntry) -> dict[str, str]:
     }
 
 
-def _tables(model: CModel, entries: Sequence[CutEntry]) -> list[str]:
+def _tables(model: CModel) -> list[str]:
     """The entries as one table of structures, or as one table for each member.
 
     Structures have wide members first, so that there are no holes; tables of their own lose no byte where the
     types differ in size.
     """
-    kinds, size = model.cells, len(entries)
+    kinds, size = model.cells, len(model.entries)
     members = {"cut": kinds.cut, "point": kinds.points} | ({"input": kinds.input} if kinds.input else {})
-    by_input = [list(part) for _, part in groupby(entries, key=lambda entry: entry.input)]
+    by_input = [list(part) for _, part in groupby(model.entries, key=lambda entry: entry.input)]
     notes = [_cut_note(model, part[0].input, [entry.cut for entry in part]) for part in by_input]
     rows = [[_literals(model, entry) for entry in part] for part in by_input]
     if kinds.together:
@@ -270,11 +246,9 @@ typedef char {prefix}_needs_64_bit_double[(sizeof(double) == 8u) ? 1 : -1];
 #endif"""
 
 
-def _double_score(model: CModel) -> str:
+def _double_sum(model: CModel) -> list[str]:
     """One loop over the inputs, levels added in the order of the model."""
     plan, count = model.plan, model.plan.n_scores
-    several = count > 1
-    about = "The score of every class, into scores." if several else "The score of a row."
     ordered = [steps.missing_first(MISSING_CUT) for steps in model.steps]
     notes = [_cut_note(model, k, steps.cuts) for k, steps in enumerate(ordered)]
     cuts = [[_key_literal(cut) for cut in steps.cuts] for steps in ordered]
@@ -282,7 +256,7 @@ def _double_score(model: CModel) -> str:
     bases = [repr(value) for value in plan.intercepts.tolist()]
     lines, declared = [], [f"    double sum = {bases[0]};"]
     add = "        sum += levels[at];"
-    if several:
+    if model.several:
         lines.append(table(f"double bases[{count}]", [bases]))
         declared = [
             "    uint_fast16_t j;",
@@ -313,7 +287,7 @@ def _double_score(model: CModel) -> str:
             "        level += counts[i] + (uint_fast16_t)1u;",
             "    }",
         ]
-    return _score_function(model, about, lines if several else [*lines, "    return sum;"])
+    return lines if model.several else [*lines, "    return sum;"]
 
 
 # decisions and probabilities
@@ -328,7 +302,7 @@ def _class_function(model: CModel) -> str:
         body = f"    return ({prefix}_score(x) > {zero}) ? 1u : 0u;"
         question = None if model.points is None else model.questions
         if isinstance(question, Question):
-            condition = _condition(model, question, [name for name, _ in identifiers(model)])
+            condition = _condition(model, question)
             body = f"    uint8_t found = 0u;\n    if ({condition}) {{ found = 1u; }}\n    return found;"
         elif question is not None:
             body = f"    (void)x;\n    return {int(question)}u;"

@@ -16,13 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from cardboost.export.c_text import FLT_MAX, check_prefix
-from cardboost.export.integer_model import CodeGrid, IntegerModel, unproven
+from cardboost.export.c_text import FLT_MAX, Names, check_prefix
+from cardboost.export.integer_model import CodeGrid, IntegerModel
 from cardboost.export.plan import Plan, Steps
 from cardboost.export.points import WIDTHS, ProbabilityTable, WholePoints, find_points
 
 _MAX_CUTS = 65_000  # a header counts them in 16 bits
-_BYTES = {"uint8_t": 1, "int8_t": 1, "uint16_t": 2, "int16_t": 2, "int32_t": 4, "int64_t": 8}
+_RESERVED = ("H", "INPUTS", "CLASSES", "TEST_VECTORS_H")
+_CODE_TYPES = ("uint8_t", "uint16_t", "int16_t")
+_POINT_TYPES = ("uint8_t", "int8_t", "uint16_t", "int16_t", "int32_t", "int64_t")
 #: bytes of code more than for one table, by whether inputs are in order
 _SEVERAL_TABLES = {False: 16, True: 3}
 _MAX_QUESTIONS = 5  # longer conditions are larger than a sum
@@ -99,7 +101,7 @@ class CModel:
     @property
     def c_type(self) -> str:
         """The type of an input."""
-        return "float" if self.number == "float" else "int16_t"
+        return "float" if self.floats else "int16_t"
 
     @property
     def score_type(self) -> str:
@@ -108,35 +110,56 @@ class CModel:
         return "int64_t" if self.points.width == 64 else "int32_t"
 
     @property
+    def floats(self) -> bool:
+        """Whether inputs are floats."""
+        return self.number == "float"
+
+    @property
+    def several(self) -> bool:
+        """Whether there is a score for every class."""
+        return self.plan.n_scores > 1
+
+    @property
     def negated(self) -> bool:
         """Whether the sum is minus the score: to see that it is negative takes the fewest instructions."""
-        return self.plan.decides and self.plan.n_scores == 1
+        return self.plan.decides and not self.several
+
+    @cached_property
+    def identifiers(self) -> list[tuple[str, list[str]]]:
+        """For every input the name of its position, and those of its labels."""
+        names = Names(self.prefix, _RESERVED)
+        positions = [names.new("X", source.name) for source in self.plan.inputs]
+        labels: list[list[str]] = [[] for _ in positions]
+        for k, source in enumerate(self.plan.inputs):
+            if source.categories is not None:
+                shown = map(source.categories.label, range(source.categories.n_codes))
+                labels[k] = [names.new(source.name, str(label)) for label in shown]
+        return list(zip(positions, labels, strict=True))
 
     @cached_property
     def programs(self) -> Programs:
-        return self.programs_for(self.layout)
-
-    def programs_for(self, layout: str) -> Programs:
-        """The programs of a layout.
+        """For every score where its sum begins, and the entries that it adds.
 
         In a table missing values are the lowest of all, below ``MISSING_CUT``; an if compares floats.
         """
         assert self.points is not None
-        floats = self.number == "float"
+        sign = -1 if self.negated else 1
+        inputs = [Steps(steps.cuts, sign * steps.table) for steps in self.points.steps]
+        if self.floats and self.layout == "table":
+            inputs = [steps.missing_first(MISSING_CUT) for steps in inputs]
         programs = []
-        for k in range(self.plan.n_scores):
-            base, entries = int(self.points.intercepts[k]), []
-            for index, (steps, table) in enumerate(zip(self.steps, self.points.tables, strict=True)):
-                cuts = steps.cuts
-                *levels, missing = table[:, k].tolist()
-                if floats and layout == "table":
-                    cuts, levels = (MISSING_CUT, *cuts), [missing, *levels]
-                entries += _entries(index, cuts, levels, missing, floats and layout == "ifs")
-                base += levels[0]
-            if self.negated:
-                base, entries = -base, [replace(entry, points=-entry.points) for entry in entries]
+        for k, base in enumerate((sign * self.points.intercepts).tolist()):
+            entries: list[CutEntry] = []
+            for index, steps in enumerate(inputs):
+                entries += _entries(index, steps.of_score(k), self.floats and self.layout == "ifs")
+                base += int(steps.table[0, k])
             programs.append((base, tuple(entries)))
         return tuple(programs)
+
+    @cached_property
+    def entries(self) -> list[CutEntry]:
+        """The entries of all sums."""
+        return [entry for _, part in self.programs for entry in part]
 
     @cached_property
     def questions(self) -> Question | bool | None:
@@ -145,22 +168,74 @@ class CModel:
 
     @cached_property
     def cells(self) -> Cells:
-        return cells(self.programs, self.number, len(self.plan.inputs))
+        """The cells for the entries of all sums, with their points as they are to be added."""
+        inputs = len(self.plan.inputs)
+        sign = -1 if max(entry.points for entry in self.entries) <= 0 else 1
+        kind = "int32_t"
+        if not self.floats:
+            kind = _narrowest([int(entry.cut) for entry in self.entries], _CODE_TYPES)
+        points = _narrowest([sign * entry.points for entry in self.entries], _POINT_TYPES)
+        in_order = not self.several and [entry.input for entry in self.entries] == list(range(inputs))
+        in_order = in_order and inputs >= (4 if kind == "uint8_t" else 5)  # shorter loops are written out
+        index = None if in_order else "uint8_t" if inputs <= 256 else "uint16_t"
+        together = Cells(kind, points, index, sign, True)
+        apart = replace(together, together=False)
+        saved = len(self.entries) * (together.bytes - apart.bytes)
+        return together if saved <= _SEVERAL_TABLES[in_order] else apart
 
-    def estimate_for(self, layout: str) -> int:
-        """Bytes on a Cortex-M0, by :func:`estimate`."""
-        return estimate(self.programs_for(layout), layout, self.number, len(self.plan.inputs), self.negated)
+    @property
+    def estimate(self) -> int:
+        """Bytes on a Cortex-M0 with GCC 12 and -Os, for the function that decides.
+
+        The layout "auto" goes by it. It is made to be an upper bound, close for tables of four entries and
+        more; the compiler often makes less of fewer than can be foreseen. Its numbers are fitted to compiled
+        headers (tests/export/test_code_size.py).
+        """
+        several = self.plan.n_scores - 1
+        if not self.entries:
+            return 16 + 12 * several
+        statements = self._statement_bytes() + 48 * several
+        if self.layout == "ifs":
+            return statements + (_FLOAT_HELPERS if self.floats else 0)
+        cells = self.cells
+        in_order = cells.input is None
+        if self.floats:
+            code = 112 + (0 if cells.together else 12)
+        else:
+            start = self.programs[0][0]
+            load = 0 if 0 <= start <= 255 else 2 if -255 <= start < 0 else 6
+            narrow = ("int8_t", "int16_t")  # these have no short instruction
+            code = (40 if in_order else 44) + load + 2 * (cells.cut in narrow) + 2 * (cells.points in narrow)
+            code = -(-code // 4) * 4 + (0 if cells.together else _SEVERAL_TABLES[in_order])
+        code += 20 if cells.points == "int64_t" else 0
+        code += 100 + 8 * several if several else 0
+        loop = code + cells.bytes * len(self.entries)
+        return max(loop, statements) if len(self.entries) < _MIN_LOOP else loop
+
+    def _statement_bytes(self) -> int:
+        """The bytes of one statement per entry, or of questions in their place."""
+        decision, floats = self.questions, self.floats
+        if isinstance(decision, bool):
+            return 4
+        entries = self.entries if decision is None else set(decision.entries())
+        far = 0 if floats else sum(not 0 <= entry.cut <= 255 for entry in entries)
+        if decision is not None:
+            return 10 + (20 if floats else 6) * len(entries) + (8 if floats else 4) * decision.count + 6 * far
+        large = sum(abs(entry.points) > 255 for entry in entries)
+        wide = sum(abs(entry.points) > 2**31 for entry in entries)
+        inputs = len({entry.input for entry in entries})
+        code = int((98 if floats else 33) + (17.5 if floats else 7.5) * len(entries))
+        written_out = 16 if self.layout == "table" else 0
+        return code + 3 * inputs + 6 * (far + large) + 10 * wide + written_out
 
 
-def _entries(
-    index: int, cuts: Sequence[float], levels: Sequence[int], missing: int, nan: bool
-) -> list[CutEntry]:
+def _entries(index: int, steps: Steps, nan: bool) -> list[CutEntry]:
     """The changes of an input at its cuts. With ``nan`` missing values are not in order."""
+    *levels, missing = steps.table[:, 0].tolist()
     first_below = levels.index(missing) if nan and missing in levels else 0
     entries = [
         CutEntry(index, cut, levels[k + 1] - levels[k], nan and k < first_below)
-        for k, cut in enumerate(cuts)
-        if levels[k + 1] != levels[k]
+        for k, cut in enumerate(steps.cuts)
     ]
     if nan and missing not in levels:
         entries.append(CutEntry(index, FLT_MAX, missing - levels[0], True))
@@ -191,7 +266,7 @@ def c_model(
         The beginning of all names.
     layout : {"auto", "table", "ifs"}, default "auto"
         "table" is a loop over tables, "ifs" one statement per cut, "auto" the smaller of the two by
-        :func:`estimate`.
+        :attr:`CModel.estimate`.
     score : {"auto", "points", "double"}, default "auto"
         "points" is a sum of whole points, "double" the score of the model to the bit (floats only), "auto"
         whole points where they are proven to keep every decision.
@@ -242,11 +317,9 @@ def c_model(
         )
         grids = (None,) * len(steps)
         doubles = score == "double" or (score == "auto" and not plan.decides)
-        points = None if doubles else find_points(plan, steps, widths)
-        if points is not None and not points.proven:
-            if score == "points" and exact:
-                raise ValueError(unproven(plan))
-            points = points if score == "points" else None
+        points = None if doubles else find_points(plan, steps, widths, exact=exact and score == "points")
+        if points is not None and not points.proven and score == "auto":
+            points = None
     if sum(len(step.cuts) + 2 for step in steps) * plan.n_scores > _MAX_CUTS:
         raise ValueError(f"ensemble: C counts its cuts in 16 bits, and there are more than {_MAX_CUTS}.")
     if probability and points is None:
@@ -255,7 +328,8 @@ def c_model(
     model = CModel(plan, number, prefix, steps, points, layout, grids, chances, bool(missing))
     if points is None:
         return replace(model, layout="table")
-    return replace(model, layout=min(("ifs", "table"), key=model.estimate_for)) if layout == "auto" else model
+    layouts = [replace(model, layout=choice) for choice in ("ifs", "table")]
+    return min(layouts, key=lambda choice: choice.estimate) if layout == "auto" else model
 
 
 def float32_at_most(cut: float) -> float:
@@ -288,82 +362,12 @@ class Cells:
     @property
     def bytes(self) -> int:
         """The size of one entry."""
-        sizes = [_BYTES[kind] for kind in (self.cut, self.points, self.input) if kind is not None]
+        kinds = (kind for kind in (self.cut, self.points, self.input) if kind is not None)
+        sizes = [np.dtype(kind.removesuffix("_t")).itemsize for kind in kinds]
         return -(-sum(sizes) // max(sizes)) * max(sizes) if self.together else sum(sizes)
 
 
-def cells(programs: Programs, number: str, inputs: int) -> Cells:
-    """The cells for the entries of all sums, with their points as they are to be added."""
-    entries = [entry for _, part in programs for entry in part]
-    cuts = [entry.cut for entry in entries]
-    sign = -1 if max(entry.points for entry in entries) <= 0 else 1
-    added = [sign * entry.points for entry in entries]
-    kind = "int32_t"
-    if number == "int16":
-        kind = _narrowest(int(min(cuts)), int(max(cuts)), ("uint8_t", "uint16_t", "int16_t"))
-    kinds = ("uint8_t", "int8_t", "uint16_t", "int16_t", "int32_t", "int64_t")
-    in_order = len(programs) == 1 and [entry.input for entry in entries] == list(range(inputs))
-    in_order = in_order and inputs >= (4 if kind == "uint8_t" else 5)  # the compiler writes shorter loops out
-    index = None if in_order else "uint8_t" if inputs <= 256 else "uint16_t"
-    together = Cells(kind, _narrowest(min(added), max(added), kinds), index, sign, True)
-    apart = replace(together, together=False)
-    saved = len(entries) * (together.bytes - apart.bytes)
-    return together if saved <= _SEVERAL_TABLES[in_order] else apart
-
-
-def _narrowest(least: int, largest: int, kinds: Sequence[str]) -> str:
-    for kind in kinds:
-        bits = 8 * _BYTES[kind]
-        low, high = (0, 2**bits - 1) if kind[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-        if low <= least and largest <= high:
-            return kind
-    raise AssertionError(f"no type holds {least} to {largest}")
-
-
-def estimate(programs: Programs, layout: str, number: str, inputs: int, negated: bool) -> int:
-    """Bytes on a Cortex-M0 with GCC 12 and -Os, for the function that decides: what layout="auto" goes by.
-
-    ``negated``: the sum is that of one score that decides. The figure is made to be an upper bound, close for
-    tables of four entries and more; the compiler often makes less of fewer than can be foreseen. Its numbers
-    are fitted to compiled headers (tests/export/test_code_size.py).
-    """
-    entries = [entry for _, part in programs for entry in part]
-    floats, several = number == "float", len(programs) - 1
-    if not entries:
-        return 16 + 12 * several
-    statements = _statement_bytes(programs, layout, floats, negated) + 48 * several
-    if layout == "ifs":
-        return statements + (_FLOAT_HELPERS if floats else 0)
-    kinds = cells(programs, number, inputs)
-    in_order = kinds.input is None
-    if floats:
-        code = 112 + (0 if kinds.together else 12)
-    else:
-        start = programs[0][0]
-        load = 0 if 0 <= start <= 255 else 2 if -255 <= start < 0 else 6
-        narrow = ("int8_t", "int16_t")  # these have no short instruction
-        code = (40 if in_order else 44) + load + 2 * (kinds.cut in narrow) + 2 * (kinds.points in narrow)
-        code = -(-code // 4) * 4 + (0 if kinds.together else _SEVERAL_TABLES[in_order])
-    code += 20 if kinds.points == "int64_t" else 0
-    code += 100 + 8 * several if several else 0
-    loop = code + kinds.bytes * len(entries)
-    return max(loop, statements) if len(entries) < _MIN_LOOP else loop
-
-
-def _statement_bytes(programs: Programs, layout: str, floats: bool, negated: bool) -> int:
-    """The bytes of one statement per entry, or of questions in their place."""
-    entries = [entry for _, part in programs for entry in part]
-    decision = questions(*programs[0]) if negated and layout == "ifs" else None
-    if isinstance(decision, bool):
-        return 4
-    if decision is not None:
-        used = set(decision.entries())
-        far = 0 if floats else sum(not 0 <= entry.cut <= 255 for entry in used)
-        return 10 + (20 if floats else 6) * len(used) + (8 if floats else 4) * decision.count + 6 * far
-    far = 0 if floats else sum(not 0 <= entry.cut <= 255 for entry in entries)
-    large = sum(abs(entry.points) > 255 for entry in entries)
-    wide = sum(abs(entry.points) > 2**31 for entry in entries)
-    inputs = len({entry.input for entry in entries})
-    code = int((98 if floats else 33) + (17.5 if floats else 7.5) * len(entries))
-    written_out = 16 if layout == "table" else 0
-    return code + 3 * inputs + 6 * (far + large) + 10 * wide + written_out
+def _narrowest(values: Sequence[int], kinds: Sequence[str]) -> str:
+    """The first type that holds all values."""
+    limits = {kind: np.iinfo(kind.removesuffix("_t")) for kind in kinds}
+    return next(kind for kind in kinds if limits[kind].min <= min(values) <= max(values) <= limits[kind].max)

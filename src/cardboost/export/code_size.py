@@ -42,4 +42,4 @@ def c_size(ensemble: Any, *, compiled: bool = False, **options: Any) -> int:
     model = c_model(ensemble, **options)
     if model.points is None:
         raise ValueError("score: there is no estimate for scores that are doubles; whole points have one.")
-    return model.estimate_for(model.layout)
+    return model.estimate

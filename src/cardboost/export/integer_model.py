@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.export.plan import Array, Input, Plan, Steps, add_up
+from cardboost.export.plan import Array, Input, Plan, Steps, add_up, odd_part
 from cardboost.export.points import WIDTHS, WholePoints, find_points
 
 MISSING = -(2**15)
@@ -36,7 +36,7 @@ class CodeGrid:
 
     def at_most(self, cut: float) -> float:
         """The code of the largest number on the grid not above ``cut``; minus infinity if there is none."""
-        code = self._near(cut)
+        code = int(min(max(cut * self.scale - self.offset, LOWEST), HIGHEST))
         while code <= HIGHEST and self.value(code) <= cut:
             code += 1
         while code >= LOWEST and self.value(code) > cut:
@@ -47,15 +47,8 @@ class CodeGrid:
         """The code of the smallest number on the grid that is not below ``value``, or the nearest code."""
         if value != value:
             return MISSING
-        code = self._near(value)
-        while code > LOWEST and self.value(code - 1) >= value:
-            code -= 1
-        while code < HIGHEST and self.value(code) < value:
-            code += 1
-        return code
-
-    def _near(self, value: float) -> int:
-        return int(min(max(value * self.scale - self.offset, LOWEST), HIGHEST))
+        code = self.at_most(value)
+        return int(min(max(code if self.holds(value) else code + 1, LOWEST), HIGHEST))
 
     def holds(self, cut: float) -> bool:
         """Whether the cut is on the grid: then a code decides as the number it was made of."""
@@ -69,7 +62,7 @@ class CodeGrid:
             return cls(1.0)
         least, largest = min(cuts), max(cuts)
         size = max(abs(least), abs(largest))
-        finest = max(_lowest_bit(cut) for cut in cuts)
+        finest = max(-odd_part(cut)[1] if cut else -1074 for cut in cuts)  # bits behind the point
         for exponent in (max(finest, 0), finest):
             if _EXPONENTS[0] <= exponent <= _EXPONENTS[1] and _scaled(size, exponent) < HIGHEST:
                 return cls(2.0**exponent)
@@ -85,14 +78,6 @@ class CodeGrid:
 def _scaled(size: float, exponent: int) -> float:
     """size * 2**exponent, infinite where a double cannot hold it."""
     return math.inf if math.frexp(size)[1] + exponent > 1000 else math.ldexp(size, exponent)
-
-
-def _lowest_bit(cut: float) -> int:
-    """The least e with cut * 2**e whole."""
-    if cut == 0:
-        return -1074
-    top, bottom = cut.as_integer_ratio()
-    return bottom.bit_length() - 1 if bottom > 1 else 1 - (top & -top).bit_length()
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,10 +127,7 @@ class IntegerModel:
             chosen.setdefault(source.feature, grid)
         grids = tuple(chosen[source.feature] for source in plan.inputs)
         steps = tuple(map(_on_codes, plan.inputs, grids, repeat(missing)))
-        points = find_points(plan, steps, widths)
-        if exact and not points.proven:
-            raise ValueError(unproven(plan))
-        return cls(plan, grids, steps, points)
+        return cls(plan, grids, steps, find_points(plan, steps, widths, exact=exact))
 
     def decision_function(self, codes: Any) -> NDArray[np.int64]:
         """The points of every row; for several classes one column per class."""
@@ -154,8 +136,7 @@ class IntegerModel:
             raise ValueError(f"codes: expected {len(self.steps)} columns, found shape {table.shape}.")
         if table.dtype != np.int16:
             raise ValueError(f"codes: expected int16, found {table.dtype}.")
-        points = self.points
-        total = add_up(points.intercepts, self.steps, points.tables, table.astype(np.float64))
+        total = add_up(self.points.intercepts, self.points.steps, table.astype(np.float64))
         return total[:, 0] if self.plan.n_scores == 1 else total
 
     def encode(self, values: Any) -> NDArray[np.int16]:
@@ -184,19 +165,6 @@ class IntegerModel:
             else:
                 out[(out[:, j] < 0) | (out[:, j] >= len(source.levels)), j] = np.nan
         return out
-
-
-def unproven(plan: Plan) -> str:
-    """The message for a model without proven whole points."""
-    if plan.n_scores > 1:
-        return (
-            "exact: scores of several classes in whole points cannot be proven to decide as the model does; "
-            "exact=False accepts rounding."
-        )
-    return (
-        "exact: some score is too close to 0, or there are too many terms, to prove that whole points decide "
-        "as the model does; exact=False accepts rounding."
-    )
 
 
 def _on_codes(source: Input, grid: CodeGrid | None, missing: bool) -> Steps:

@@ -234,7 +234,7 @@ def _time(model: CModel, target: Target) -> Time | None:
             raise
         if sum(_sections(target, folder, "time.elf")[1:]) > target.ram:
             return None
-        output = _run([*target.command, "time.elf"], folder, both=True)
+        output = _run([*target.command, "time.elf"], folder)
     ticks = np.array([int(number) for number in re.findall(r"=(\d+)", output)], dtype=np.int64)
     if len(ticks) != len(table) + 2 or not ticks.all():
         return None
@@ -273,8 +273,8 @@ def timing_program(model: CModel, target: Target, table: NDArray[Any]) -> str:
     return re.sub("@([A-Z_]+)@", lambda match: str(values[match[1]]), _source("timing.c"))
 
 
-def _run(command: list[str], folder: Path, both: bool = False) -> str:
-    """The output of a program, with ``both`` also its second output."""
+def _run(command: list[str], folder: Path) -> str:
+    """Both outputs of a program."""
     try:
         done = subprocess.run(
             command,
@@ -290,4 +290,4 @@ def _run(command: list[str], folder: Path, both: bool = False) -> str:
         raise ValueError(f"{command[0]} could not be run: {error}.") from None
     if done.returncode:
         raise ValueError(f"{command[0]} failed: {done.stderr.strip()[:500]}")
-    return done.stdout + done.stderr if both else done.stdout
+    return done.stdout + done.stderr

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cardboost.export.c_model import float32_at_most
 from cardboost.export.c_text import FLT_MAX
-from cardboost.export.integer_model import unproven
-from cardboost.export.plan import Plan
+from cardboost.export.plan import Plan, Steps, check_text
 from cardboost.export.points import find_points
 from cardboost.model.nets import Net, NetEnsemble
 
@@ -66,10 +65,8 @@ class _Graph:
         if isinstance(first, bool):
             kind = self.types.BOOL
         elif isinstance(first, str):
-            for label in classes:
-                if "\0" in label or any("\ud800" <= c <= "\udfff" for c in label):
-                    raise ValueError(f"classes: {label!r} holds a character that ONNX cannot.")
-            kind, labels = self.types.STRING, [label.encode("utf-8") for label in classes]
+            kind = self.types.STRING
+            labels = [check_text(label, "classes", "ONNX").encode("utf-8") for label in classes]
         self.constant("labels", kind, labels)
         self.output("label", kind)
         if n_scores > 1:
@@ -97,6 +94,14 @@ class _Graph:
 # ------------------------------------------------------------------------------------------------ stumps
 
 
+class _Branch(NamedTuple):
+    """A comparison with a cut: up to it, the nodes of the left side are next."""
+
+    cut: float
+    missing_left: bool
+    left_size: int
+
+
 def export_onnx(ensemble: Any, *, exact: bool = True) -> bytes:
     """The serialised graph of a model of stumps.
 
@@ -117,18 +122,19 @@ def export_onnx(ensemble: Any, *, exact: bool = True) -> bytes:
     graph = _Graph()
     float32 = graph.types.FLOAT
     steps = [source.steps().restricted(float32_at_most, FLT_MAX) for source in plan.inputs]
-    points = find_points(plan, steps, widths=(32,), most=MOST_POINTS)
-    if exact and not points.proven:
-        raise ValueError(unproven(plan))
+    points = find_points(plan, steps, widths=(32,), most=MOST_POINTS, exact=exact)
     if not 1e-37 <= points.value <= 1e30:
         raise ValueError("ensemble: its weights are too large or too small for float32.")
-    trees = _Trees()
-    for source, step, table in zip(plan.inputs, steps, points.tables, strict=True):
-        for target in range(plan.n_scores):
-            trees.add(source.feature, step.cuts, table[:, target].tolist(), target)
+    trees = [
+        (source.feature, target, _tree(step.of_score(target)))
+        for source, step in zip(plan.inputs, points.steps, strict=True)
+        for target in range(plan.n_scores)
+        if step.table[:, target].any()
+    ]
+    trees = trees or [(0, 0, _search([0.0], [0, 0], 0))]  # the operator needs one
     graph.node(
         "TreeEnsembleRegressor", "X", "added", domain="ai.onnx.ml", n_targets=plan.n_scores,
-        aggregate_function="SUM", post_transform="NONE", **trees.attributes(),
+        aggregate_function="SUM", post_transform="NONE", **_tree_attributes(trees),
     )  # fmt: skip
     graph.node("Add", "added intercepts", "points")
     graph.node("Mul", "points unit", "score")
@@ -156,60 +162,39 @@ def export_onnx(ensemble: Any, *, exact: bool = True) -> bytes:
     return graph.serialised(plan.n_features, facts, _OPSETS)
 
 
-class _Trees:
-    """One tree per input and score, as rows of the flat lists of the operator."""
+def _tree(steps: Steps) -> list[_Branch | int]:
+    """A balanced tree: behind every branch its left side, then its right side; leaves are points."""
+    cuts, (*levels, missing) = steps.cuts, steps.table[:, 0].tolist()
+    if missing in levels and cuts:
+        return _search(cuts, levels, levels.index(missing))
+    numbers = _search(cuts, levels, 0)
+    return [_Branch(FLT_MAX, False, len(numbers)), *numbers, missing]
 
-    def __init__(self) -> None:
-        self._nodes: list[tuple[Any, ...]] = []
-        self._leaves: list[tuple[Any, ...]] = []
-        self._tree = -1
 
-    def attributes(self) -> dict[str, Any]:
-        """The attributes of the operator, which needs a tree."""
-        if not self._nodes:
-            self._begin()
-            self._search(0, [0.0], [0, 0], 0, 0)
-        columns = [*zip(*self._nodes, strict=True), *zip(*self._leaves, strict=True)]
-        return {name: list(column) for name, column in zip(_TREE_ATTRIBUTES, columns, strict=True)}
+def _search(cuts: Sequence[float], levels: Sequence[int], missing: int) -> list[_Branch | int]:
+    """The tree of numbers; missing values go to ``levels[missing]``."""
+    if not cuts:
+        return [levels[0]]
+    middle = len(cuts) // 2
+    left = _search(cuts[:middle], levels[: middle + 1], missing)
+    right = _search(cuts[middle + 1 :], levels[middle + 1 :], missing - middle - 1)
+    return [_Branch(cuts[middle], missing <= middle, len(left)), *left, *right]
 
-    def add(self, feature: int, cuts: Sequence[float], points: list[int], target: int) -> None:
-        """Add the tree of one input for a score: the points between its cuts, then those of missing."""
-        if not any(points):
-            return
-        *levels, missing = points
-        ends = [k for k in range(len(cuts)) if levels[k] != levels[k + 1]]
-        cuts, levels = [cuts[k] for k in ends], [levels[k] for k in (*ends, len(cuts))]
-        self._begin()
-        if missing in levels and cuts:
-            self._search(feature, cuts, levels, levels.index(missing), target)
-        else:  # numbers on the left, missing values on the right
-            self._branch(feature, FLT_MAX, False, len(cuts))
-            self._search(feature, cuts, levels, 0, target)
-            self._search(feature, [], [missing], 0, target)
 
-    def _begin(self) -> None:
-        self._tree += 1
-        self._next = 0
-
-    def _search(self, feature: int, cuts: list[float], levels: list[int], missing: int, target: int) -> None:
-        """A balanced tree; missing values go to ``levels[missing]``."""
-        if not cuts:
-            self._leaves.append((self._tree, self._next, target, float(levels[0])))
-            self._append(0, "LEAF", 0.0, 0, 0, 0)
-            return
-        middle = len(cuts) // 2
-        self._branch(feature, cuts[middle], missing <= middle, middle)
-        self._search(feature, cuts[:middle], levels[: middle + 1], missing, target)
-        self._search(feature, cuts[middle + 1 :], levels[middle + 1 :], missing - middle - 1, target)
-
-    def _branch(self, feature: int, cut: float, missing_left: bool, cuts_on_the_left: int) -> None:
-        """A node; the one after it is on its left, and behind all of these is the one on its right."""
-        left, right = self._next + 1, self._next + 2 + 2 * cuts_on_the_left
-        self._append(feature, "BRANCH_LEQ", cut, left, right, int(missing_left))
-
-    def _append(self, *node: Any) -> None:
-        self._nodes.append((self._tree, self._next, *node))
-        self._next += 1
+def _tree_attributes(trees: Sequence[tuple[int, int, list[_Branch | int]]]) -> dict[str, list[Any]]:
+    """The flat lists of the operator, for trees with their feature and score."""
+    nodes: list[tuple[Any, ...]] = []
+    leaves: list[tuple[Any, ...]] = []
+    for index, (feature, target, tree) in enumerate(trees):
+        for k, node in enumerate(tree):
+            if isinstance(node, _Branch):
+                sides = (k + 1, k + 1 + node.left_size, int(node.missing_left))
+                nodes.append((index, k, feature, "BRANCH_LEQ", node.cut, *sides))
+            else:
+                nodes.append((index, k, 0, "LEAF", 0.0, 0, 0, 0))
+                leaves.append((index, k, target, float(node)))
+    columns = [*zip(*nodes, strict=True), *zip(*leaves, strict=True)]
+    return {name: list(column) for name, column in zip(_TREE_ATTRIBUTES, columns, strict=True)}
 
 
 # ------------------------------------------------------------------------------------------------ networks

@@ -23,20 +23,38 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
+def odd_part(value: float) -> tuple[int, int]:
+    """k and e with value = k * 2**e and k odd, of a number other than 0."""
+    top, bottom = value.as_integer_ratio()
+    power = top & -top
+    return top // power, power.bit_length() - bottom.bit_length()
+
+
+def check_text(text: str, what: str, format: str) -> str:
+    """Refuse text that a format cannot hold."""
+    if "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
+        raise ValueError(f"{what}: {text!r} holds a character that {format} cannot.")
+    return text
+
+
 @dataclass(frozen=True, eq=False)
 class Steps:
     """``levels[k]``, one value per score, holds for cuts[k-1] < x <= cuts[k], ``missing`` for no value."""
 
     cuts: tuple[float, ...]
-    table: Array  # (cuts + 2, scores): the levels, then the values of missing
+    table: NDArray[Any]  # (cuts + 2, scores): the levels, then the values of missing
 
     @property
-    def levels(self) -> Array:
+    def levels(self) -> NDArray[Any]:
         return self.table[:-1]
 
     @property
-    def missing(self) -> Array:
+    def missing(self) -> NDArray[Any]:
         return self.table[-1]
+
+    def of_score(self, k: int) -> Steps:
+        """The steps of one score alone."""
+        return Steps(self.cuts, self.table[:, [k]]).merged()
 
     def merged(self) -> Steps:
         """Without the cuts between equal levels."""
@@ -49,19 +67,13 @@ class Steps:
         ``at_most`` returns the largest of them that is not above a cut, or minus infinity; ``highest`` is the
         largest of all. Intervals without a value are dropped.
         """
-        cuts: list[float] = []
-        rows: list[int] = []
+        first: dict[float, int] = {}  # the interval that ends at a value
         for k, cut in enumerate(self.cuts):
-            value = at_most(cut)
-            if value >= highest:
-                rows.append(k)
-                break
-            if value > -math.inf and (not cuts or value > cuts[-1]):
-                cuts.append(value)
-                rows.append(k)
-        else:
-            rows.append(len(self.cuts))
-        return Steps(tuple(cuts), self.table[[*rows, -1]]).merged()
+            first.setdefault(min(at_most(cut), highest), k)
+        first.setdefault(highest, len(self.cuts))
+        first.pop(-math.inf, None)
+        *cuts, _ = first
+        return Steps(tuple(cuts), self.table[[*first.values(), -1]]).merged()
 
     def never_missing(self) -> Steps:
         """The same function where a missing value counts as the lowest of all numbers."""
@@ -71,32 +83,26 @@ class Steps:
         """The same function where missing values are those up to a cut below all numbers."""
         return Steps((cut, *self.cuts), np.vstack([self.missing, self.table])).merged()
 
-    def chain(self) -> tuple[list[tuple[str, float, Array]], Array]:
-        """Comparisons to be made one after the other, each with its level, and the level if none is true.
+    def chain(self) -> list[tuple[str, float, Array]]:
+        """Comparisons to be made one after the other, each with its level; ``missing`` holds if none is true.
 
         No comparison is true for a missing value.
         """
         up = [("<=", cut, row) for cut, row in zip(self.cuts, self.levels, strict=False)]
         if not self.cuts or (self.missing == self.levels[-1]).all():
-            return up, self.missing
+            return up
         if (self.missing == self.levels[0]).all():
             down = zip(self.cuts, self.levels[1:], strict=True)
-            return [(">", cut, row) for cut, row in reversed(list(down))], self.missing
-        return [*up, (">", self.cuts[-1], self.levels[-1])], self.missing
-
-    def values(self) -> Array:
-        """All contributions that the input can make: distinct rows."""
-        return np.unique(self.table, axis=0)
+            return [(">", cut, row) for cut, row in reversed(list(down))]
+        return [*up, (">", self.cuts[-1], self.levels[-1])]
 
 
-def add_up(
-    start: NDArray[Any], steps: Sequence[Steps], tables: Sequence[NDArray[Any]], rows: Array
-) -> NDArray[Any]:
-    """The sums of rows, (rows, scores). ``tables``: those of the steps, or their points."""
+def add_up(start: NDArray[Any], steps: Sequence[Steps], rows: Array) -> NDArray[Any]:
+    """The sums of rows, (rows, scores)."""
     total = np.tile(start, (len(rows), 1))
-    for column, step, table in zip(rows.T, steps, tables, strict=True):
+    for column, step in zip(rows.T, steps, strict=True):
         index = np.minimum(np.searchsorted(np.array(step.cuts), column), len(step.cuts))
-        total = total + table[np.where(np.isnan(column), -1, index)]
+        total = total + step.table[np.where(np.isnan(column), -1, index)]
     return total
 
 

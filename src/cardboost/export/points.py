@@ -49,43 +49,45 @@ class WholePoints:
     value: float  # of a point, in units of the score
     width: int  # bits of a difference of two levels of one input; 64 has sums of 64 bits, all others of 32
     intercepts: Integers
-    tables: tuple[Integers, ...]  # as those of the steps: the levels, then the values of missing
+    steps: tuple[Steps, ...]  # as those of the model, in points
     proven: bool  # every decision is that of the model
     error: float  # the largest difference between points and score, in units of the score
 
     @property
     def lowest(self) -> Integers:
         """The least possible total of every score."""
-        return self.intercepts + sum(table.min(axis=0) for table in self.tables)
+        return self.intercepts + sum(step.table.min(axis=0) for step in self.steps)
 
     @property
     def highest(self) -> Integers:
         """The largest possible total of every score."""
-        return self.intercepts + sum(table.max(axis=0) for table in self.tables)
+        return self.intercepts + sum(step.table.max(axis=0) for step in self.steps)
 
     @property
     def reach(self) -> int:
         """No sum of differences of levels, in any order, is larger than this."""
         total = np.abs(self.intercepts)
-        for table in self.tables:
-            levels = table[:-1]
-            total = total + np.abs(levels[0]) + np.abs(np.diff(levels, axis=0)).sum(axis=0)
-            total = total + np.abs(table[-1] - levels).max(axis=0)
+        for step in self.steps:
+            total = total + np.abs(step.levels[0]) + np.abs(np.diff(step.levels, axis=0)).sum(axis=0)
+            total = total + np.abs(step.missing - step.levels).max(axis=0)
         return int(total.max())
 
     def fits(self, most: int) -> bool:
         """Whether differences keep to the width, and sums to ``most``."""
-        spans = [int(np.ptp(table, axis=0).max()) for table in self.tables]
-        return max([*spans, 0]) < 2 ** (self.width - 1) and self.reach <= most
+        return _largest_span(self.steps) < 2 ** (self.width - 1) and self.reach <= most
 
 
 def find_points(
-    plan: Plan, steps: Sequence[Steps], widths: Sequence[int] = WIDTHS, most: int | None = None
+    plan: Plan,
+    steps: Sequence[Steps],
+    widths: Sequence[int] = WIDTHS,
+    most: int | None = None,
+    exact: bool = False,
 ) -> WholePoints:
     """Points of the smallest width that keeps every decision; if none does, those of 32 bits.
 
-    ``most`` is what no sum may exceed. If 8 is among the widths, so are points of the unit of the weights; it
-    is left out where scores are more than a decision.
+    With ``exact`` these are refused. ``most`` is what no sum may exceed. If 8 is among the widths, so are
+    points of the unit of the weights; it is left out where scores are more than a decision.
     """
     by_width: dict[int, WholePoints] = {}
     if 8 in widths and plan.decides and plan.n_scores == 1:
@@ -98,6 +100,13 @@ def find_points(
         by_width[width] = _rounded(plan, steps, width, MAX_SUM[width] if most is None else most)
         if by_width[width].proven:
             return by_width[width]
+    if exact:
+        several = "scores of several classes in whole points cannot be proven to decide as the model does"
+        one = (
+            "some score is too close to 0, or there are too many terms, to prove that whole points decide as "
+            "the model does"
+        )
+        raise ValueError(f"exact: {several if plan.n_scores > 1 else one}; exact=False accepts rounding.")
     return by_width.get(32) or by_width[max(by_width)]
 
 
@@ -111,8 +120,6 @@ def _coarse(plan: Plan, steps: Sequence[Steps], widths: Sequence[int]) -> WholeP
             points = _separated(plan, steps, width, 2 * plan.unit, MAX_COMBINATIONS)
             if points is not None:
                 return points
-    if 8 not in widths:
-        return None
     largest = _largest_span(steps)
     if not 0 < largest < math.inf:
         return None
@@ -143,11 +150,11 @@ def _separated(plan: Plan, steps: Sequence[Steps], width: int, value: float, roo
         ratios = [np.rint((step.table - step.table[0]) / value) for step in steps]
     if any(not (np.abs(ratio) < 2 ** (width - 1)).all() for ratio in ratios):
         return None
-    tables = tuple(ratio.astype(np.int64) for ratio in ratios)
+    whole = _in_points(steps, ratios)
     first = [float(step.table[0, 0]) for step in steps]
     largest_rounding = 8 * (len(steps) + 2) * _ROUNDING * float(_largest_sums(plan, steps)[0])
     rounding = 0.0 if _sums_are_exact(plan, steps) else largest_rounding
-    pairs = _distinct(steps, tables)
+    pairs = _distinct(steps, whole)
     totals = _totals(pairs, float(plan.intercepts[0]) + sum(first), first)
     if totals is None:
         return None
@@ -168,7 +175,7 @@ def _separated(plan: Plan, steps: Sequence[Steps], width: int, value: float, roo
     rounded = value * (reached + intercept)
     error = float(np.maximum(np.abs(rounded - low), np.abs(rounded - high)).max())
     error = (error + largest_rounding) * (1 + 1e-9)
-    points = WholePoints(value, width, np.array([intercept]), tables, True, error)
+    points = WholePoints(value, width, np.array([intercept]), whole, True, error)
     return points if points.fits(MAX_SUM[width]) else None
 
 
@@ -177,12 +184,17 @@ def _largest_sums(plan: Plan, steps: Sequence[Steps]) -> Array:
     return np.abs(plan.intercepts) + sum(np.abs(step.table).max(axis=0) for step in steps)
 
 
-def _distinct(steps: Sequence[Steps], tables: Sequence[Integers]) -> list[tuple[Array, Integers]]:
+def _in_points(steps: Sequence[Steps], tables: Sequence[Array]) -> tuple[Steps, ...]:
+    """Steps with the same cuts and other tables, of whole numbers."""
+    return tuple(Steps(step.cuts, table.astype(np.int64)) for step, table in zip(steps, tables, strict=True))
+
+
+def _distinct(steps: Sequence[Steps], points: Sequence[Steps]) -> list[tuple[Array, Integers]]:
     """For every input its distinct rows of values, and their points."""
     pairs = []
-    for step, table in zip(steps, tables, strict=True):
+    for step, whole in zip(steps, points, strict=True):
         first = np.unique(step.table + 0.0, axis=0, return_index=True)[1]  # -0.0 is 0.0
-        pairs.append((step.table[first], table[first]))
+        pairs.append((step.table[first], whole.table[first]))
     return pairs
 
 
@@ -240,14 +252,16 @@ def _rounded(plan: Plan, steps: Sequence[Steps], width: int, most: int) -> Whole
 
 def _with_bits(plan: Plan, steps: Sequence[Steps], width: int, bits: int) -> WholePoints:
     scaled = [np.ldexp(values, bits) for values in (plan.intercepts, *(step.table for step in steps))]
-    intercepts, *tables = (np.rint(values).astype(np.int64) for values in scaled)
+    intercepts, *tables = map(np.rint, scaled)
     difference = np.abs(intercepts - scaled[0])
     for table, exact in zip(tables, scaled[1:], strict=True):
         difference = difference + np.abs(table - exact).max(axis=0)
     # rounding of the sums of the model
     sums = (len(steps) + 1) * _ROUNDING * float(_largest_sums(plan, steps).max())
     error = (math.ldexp(float(difference.max()), -bits) + sums) * (1 + 1e-9)
-    return WholePoints(2.0**-bits, width, intercepts, tuple(tables), False, error)
+    return WholePoints(
+        2.0**-bits, width, intercepts.astype(np.int64), _in_points(steps, tables), False, error
+    )
 
 
 # ------------------------------------------------------------------------------------------------ proof
@@ -255,7 +269,7 @@ def _with_bits(plan: Plan, steps: Sequence[Steps], width: int, bits: int) -> Who
 
 def _same_decisions(plan: Plan, steps: Sequence[Steps], points: WholePoints) -> bool:
     """Whether points are proven to decide as the model does."""
-    pairs = _distinct(steps, points.tables)
+    pairs = _distinct(steps, points.steps)
     if math.prod(len(exact) for exact, _ in pairs) * plan.n_scores > MAX_COMBINATIONS:
         return plan.n_scores == 1 and _far_from_zero(plan, steps, points.error)
     score, total = _all_sums(plan, pairs, points.intercepts)
@@ -313,15 +327,15 @@ class ProbabilityTable:
         factor = plan.probability_factor
         if factor is None or plan.n_scores != 1:
             raise ValueError("probability: only classifiers for two classes have a table of probabilities.")
-        far = max(abs(int(points.lowest[0])), abs(int(points.highest[0])), 1)
-        per_point = factor * points.value  # log-odds
-        far = min(far, math.ceil(_FARTHEST_LOG_ODDS / per_point) if per_point > 0 else far)
+        top = int(max(abs(points.lowest[0]), abs(points.highest[0])))
+        far, per_point = max(top, 1), factor * points.value  # log-odds
+        if per_point > 0:
+            far = min(far, math.ceil(_FARTHEST_LOG_ODDS / per_point))
         step = max(0, (far // _SEGMENTS).bit_length())  # entries are 2**step points apart
         fraction = min(step, 8)
         entries = far // 2**step + 2
         chance = 1 / (1 + np.exp(-np.arange(entries) * 2.0**step * per_point))
         table = cls(step - fraction, fraction, np.rint(PROBABILITY_UNIT * chance).astype(np.int64), 0.0)
-        top = int(max(abs(points.lowest[0]), abs(points.highest[0])))
         last = min(top >> table.shift, entries << fraction)  # behind the table its value is constant
         cells = np.arange(last + 1, dtype=np.int64) << table.shift
         values = table.evaluate(cells) / PROBABILITY_UNIT

@@ -81,7 +81,7 @@ def _number(source: Input, sums: list[str]) -> list[str]:
         return lines + [f"        {total} += levels[{k}]" for k, total in enumerate(sums)]
     if not steps.cuts:
         return [*lines, "    if v == v:", f"        {_add(steps.levels[0], sums)}"]
-    for k, (sign, cut, levels) in enumerate(steps.chain()[0]):
+    for k, (sign, cut, levels) in enumerate(steps.chain()):
         lines += [f"    {'elif' if k else 'if'} v {sign} {cut!r}:", f"        {_add(levels, sums)}"]
     return lines
 

@@ -6,15 +6,13 @@ number divided by a power of two. NULL is missing.
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from typing import Any
 
-from cardboost.export.plan import Input, Plan, Steps
+from cardboost.export.plan import Input, Plan, check_text, odd_part
 
 _DOUBLE = "DOUBLE PRECISION"
 _MOST_DIGITS = 15  # of a decimal that every database reads exactly
-_MANTISSA = 2**53  # whole numbers below are exact doubles
 
 
 def export_sql(ensemble: Any, *, output: str = "score", table: str | None = None) -> str:
@@ -65,13 +63,13 @@ def _score(plan: Plan, k: int, table: str | None) -> str:
 
 def _steps(source: Input, k: int, column: str) -> str:
     column = f"CAST({column} AS {_DOUBLE})"
-    steps = Steps(source.cuts, source.table[:, k : k + 1]).merged()
+    steps = source.of_score(k)
     missing = _number(float(steps.missing[0]))
     if not steps.cuts:
         return f"CASE WHEN {column} IS NOT NULL THEN {_number(float(steps.levels[0, 0]))} ELSE {missing} END"
     whens = [
         f"WHEN {column} {sign} {_number(cut)} THEN {_number(float(row[0]))}"
-        for sign, cut, row in steps.chain()[0]
+        for sign, cut, row in steps.chain()
     ]
     return f"CASE {' '.join(whens)} ELSE {missing} END"
 
@@ -102,22 +100,15 @@ def _check_names(plan: Plan) -> None:
             )
 
 
-def _text(text: str, what: str) -> str:
-    """Refuse text that a statement cannot hold."""
-    if "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
-        raise ValueError(f"{what}: {text!r} holds a character that SQL cannot.")
-    return text
-
-
 def _identifier(name: str) -> str:
     if not name:
         raise ValueError("feature_names: SQL has no columns without a name.")
-    return '"' + _text(name, "feature_names").replace('"', '""') + '"'
+    return '"' + check_text(name, "feature_names", "SQL").replace('"', '""') + '"'
 
 
 def _label(label: Any) -> str:
     if isinstance(label, str):
-        return "'" + _text(label, "categories").replace("'", "''") + "'"
+        return "'" + check_text(label, "categories", "SQL").replace("'", "''") + "'"
     if isinstance(label, bool):
         return "TRUE" if label else "FALSE"
     if isinstance(label, int):
@@ -134,10 +125,7 @@ def _number(value: float, cast: bool = False) -> str:
     if shown == Decimal(value) and len(digits.digits) <= _MOST_DIGITS and abs(int(digits.exponent)) <= 15:
         text = f"{value!r}e0" if "e" not in repr(value) else repr(value)
         return f"CAST({text} AS {_DOUBLE})" if cast else text
-    mantissa, exponent = math.frexp(value)
-    whole, exponent = int(mantissa * _MANTISSA), exponent - 53
-    while whole % 2 == 0:
-        whole, exponent = whole // 2, exponent + 1
+    whole, exponent = odd_part(value)
     text = f"CAST({whole} AS {_DOUBLE})"
     sign = "*" if exponent > 0 else "/"
     # powers that stay exact on the way: a subnormal result is reached by the last division only

@@ -3,9 +3,8 @@
     min  sum s_i |y_i - x_i beta - b| + l1 |beta|_1 + (l2 / 2) |beta|_2^2
 
 Without l2 it is a linear program: HiGHS gives a vertex and its dual. With l2 it is a quadratic program,
-solved
-by an interior-point method whose steps are weighted least squares. Either way u, the multipliers of the rows
-with |u_i| <= s_i, are the dual point: u' y less what the features can gain is the lower bound.
+solved by an interior-point method whose steps are weighted least squares. Either way u, the multipliers of
+the rows with |u_i| <= s_i, are the dual point: u' y less what the features can gain is the lower bound.
 """
 
 from __future__ import annotations
@@ -14,14 +13,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import linprog
 
+from cardboost.linear.design import Array
 from cardboost.linear.problem import AbsoluteProblem, Fit, is_close
+from cardboost.problem.trace import Status
 
-Array = NDArray[np.float64]
+Solution = tuple[
+    Array, float, Array, int, Status
+]  # coefficients, intercept, row weights, steps, why it ended
 
 
 def least_absolute(problem: AbsoluteProblem, tol: float, max_iter: int) -> Fit:
@@ -37,30 +39,24 @@ def least_absolute(problem: AbsoluteProblem, tol: float, max_iter: int) -> Fit:
     u, bound = problem.dual(u)
     objective = problem.objective(coef, b)
     if is_close(objective, bound, tol, problem.null()[1]):
-        status = "optimal"
+        status = Status.OPTIMAL
     return Fit(coef, b, objective, bound, max(1, steps), status, u)
 
 
-def _linear_program(
-    problem: AbsoluteProblem, tol: float, max_iter: int
-) -> tuple[Array, float, Array, int, str]:
+def _linear_program(problem: AbsoluteProblem, tol: float, max_iter: int) -> Solution:
     """A vertex by HiGHS. Rows are scaled to weights near 1, as its tolerances are absolute."""
-    design, m = problem.design, problem.design.rows
-    n = design.columns
-    matrix = sparse.csc_array(design.matrix)
-    split = problem.l1 > 0.0
+    m, n = problem.design.rows, problem.design.columns
+    matrix, eye = sparse.csc_array(problem.design.matrix), sparse.eye_array(m, format="csc")
+    split, ends = problem.l1 > 0.0, int(problem.intercept)
+    features = 2 * n if split else n
     blocks = [matrix, -matrix] if split else [matrix]
-    if problem.intercept:
-        blocks.append(sparse.csc_array(np.ones((m, 1))))
-    eye = sparse.eye_array(m, format="csc")
+    blocks += [sparse.csc_array(np.ones((m, 1)))] * ends
     scale = 1.0 / float(problem.s.max())
-    features = np.full(2 * n if split else n, problem.l1 * scale)
-    costs = np.concatenate([features, np.zeros(int(problem.intercept)), np.tile(problem.s * scale, 2)])
-    free: list[Any] = [(None, None)]
-    first: list[Any] = [(0.0, None)] * (2 * n) if split else free * n
-    bounds = first + free * int(problem.intercept) + [(0.0, None)] * (2 * m)
+    prices = np.full(features, problem.l1 * scale)
+    least = np.concatenate([np.full(features, 0.0 if split else -np.inf), [-np.inf] * ends, np.zeros(2 * m)])
+    bounds: Any = np.column_stack([least, np.full(len(least), np.inf)])
     result = linprog(
-        costs,
+        np.concatenate([prices, np.zeros(ends), np.tile(problem.s * scale, 2)]),
         A_eq=sparse.hstack([*blocks, eye, -eye], format="csc"),
         b_eq=problem.y,
         bounds=bounds,
@@ -68,14 +64,14 @@ def _linear_program(
         options={"maxiter": max_iter * 100, "dual_feasibility_tolerance": 1e-10},
     )
     if result.x is None:
-        return np.zeros(n), problem.null()[0], np.zeros(m), int(result.nit), "iteration limit"
+        return np.zeros(n), problem.null()[0], np.zeros(m), int(result.nit), Status.ITERATION_LIMIT
     coef = result.x[:n] - result.x[n : 2 * n] if split else result.x[:n]
-    b = float(result.x[len(features)]) if problem.intercept else 0.0
-    status = "iteration limit" if result.status == 1 else "precision"
+    b = float(result.x[features]) if problem.intercept else 0.0
+    status = Status.ITERATION_LIMIT if result.status == 1 else Status.PRECISION
     return coef, b, np.asarray(result.eqlin.marginals) / scale, int(result.nit), status
 
 
-def _interior(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Array, float, Array, int, str]:
+def _interior(problem: AbsoluteProblem, tol: float, max_iter: int) -> Solution:
     """Primal-dual interior-point steps. Row weights, and products within l1, stay strictly inside."""
     design, s, y = problem.design, problem.s, problem.y
     l1, l2, split = problem.l1, problem.l2, problem.l1 > 0.0
@@ -85,15 +81,12 @@ def _interior(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Arra
     up, down = np.maximum(y - b, 0.0) + size, np.maximum(b - y, 0.0) + size  # residual = up - down
     plus, minus = np.full(n, size), np.full(n, size)  # coefficients = plus - minus
     coef = np.zeros(n)
-    status, steps = "iteration limit", 0
     best = (np.inf, coef, b, u)
     sums = np.zeros(n)
-    while steps < min(max_iter, 200):
-        steps += 1
+    for steps in range(1, min(max_iter, 200) + 1):
         above, below = s - u, s + u
         if not min(above.min(), below.min()) > 0.0:
-            status = "precision"
-            break
+            return *best[1:], steps, Status.PRECISION
         over, under = l1 + l2 * coef - sums, l1 - l2 * coef + sums
         pairs = float(up @ above + down @ below) + (float(plus @ over + minus @ under) if split else 0.0)
         count = 2 * m + (2 * n if split else 0)
@@ -117,8 +110,7 @@ def _interior(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Arra
         if not problem.intercept:
             right[-1] = 0.0
         if not (np.isfinite(h).all() and np.isfinite(right).all()):
-            status = "precision"
-            break
+            return *best[1:], steps, Status.PRECISION
         move = _solve(h, right)
         d_coef, d_b = move[:-1], float(move[-1])
         d_u = (rest - e - design.scores(d_coef) - d_b) / d
@@ -145,12 +137,10 @@ def _interior(problem: AbsoluteProblem, tol: float, max_iter: int) -> tuple[Arra
                 if problem.objective(rounded, b) <= value + 0.3 * tol * value:
                     best = (value - bound, rounded, b, u)
         if value - bound <= 0.1 * tol * value or value <= 1e-14:
-            status = "optimal"
-            break
+            return *best[1:], steps, Status.OPTIMAL
         if pairs <= 1e-17 * size or not np.isfinite(pairs):
-            status = "precision"
-            break
-    return best[1], best[2], best[3], steps, status
+            return *best[1:], steps, Status.PRECISION
+    return *best[1:], steps, Status.ITERATION_LIMIT
 
 
 def _room(value: Array, change: Array) -> float:

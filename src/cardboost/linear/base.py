@@ -23,7 +23,7 @@ from cardboost.data.exact import require_exact_columns, unmasked
 from cardboost.data.labels import sample_weights
 from cardboost.data.threads import blas_threads, usable_threads
 from cardboost.linear.absolute import least_absolute
-from cardboost.linear.design import Design, FittedRows, comparable, fitted_rows
+from cardboost.linear.design import Array, Design, FittedRows, comparable, fitted_rows
 from cardboost.linear.gradient import gradient
 from cardboost.linear.newton import newton
 from cardboost.linear.problem import (
@@ -39,8 +39,8 @@ from cardboost.linear.proximal import ProximalSolver, largest_price
 from cardboost.linear.softmax import solve_softmax
 from cardboost.model.files import save_fitted
 from cardboost.model.linear import LinearModel
+from cardboost.problem.trace import Status
 
-Array = NDArray[np.float64]
 Data = tuple[Any, Any, Any]  # X, y and sample_weight
 
 SOLVERS = ("auto", "gradient", "newton", "prox-newton")
@@ -66,8 +66,20 @@ class LinearPath:
     statuses: tuple[str, ...]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LinearEstimator(BaseEstimator, ABC):
-    """Base of both estimators. Not for use by itself."""
+    """Base of both estimators, with the parameters that they share. Not for use by itself."""
+
+    l1: float = 0.0
+    l2: float = 0.0
+    solver: str = "auto"
+    fit_intercept: bool = True
+    tol: float = 1e-6
+    max_iter: int = 10_000
+    warm_start: bool = False
+    accelerate: bool = True
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -166,7 +178,7 @@ class LinearEstimator(BaseEstimator, ABC):
         """
         certificate = LinearCertificate(
             loss, *self._prices(), np.atleast_2d(fit.coef).copy(), np.array(fit.intercept, ndmin=1),
-            fit.objective, fit.lower_bound, fit.objective, fit.status,
+            fit.objective, fit.lower_bound, fit.objective, str(fit.status),
             box=BOX if self.l1 == 0 == self.l2 else None, **about,
         )  # fmt: skip
         entries = len(data[1]) * fit.coef.size
@@ -181,7 +193,7 @@ class LinearEstimator(BaseEstimator, ABC):
     def _warn_of_limits(self, fits: list[Fit]) -> None:
         """Called by ``fit``: the warning points to the line of the user."""
         for fit in fits:
-            if fit.status == "iteration limit":
+            if fit.status is Status.ITERATION_LIMIT:
                 reached = f"max_iter={self.max_iter} was reached with a gap of {fit.gap:.2g}"
                 warnings.warn(f"{reached}, above tol={self.tol:g}.", ConvergenceWarning, stacklevel=3)
 
@@ -229,7 +241,7 @@ class LinearEstimator(BaseEstimator, ABC):
             np.array([fit.objective for fit in fits]),
             np.array([fit.gap for fit in fits]),
             tuple(np.flatnonzero(fit.coef) for fit in fits),
-            tuple(fit.status for fit in fits),
+            tuple(str(fit.status) for fit in fits),
         )
 
     @abstractmethod

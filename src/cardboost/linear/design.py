@@ -7,7 +7,6 @@ not a column: every solver moves it in closed form.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,6 +27,7 @@ _FIRST_ROWS = 64  # tell of most columns that they are not far from 0, and hold 
 _TOO_LARGE = 1e280  # of a sum of squares
 _TOO_SMALL = 1e-120  # of all numbers
 _SMALL = 1_000_000  # entries
+_SWEEPS = 30  # over the columns of a quadratic model, at most
 _ROWS_AT_ONCE = 2048  # of a product X' W X: the weighted copy stays in the cache
 
 
@@ -75,19 +75,13 @@ class Design:
         return np.einsum("ij,ij,i->j", self.matrix, self.matrix, s, optimize=False)
 
     def scores(self, coef: Array) -> Array:
-        """X coef; only the columns in use are read where that is less."""
-        used = np.flatnonzero(coef)
-        if 4 * len(used) >= self.columns or self.by_rows:
-            return np.asarray(self.matrix @ coef)
-        return self.scores_of(used.astype(np.int32), coef[used])
-
-    def scores_of(self, which: Columns, coef: Array) -> Array:
-        """X[:, which] coef."""
-        if len(which) == 0:
-            return np.zeros(self.rows)
-        if self.sparse:
-            return _kernels.column_scores_csc(self.values, self.index, self.starts, which, coef, self.rows)
-        return self.taken(which) @ coef
+        """X coef, or a column per class; only the columns in use are read where that is less."""
+        used = np.flatnonzero(coef).astype(np.int32)
+        if coef.ndim > 1 or 4 * len(used) >= self.columns or self.by_rows:
+            return np.asarray(self.matrix @ coef.T)
+        if not self.sparse:
+            return self.taken(used) @ coef[used]
+        return _kernels.column_scores_csc(self.values, self.index, self.starts, used, coef[used], self.rows)
 
     def taken(self, which: Columns) -> Array:
         """Some dense columns: (rows, which), by columns."""
@@ -115,7 +109,7 @@ class Design:
         for begin in range(0, self.rows, _ROWS_AT_ONCE):
             part = self.matrix[begin : begin + _ROWS_AT_ONCE] * root[begin : begin + _ROWS_AT_ONCE, None]
             out = blas.dsyrk(1.0, part.T, 1.0, out, overwrite_c=1)
-        return _both_halves(out)
+        return both_halves(out)
 
     def bordered_gram(self, w: Array, intercept: bool) -> Array:
         """The same with a column of ones for the intercept last; without one, its row is of the identity."""
@@ -126,18 +120,17 @@ class Design:
         h[-1, -1] = float(w.sum()) if intercept else 1.0
         return h
 
-    def sweep(
-        self, which: Columns, w: Array, g: Array, beta: Array, **prices: Any
-    ) -> tuple[Array, float, int]:
-        """Coordinate descent on the quadratic model; ``beta`` is changed. See kernels/sweeps.cpp."""
+    def sweep(self, which: Columns, w: Array, g: Array, beta: Array, **model: Any) -> tuple[Array, float]:
+        """Coordinate descent on the quadratic model; ``beta`` is changed. How scores and intercept change.
+
+        See kernels/sweeps.cpp.
+        """
         shift = np.empty(self.rows)
+        out: dict[str, Any] = {"beta": beta, "shift": shift, "most": _SWEEPS}
         if self.sparse:
-            sweeps = _kernels.sweep_csc(
-                self.values, self.index, self.starts, which, w, g, beta=beta, shift=shift, **prices
-            )
-        else:
-            sweeps = _kernels.sweep_dense(self.transposed, which, w, g, beta=beta, shift=shift, **prices)
-        return shift, sweeps[1], sweeps[0]
+            outcome = _kernels.sweep_csc(self.values, self.index, self.starts, which, w, g, **out, **model)
+            return shift, outcome[1]
+        return shift, _kernels.sweep_dense(self.transposed, which, w, g, **out, **model)[1]
 
     @cached_property
     def _far(self) -> tuple[NDArray[np.intp], Array, Array]:
@@ -145,10 +138,7 @@ class Design:
         which = np.arange(self.columns)
         if self.sparse:
             return which[:0], np.zeros(0), np.zeros(0)
-        for rows, factor in (
-            (_FIRST_ROWS, _FAR / 2.0),
-            (self.rows, _FAR),
-        ):  # far in all rows: far in the first
+        for rows, factor in ((_FIRST_ROWS, _FAR / 2.0), (self.rows, _FAR)):  # far in all: far in the first
             part = self.matrix[:rows] if len(which) == self.columns else self.matrix[:rows, which]
             low, high = part.min(axis=0, initial=np.inf) / 2.0, part.max(axis=0, initial=-np.inf) / 2.0
             far = np.abs(low + high) > factor * (high - low)
@@ -179,7 +169,7 @@ class Design:
         return Design(self.matrix.take(rows, axis=0), self.threads)
 
 
-def _both_halves(upper: Array) -> Array:
+def both_halves(upper: NDArray[Any]) -> NDArray[Any]:
     """A symmetric matrix of its upper half."""
     full = upper + upper.T
     np.fill_diagonal(full, np.diagonal(upper))
@@ -213,8 +203,7 @@ def fitted_rows(X: Any, y: NDArray[Any], weight: Array, threads: int) -> FittedR
     with np.errstate(over="ignore"):
         if not (numbers @ numbers < _TOO_LARGE and (y.dtype.kind != "f" or y @ y < _TOO_LARGE)):
             raise ValueError("X or y holds numbers too large to be squared and added up: scale them.")
-    for name, size in _small_columns(X, y):
-        raise ValueError(f"{name} holds no number above {size:g}, too small to be squared: scale it.")
+    _refuse_small_numbers(X, y)
     weight = comparable(weight)
     positive = np.flatnonzero(weight > 0.0)
     small = len(positive) * X.shape[1] <= _SMALL
@@ -241,8 +230,8 @@ def comparable(weight: Array) -> Array:
     return np.ldexp(weight, -int(np.frexp(weight.max())[1]))
 
 
-def _small_columns(X: Any, y: NDArray[Any]) -> Iterator[tuple[str, float]]:
-    """Columns, and y, whose numbers are too small to be squared, with their largest absolute values."""
+def _refuse_small_numbers(X: Any, y: NDArray[Any]) -> None:
+    """Refuse a column, or y, whose numbers are too small to be squared."""
     if _is_sparse(X):
         X = X.tocsc()
         parts = ((j, X.data[a:b]) for j, (a, b) in enumerate(itertools.pairwise(X.indptr.tolist())))
@@ -253,7 +242,7 @@ def _small_columns(X: Any, y: NDArray[Any]) -> Iterator[tuple[str, float]]:
     for name, part in itertools.chain(((f"X: column {j}", part) for j, part in parts), targets):
         size = float(np.abs(part).max(initial=0.0))
         if 0.0 < size < _TOO_SMALL:
-            yield name, size
+            raise ValueError(f"{name} holds no number above {size:g}, too small to be squared: scale it.")
 
 
 def _order(
@@ -270,17 +259,14 @@ def _order(
     else:
         keys = np.einsum("ij,j->i", X, numbers)
     order = np.argsort(keys)
-    if (np.diff(keys[order]) > 0.0).all():
-        first = np.arange(len(y))
-        group = np.empty_like(order)
-        group[order] = first
-        return order, first, group
-    order = np.lexsort((weight, y, keys))
-    differs = _differs(X[order])
-    if (differs & (np.diff(keys[order]) == 0.0)).any():  # keys that rounding has made equal
-        order = np.lexsort((weight, y, *(X.toarray() if _is_sparse(X) else X).T))
+    new = np.ones(len(y), dtype=bool)
+    if not (np.diff(keys[order]) > 0.0).all():
+        order = np.lexsort((weight, y, keys))
         differs = _differs(X[order])
-    new = np.append(True, differs | (y[order][1:] != y[order][:-1]))
+        if (differs & (np.diff(keys[order]) == 0.0)).any():  # keys that rounding has made equal
+            order = np.lexsort((weight, y, *(X.toarray() if _is_sparse(X) else X).T))
+            differs = _differs(X[order])
+        new[1:] = differs | (y[order][1:] != y[order][:-1])
     group = np.empty(len(y), dtype=np.intp)
     group[order] = np.cumsum(new) - 1
     return order, np.flatnonzero(new), group

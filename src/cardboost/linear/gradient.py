@@ -9,21 +9,20 @@ promises, L is doubled.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cardboost.linear.design import Array
 from cardboost.linear.problem import Coefficients, Fit, Point, ScoreProblem, SoftmaxProblem, is_close
+from cardboost.problem.trace import Status
 
-Array = NDArray[np.float64]
 
-
-def largest_eigenvalue(problem: ScoreProblem | SoftmaxProblem, most: int = 200) -> float:
+def largest_eigenvalue(problem: ScoreProblem | SoftmaxProblem) -> float:
     """An upper bound, as a rule close, on lambda_max(X' diag(s) X) with the intercept as a column of ones."""
     design, s = problem.design, problem.s
     trace = float(design.second_moments(s).sum()) + float(problem.intercept)
     v = np.random.default_rng(0).standard_normal(design.columns + 1)
     v[-1] *= problem.intercept
     length, value = float(np.linalg.norm(v)), 0.0
-    for _ in range(most):
+    for _ in range(200):
         if length == 0.0:
             return trace
         v /= length
@@ -41,14 +40,14 @@ def gradient(
     problem: ScoreProblem | SoftmaxProblem,
     tol: float,
     max_iter: int,
-    before: Coefficients | None = None,
-    accelerate: bool = True,
+    before: Coefficients | None,
+    accelerate: bool,
 ) -> Fit:
     """The optimum to a relative gap of ``tol``, by first-order steps."""
     b, null = problem.null()
     smooth = problem.steepest * largest_eigenvalue(problem) or 1.0
     current = point = Point(problem, problem.start(before, b))
-    momentum, objective, status = 1.0, np.inf, "iteration limit"
+    momentum, objective, status = 1.0, np.inf, Status.ITERATION_LIMIT
     for steps in range(1, max_iter + 1):
         while True:
             after = Point(problem, _proximal(problem, point, smooth))
@@ -68,7 +67,7 @@ def gradient(
             settled, objective, lower = problem.settled(current)
             current, point = settled, settled if point is current else point
             if is_close(objective, lower, tol, null):
-                status = "optimal"
+                status = Status.OPTIMAL
                 break
     return Fit(current.z[..., :-1], current.z[..., -1], objective, lower, steps, status)
 

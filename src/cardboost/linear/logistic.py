@@ -14,13 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from cardboost.data.arguments import whole
 from cardboost.data.labels import class_codes, class_factors, sample_weights, search_seed
 from cardboost.linear.base import Data, LinearEstimator, SeparableDataWarning, raw_weights
-from cardboost.linear.design import Design
+from cardboost.linear.design import Array, Design
 from cardboost.linear.problem import Fit, ScoreProblem, SoftmaxProblem
 from cardboost.linear.subset import best_subset
 from cardboost.model.base import class_probabilities
 from cardboost.model.linear import LinearModel, LinearScore
-
-Array = NDArray[np.float64]
+from cardboost.problem.trace import Status
 
 MULTI_CLASS = ("ovr", "multinomial")
 _CERTAIN = 20.0  # a score at which a probability is 0 or 1 to eight digits
@@ -51,6 +50,7 @@ class _ClassRows:
         return {"classes": _plain(self.classes), "class_weight": factors}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
     """Logistic regression with few coefficients and a certificate of optimality.
 
@@ -133,38 +133,10 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        solver: str = "auto",
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        class_weight: Any = None,
-        max_iter: int = 10_000,
-        max_features: int | None = None,
-        multi_class: str = "ovr",
-        warm_start: bool = False,
-        accelerate: bool = True,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.l1 = l1
-        self.l2 = l2
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.max_features = max_features
-        self.multi_class = multi_class
-        self.warm_start = warm_start
-        self.accelerate = accelerate
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    class_weight: Any = None
+    max_features: int | None = None
+    multi_class: str = "ovr"
+    random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -256,7 +228,7 @@ class SparseLogisticRegression(ClassifierMixin, LinearEstimator):
             fit = self._solve(problem, None if before is None else (before[0][k], before[1][k]))
             certificate = self._certificate(problem.loss, fit, merged, rows.data, target=target, **rows.about)
             if target is None:
-                separable = fit.status == "separable"
+                separable = fit.status is Status.SEPARABLE
             else:
                 separable |= self.l1 == 0 == self.l2 and _separable(problem, fit)
             certificates.append(certificate)

@@ -13,14 +13,12 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from cardboost import _kernels
-from cardboost.linear.design import Design
+from cardboost.linear.design import Array, Design
 from cardboost.linear.problem import Coefficients, Fit, Point, RowLosses, ScoreProblem, is_close
-
-Array = NDArray[np.float64]
+from cardboost.problem.trace import Status
 
 LARGEST_FACTOR = 2500  # columns whose X' W X is factorised; with more its diagonal has to do
 _CHEAP = 2e8  # rows times columns squared: a new matrix for every step
@@ -113,20 +111,18 @@ def newton(problem: ScoreProblem, tol: float, max_iter: int, before: Coefficient
         z, metric = _start_on_sample(problem, z)
     fresh = metric is None and work <= _CHEAP and design.columns <= LARGEST_FACTOR  # a matrix for every step
     point = _point(problem, z)
-    status, steps, slow, bound = "iteration limit", 0, 0, 0.0
-    limit = problem.box if problem.l2 == 0.0 else None
-    last = np.inf
-    done = False
-    while True:
+    status: Status | None = None
+    steps, slow, bound, last, done = 0, 0, 0.0, np.inf, False
+    while status is None:
         if fresh or last <= 1e4 * tol * point.objective or steps % 5 == 0 or steps >= max_iter:
             point, bound, done = _proof(problem, point, tol, null)
         if done:
-            status = "optimal"
-            break
-        if limit is not None and _separated(problem, point, null, limit):
-            status = "separable"
-            break
-        if steps >= max_iter:
+            status = Status.OPTIMAL
+        elif _separated(problem, point, null):
+            status = Status.SEPARABLE
+        elif steps >= max_iter:
+            status = Status.ITERATION_LIMIT
+        if status is not None:
             break
         if metric is None or (fresh and problem.curved) or slow == _SLOW_STEPS:
             metric, slow = _Metric(problem, design, point.losses.curvature), 0
@@ -135,21 +131,19 @@ def newton(problem: ScoreProblem, tol: float, max_iter: int, before: Coefficient
         after = _step(problem, point, d, decrement)
         steps += 1
         if after is None:
-            if metric.pairs:
-                metric = None
-                continue
-            status = "precision"
-            break
+            status = None if metric.pairs else Status.PRECISION
+            metric = None
+            continue
         if not fresh:
             metric.learn(point, after)
             slow = slow + 1 if decrement > _FAST**2 * last and metric.replaceable else 0
         point, last = after, decrement
     z, objective = point.z, point.objective
-    if status != "optimal":
+    if status is not Status.OPTIMAL:
         settled, objective, bound = problem.settled(Point(problem, z))
         z = settled.z
-        if status == "precision" and is_close(objective, bound, tol, null):
-            status = "optimal"
+        if status is Status.PRECISION and is_close(objective, bound, tol, null):
+            status = Status.OPTIMAL
     return Fit(z[:-1], float(z[-1]), objective, bound, steps, status)
 
 
@@ -193,11 +187,11 @@ def _proof(problem: ScoreProblem, point: Point, tol: float, null: float) -> tupl
     return point, bound, is_close(point.objective, bound, tol, null)
 
 
-def _separated(problem: ScoreProblem, point: Point, null: float, limit: Array) -> bool:
+def _separated(problem: ScoreProblem, point: Point, null: float) -> bool:
     """Whether there is no end to the coefficients: rows all on their side, or the box left."""
-    if not problem.curved:
+    if not problem.curved or problem.l2 > 0.0:
         return False
-    if (np.abs(point.z[:-1]) > limit).any():
+    if (np.abs(point.z[:-1]) > problem.box).any():
         return True
     return point.objective <= SEPARATED * null and bool((problem.y * point.f > 0.0).all())
 

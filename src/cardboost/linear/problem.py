@@ -26,10 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost import _kernels
-from cardboost.certificate.checker.linear import mixing, weighted_median
-from cardboost.linear.design import Design
+from cardboost.certificate.checker.linear import balanced, mixing, weighted_median
+from cardboost.linear.design import Array, Design
 
-Array = NDArray[np.float64]
 Coefficients = tuple[Array, Any]  # coefficients and intercept: of one score, or a row and a number per class
 
 #: with l1 = l2 = 0: how far a coefficient may go, in units of target / root mean square of its column
@@ -55,15 +54,11 @@ class RowLosses:
 
 @dataclass(frozen=True, eq=False)
 class ClassLosses:
-    """The loss at some scores of classes, and of every row the shares of the classes."""
+    """The loss at some scores of classes, and of every row its pulls and the shares of the classes."""
 
-    problem: SoftmaxProblem
     loss: float
+    pull: Array
     shares: Array
-
-    @cached_property
-    def pull(self) -> Array:
-        return self.problem.s[:, None] * (self.problem.truth - self.shares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +122,11 @@ class LinearProblem:
     def scores(self, coef: Array, b: Any) -> Array:
         return self.design.scores(coef) + b
 
+    def quadratic(self, pull: Array) -> dict[str, Any]:
+        """What a sweep over the quadratic model of the loss needs to know beside its derivatives."""
+        named = {"l1": self.l1, "l2": self.l2, "intercept": self.intercept}
+        return named | {"g0": -float(pull.sum())}
+
     def penalty(self, coef: Array) -> float:
         flat = coef.ravel()
         return self.l1 * float(np.abs(flat).sum()) + 0.5 * self.l2 * float(flat @ flat)
@@ -166,7 +166,8 @@ class Point:
     """
 
     def __init__(self, problem: ScoreProblem | SoftmaxProblem, z: Array, **known: Any) -> None:
-        self.problem, self.z = problem, z
+        self.problem: Any = problem
+        self.z = z
         self.__dict__.update(known)
 
     @cached_property
@@ -262,12 +263,7 @@ class ScoreProblem(LinearProblem):
             return pull
         if not self.curved:
             return pull - self.s * float(pull.sum())
-        up, down = float(pull[self.y > 0].sum()), -float(pull[self.y < 0].sum())
-        if up == down:
-            return pull
-        if min(up, down) <= 0.0:
-            return np.zeros_like(pull)
-        return np.where(self.y > 0, pull * min(1.0, down / up), pull * min(1.0, up / down))
+        return balanced(pull, self.y > 0, self.y < 0)
 
     def dual(self, pull: Array, sums: Array) -> float:
         """The lower bound of a balanced ``pull`` whose products with all columns are ``sums``."""
@@ -302,15 +298,13 @@ class SoftmaxProblem(LinearProblem):
     def truth(self) -> Array:
         return np.eye(self.n_classes)[self.y]
 
-    def scores(self, coef: Array, b: Any) -> Array:
-        return np.asarray(self.design.matrix @ coef.T) + b
-
     def rows(self, f: Array) -> ClassLosses:
         top = f.max(axis=1)
         e = np.exp(f - top[:, None])
         total = e.sum(axis=1)
         loss = float(self.s @ (np.log(total) + top - f[np.arange(len(f)), self.y]))
-        return ClassLosses(self, loss, e / total[:, None])
+        shares = e / total[:, None]
+        return ClassLosses(loss, self.s[:, None] * (self.truth - shares), shares)
 
     def null(self) -> tuple[Array, float]:
         if not self.intercept:
@@ -350,7 +344,6 @@ class AbsoluteProblem(LinearProblem):
     def dual(self, u: Array) -> tuple[Array, float]:
         """Row weights within their limits, with sum 0 where there is an intercept, and their bound."""
         u = np.clip(u, -self.s, self.s)
-        up, down = float(u[u > 0].sum()), -float(u[u < 0].sum())
-        if self.intercept and up != down:
-            u = np.where((u > 0) == (up > down), u * (min(up, down) / max(up, down)), u)
+        if self.intercept:
+            u = balanced(u, u > 0, u < 0)
         return u, self.bound(lambda theta: min(1.0, theta) * float(u @ self.y), self.design.sums(u))

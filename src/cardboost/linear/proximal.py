@@ -9,7 +9,8 @@ are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,24 +18,27 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from cardboost import _kernels
-from cardboost.linear.design import Design
+from cardboost.linear.design import Array, Columns, Design, both_halves
 from cardboost.linear.problem import Coefficients, Fit, RowLosses, ScoreProblem, is_close
+from cardboost.problem.trace import Status
 
-Array = NDArray[np.float64]
-Columns = NDArray[np.int32]
-Indices = NDArray[np.intp]
-
-_BLOCK = 128
 _STALE = 0.3  # share of the curvature that may have changed since X' W X was made
 _MANY = 1_000_000  # entries of a table for which X' W X is kept in single precision at first
 _LEAST_DECREASE = 1e-4  # of what the model promises
 _FIRST = 100  # columns of the first working set
 _SINGLE = 1e-6  # of the price: what the conditions may fail by where single precision will do
+_SWEEPS = 600  # over X' W X, at most
 _STEPS = 50  # prox-Newton steps between two looks at all columns
 
 
 class State:
-    """Coefficients and the scores that belong to them, with the best intercept."""
+    """Coefficients and the scores that belong to them, with the best intercept.
+
+    ``l1``: the price of the last optimum. ``sums``: products with all columns, where they are known.
+    """
+
+    l1 = np.inf
+    sums: Any = None
 
     def __init__(self, problem: ScoreProblem, before: Coefficients | None) -> None:
         coef, b = (np.zeros(problem.design.columns), 0.0) if before is None else before
@@ -53,8 +57,8 @@ def violation(g: Array, beta: Array, l1: float, l2: float) -> float:
     return float(off.max(initial=0.0))
 
 
-class SparseSet:
-    """A working set of sparse columns."""
+class WorkingSet:
+    """A working set of columns, swept as they are."""
 
     def __init__(self, design: Design) -> None:
         self.design = design
@@ -64,29 +68,21 @@ class SparseSet:
         self.which = which
 
     def be_precise(self) -> None:
-        pass
+        """From now on all of the quadratic model is in double precision."""
 
     def sums(self, pull: Array) -> Array:
         return self.design.sums_of(self.which, pull)
 
-    def step(
-        self, problem: ScoreProblem, losses: RowLosses, g: Array, beta: Array, tolerance: float, most: int
-    ) -> tuple[Array, float]:
+    def step(self, w: Array, g: Array, beta: Array, **model: Any) -> tuple[Array, float]:
         """Minimise the model from ``beta``, which is changed: how scores and intercept change."""
-        shift, b, _ = self.design.sweep(
-            self.which, losses.curvature, g, beta,
-            l1=problem.l1, l2=problem.l2, intercept=problem.intercept, g0=-float(losses.pull.sum()),
-            tolerance=tolerance, most=most,
-        )  # fmt: skip
-        return shift, b
+        return self.design.sweep(self.which, w, g, beta, **model)
 
 
-class DenseSet:
+class DenseSet(WorkingSet):
     """A working set of dense columns with its matrix X' W X, kept from one set and one price to the next."""
 
     def __init__(self, design: Design) -> None:
-        self.design = design
-        self.which: Columns = np.empty(0, dtype=np.int32)
+        super().__init__(design)
         self._room = np.empty((0, design.rows))  # the columns, one after the other, and room for more
         # single precision is enough for the model of a step: gradient and objective are exact
         self.single = design.rows * design.columns > _MANY
@@ -146,38 +142,25 @@ class DenseSet:
             return
         self.w, self.total = w, float(w.sum())
         product = blas.ssyrk if self.single else blas.dsyrk
-        self.q = product(1.0, self._rounded(self.held * np.sqrt(w)).T, trans=1, lower=1).T
-        for end in range(_BLOCK, len(self.q) + _BLOCK, _BLOCK):  # the other half, block by block
-            begin = end - _BLOCK
-            block = self.q[begin:end, begin:end]
-            block[:] = np.triu(block) + np.triu(block, 1).T
-            self.q[end:, begin:end] = self.q[begin:end, end:].T
+        self.q = both_halves(product(1.0, self._rounded(self.held * np.sqrt(w)).T, trans=1, lower=1).T)
         self.a = self.held @ w
 
     def be_precise(self) -> None:
-        """From now on X' W X is in double precision."""
         if self.single:
             self.single, self.w = False, None
 
     def _rounded(self, values: Array) -> NDArray[Any]:
         return values.astype(np.float32) if self.single else values
 
-    def step(
-        self, problem: ScoreProblem, losses: RowLosses, g: Array, beta: Array, tolerance: float, most: int
-    ) -> tuple[Array, float]:
-        self._refresh(losses.curvature)
+    def step(self, w: Array, g: Array, beta: Array, **model: Any) -> tuple[Array, float]:
+        self._refresh(w)
         before = beta.copy()
-        _, b, _ = _kernels.sweep_gram(
-            self.q, self.a, self.total,
-            l1=problem.l1, l2=problem.l2, intercept=problem.intercept, g0=-float(losses.pull.sum()),
-            tolerance=tolerance, most=20 * most, beta=beta, g=g.copy(),
-        )  # fmt: skip
+        held = self.q, self.a, self.total
+        _, b, _ = _kernels.sweep_gram(*held, beta=beta, g=g.copy(), most=_SWEEPS, **model)
         return (beta - before) @ self.held, b
 
 
-def descend(
-    problem: ScoreProblem, active: SparseSet | DenseSet, state: State, needed: float, most: int
-) -> int:
+def descend(problem: ScoreProblem, active: WorkingSet, state: State, needed: float, most: int) -> int:
     """Prox-Newton steps on the working set until the conditions hold to ``needed``; the number of steps."""
     which = active.which
     beta = state.coef[which].copy()
@@ -191,7 +174,8 @@ def descend(
         if off <= needed or (off >= last and done > 3):
             break
         after = beta.copy()
-        shift, b = active.step(problem, losses, g, after, max(0.3 * needed, 0.03 * off), 30)
+        model = problem.quadratic(losses.pull) | {"tolerance": max(0.3 * needed, 0.03 * off)}
+        shift, b = active.step(losses.curvature, g, after, **model)
         done += 1
         length, sure = _search(problem, state, beta, after - beta, shift, b)
         if length == 0.0:
@@ -234,27 +218,6 @@ def largest_price(problem: ScoreProblem) -> float:
     return float(np.abs(sums).max(initial=0.0))
 
 
-@dataclass(frozen=True, eq=False)
-class _Look:
-    """What one pass over the columns shows: products with the balanced pull, objective, bound."""
-
-    sums: Array
-    objective: float
-    bound: float
-    whole: bool  # whether it was all columns
-
-
-@dataclass(frozen=True, eq=False)
-class _Optimum:
-    """A point on the path: price, products with all columns, coefficients, scores, intercept."""
-
-    l1: float
-    sums: Array
-    coef: Array
-    f: Array
-    b: float
-
-
 class ProximalSolver:
     """One matrix, any number of prices one after the other: each solution is the start of the next."""
 
@@ -262,72 +225,71 @@ class ProximalSolver:
         self.problem = problem
         self.state = State(problem, before)
         self.null = problem.null()[1]
-        self.set = (SparseSet if problem.design.sparse else DenseSet)(problem.design)
-        self.sums: Array | None = None  # of all columns at the present point
-        self.l1: float | None = None  # the price before
-        self._before: _Optimum | None = None  # that of the price before that
+        self.set = (WorkingSet if problem.design.sparse else DenseSet)(problem.design)
+        self._before: State | None = None  # the optimum before the last
         self._lead: Array | None = None  # by which the sums are expected to change on the way to this price
 
     def solve(self, l1: float, tol: float, max_iter: int) -> Fit:
         """The optimum for this price, to a relative gap of ``tol``."""
         problem, state = replace(self.problem, l1=l1), self.state
         alive = np.ones(problem.design.columns, dtype=bool)
-        steps, status, stuck, needed, rounds = 0, "iteration limit", 0, 0, 0
+        steps, status, stuck, needed, rounds = 0, Status.ITERATION_LIMIT, 0, 0, 0
         last, target = np.inf, 3.0 * tol * max(l1, 1e-3 * self.null)
         while True:
-            look = self._look(problem, alive)
-            if is_close(look.objective, look.bound, tol, self.null):
-                if look.whole:
-                    status = "optimal"
+            sums, objective, bound = self._look(problem, alive)
+            if is_close(objective, bound, tol, self.null):
+                if sums is state.sums:
+                    status = Status.OPTIMAL
                     break
                 alive[:] = True  # what is claimed is about all columns
                 continue
             if steps >= max_iter:
                 break
-            gap = look.objective - look.bound
+            gap = objective - bound
             stuck, last = stuck + 1 if gap >= 0.9 * last else 0, gap
             if stuck >= 4:
-                status = "precision"
+                status = Status.PRECISION
                 break
             if rounds >= 2:
-                self._screen(problem, look, alive)
+                self._screen(problem, sums, objective, alive)
             if rounds == 0:
-                self._go_on(problem, look)
+                self._go_on(problem)
             used = np.flatnonzero(state.coef)
             needed = max(needed, 2 * len(used), min(_FIRST, len(alive)))
-            which = self._choose(look.sums, l1, used, needed, alive, rounds == 0)
+            which = self._choose(sums, l1, used, needed, alive, rounds == 0)
             self.set.choose(which.astype(np.int32), state.losses)
             if rounds > 0:
-                target *= min(0.3, max(0.01, 0.3 * tol * look.objective / gap))
+                target *= min(0.3, max(0.01, 0.3 * tol * objective / gap))
             if stuck or target < _SINGLE * l1:
                 self.set.be_precise()
             steps += descend(problem, self.set, state, target, min(_STEPS, max_iter - steps))
             state.move(problem, state.f, state.b)
-            self.sums = None
+            state.sums = None
             rounds += 1
-        self.l1 = l1
-        return Fit(state.coef.copy(), state.b, look.objective, look.bound, steps, status)
+        state.l1 = l1
+        return Fit(state.coef.copy(), state.b, objective, bound, steps, status)
 
-    def _look(self, problem: ScoreProblem, alive: NDArray[np.bool_]) -> _Look:
-        """Products with all columns, or with those that are left where these are few."""
+    def _look(self, problem: ScoreProblem, alive: NDArray[np.bool_]) -> tuple[Array, float, float]:
+        """Products with all columns, or with those that are left where these are few; objective and bound."""
         state = self.state
         pull = problem.balanced_pull(state.losses.pull)
         objective = state.losses.loss + problem.penalty(state.coef)
         left = np.flatnonzero(alive)
-        if self.sums is None and 2 * len(left) < len(alive):
+        if state.sums is None and 2 * len(left) < len(alive):
             sums = np.zeros(len(alive))
             sums[left] = problem.design.sums_of(left.astype(np.int32), pull)
-            return _Look(sums, objective, problem.dual(pull, sums), False)
-        if self.sums is None:
-            self.sums = problem.design.sums(pull)
-        return _Look(self.sums, objective, problem.dual(pull, self.sums), True)
+        else:
+            state.sums = sums = problem.design.sums(pull) if state.sums is None else state.sums
+        return sums, objective, problem.dual(pull, sums)
 
-    def _go_on(self, problem: ScoreProblem, look: _Look) -> None:
+    def _go_on(self, problem: ScoreProblem) -> None:
         """Begin where a straight line through the last two optima leads, if that is better than the last."""
-        state, before = self.state, self._before
-        now = None if self.l1 is None else _Optimum(self.l1, look.sums, state.coef.copy(), state.f, state.b)
-        self._before, self._lead = now, None
-        if now is None or before is None or not before.l1 > now.l1 > problem.l1:
+        state, before, now = self.state, self._before, copy(self.state)
+        self._lead = None
+        if now.l1 == np.inf:
+            return
+        self._before, now.coef = now, state.coef.copy()
+        if before is None or not before.l1 > now.l1 > problem.l1:
             return
         further = min(1.0, (now.l1 - problem.l1) / (before.l1 - now.l1))  # in steps from before to now
         coef = now.coef + further * (now.coef - before.coef)
@@ -339,17 +301,23 @@ class ProximalSolver:
         self._lead = further * (now.sums - before.sums)
 
     def _choose(
-        self, sums: Array, l1: float, used: Indices, needed: int, alive: NDArray[np.bool_], first: bool
-    ) -> Indices:
+        self,
+        sums: Array,
+        l1: float,
+        used: NDArray[np.intp],
+        needed: int,
+        alive: NDArray[np.bool_],
+        first: bool,
+    ) -> NDArray[np.intp]:
         """Columns in use, and of the others those nearest to being used; on a path all that may be needed."""
         if first and self._lead is not None:
             sums = sums + self._lead
         size = np.where(alive, np.abs(sums), -1.0)
         size[used] = np.inf
-        if self.l1 is not None and self.l1 > l1:
+        if l1 < self.state.l1 < np.inf:
             # products move by less than the price as a rule, and mostly on as they went before
             room = 0.0 if not first else 0.5 if self._lead is None else 0.1
-            likely = np.flatnonzero(size >= l1 - room * (self.l1 - l1))
+            likely = np.flatnonzero(size >= l1 - room * (self.state.l1 - l1))
             if len(likely) <= 4 * needed:
                 return likely
         needed = min(needed, int(np.count_nonzero(size >= 0.0)))
@@ -358,7 +326,7 @@ class ProximalSolver:
         top = np.argpartition(-size, needed - 1)[:needed]
         return np.sort(top)
 
-    def _screen(self, problem: ScoreProblem, look: _Look, alive: NDArray[np.bool_]) -> None:
+    def _screen(self, problem: ScoreProblem, sums: Array, objective: float, alive: NDArray[np.bool_]) -> None:
         """Leave out columns that no optimum uses: the optimal pull is close to this one, by the gap.
 
         The dual is strongly concave: |u - u*|^2 <= 2 gap max(s) / m with m = 4 for the logistic loss and 1
@@ -366,10 +334,10 @@ class ProximalSolver:
         """
         if problem.l2 > 0.0 or problem.l1 == 0.0:
             return
-        size = np.abs(look.sums)
+        size = np.abs(sums)
         theta = min(1.0, problem.l1 / max(float(size.max(initial=0.0)), 1e-300))
         pull = problem.balanced_pull(self.state.losses.pull)
-        gap = max(0.0, look.objective - problem.conjugate(pull, theta if theta < 1.0 else 1.0))
+        gap = max(0.0, objective - problem.conjugate(pull, theta))
         strength = 4.0 if problem.curved else 1.0
         radius = np.sqrt(2.0 * gap * float(problem.s.max()) / strength)
         safe = theta * size + radius * np.sqrt(problem.design.squares) < problem.l1

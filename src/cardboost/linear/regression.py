@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from cardboost.data.labels import real_targets
 from cardboost.linear.base import Data, LinearEstimator, raw_weights
-from cardboost.linear.design import FittedRows
+from cardboost.linear.design import Array, FittedRows
 from cardboost.linear.problem import AbsoluteProblem, ScoreProblem
 from cardboost.model.linear import LinearModel, LinearScore
-
-Array = NDArray[np.float64]
 
 LOSSES = ("squared", "absolute")
 _FLATTEST = 1e-11  # range of the targets beside their middle, at least
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SparseLinearRegression(RegressorMixin, LinearEstimator):
     """Linear regression with few coefficients and a certificate of optimality.
 
@@ -90,32 +88,7 @@ class SparseLinearRegression(RegressorMixin, LinearEstimator):
     (array([1.92, 0.  ]), True)
     """
 
-    def __init__(
-        self,
-        *,
-        loss: str = "squared",
-        l1: float = 0.0,
-        l2: float = 0.0,
-        solver: str = "auto",
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 10_000,
-        warm_start: bool = False,
-        accelerate: bool = True,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.l1 = l1
-        self.l2 = l2
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.accelerate = accelerate
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    loss: str = "squared"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cardboost.linear.design import Array
 from cardboost.linear.problem import Coefficients, Fit, Point, SoftmaxProblem, is_close
-
-Array = NDArray[np.float64]
+from cardboost.problem.trace import Status
 
 
 def solve_softmax(
@@ -21,47 +20,56 @@ def solve_softmax(
 ) -> Fit:
     """The optimum to a relative gap of ``tol``."""
     b, null = problem.null()
-    start = Point(problem, problem.start(before, b))
-    run = {"newton": _newton, "prox-newton": _proximal}[solver]
-    point, steps, status = run(problem, start, tol, max_iter, null)
-    bound = problem.dual(point.losses.shares)
-    return Fit(point.z[:, :-1], point.z[:, -1], point.objective, bound, max(1, steps), status)
-
-
-def _newton(
-    problem: SoftmaxProblem, current: Point, tol: float, max_iter: int, null: float
-) -> tuple[Point, int, str]:
-    s = problem.s[:, None]
+    current = Point(problem, problem.start(before, b))
+    newton = solver == "newton"
     squares = np.append(problem.design.second_moments(problem.s), 1.0)
-    for steps in range(max_iter + 1):
-        shares = current.losses.shares
-        if is_close(current.objective, problem.dual(shares), tol, null):
-            return current, steps, "optimal"
-        small = problem.l2 == 0.0 and current.objective <= 1e-8 * null
-        if small and (current.f.argmax(axis=1) == problem.y).all():
-            return current, steps, "separable"
-        if steps == max_iter:
+    every, patience = (1, 1) if newton else (5, 30)  # steps from proof to proof, and in vain before the end
+    status, steps, stuck = Status.ITERATION_LIMIT, 0, 0
+    while True:
+        due = steps % every == 0 or steps >= max_iter
+        if due and is_close(current.objective, problem.dual(current.losses.shares), tol, null):
+            status = Status.OPTIMAL
             break
-        slope = current.gradient
+        small = problem.l1 == 0.0 == problem.l2 and current.objective <= 1e-8 * null
+        if small and (current.f.argmax(axis=1) == problem.y).all():
+            status = Status.SEPARABLE
+            break
+        if steps >= max_iter:
+            break
+        current, lower = _newton_step(current, squares) if newton else _cycle(current, tol)
+        steps, stuck = steps + 1, 0 if lower else stuck + 1
+        if stuck >= patience:
+            status = Status.PRECISION
+            break
+    bound = problem.dual(current.losses.shares)
+    return Fit(current.z[:, :-1], current.z[:, -1], current.objective, bound, max(1, steps), status)
 
-        def product(v: Array, shares: Array = shares) -> Array:
-            f = problem.scores(v[:, :-1], v[:, -1])
-            q = shares * f
-            q = s * (q - shares * q.sum(axis=1)[:, None])
-            image = np.column_stack([problem.design.sums(q), q.sum(axis=0) * problem.intercept])
-            image[:, :-1] += problem.l2 * v[:, :-1]
-            return image
 
-        curve = (problem.s @ (shares * (1.0 - shares)))[:, None] * squares + problem.l2
-        curve[curve <= 0.0] = 1.0
-        size = float(np.sqrt((slope * slope / curve).sum()))
-        d = _conjugate_gradients(product, -slope, curve, min(0.1, size) * size)
-        promised, before = float((slope * d).sum()), current
-        shift, rounding = problem.scores(d[:, :-1], d[:, -1]), 2e-15 * before.objective
-        current = _backtrack(before, before.z + d, d, shift, promised, rounding)
-        if current is before or not (current.objective < before.objective or promised > -rounding):
-            return before, steps + 1, "precision"
-    return current, max_iter, "iteration limit"
+def _newton_step(current: Point, squares: Array) -> tuple[Point, bool]:
+    """The point after a step by conjugate gradients, and whether it lowers the objective: if not, the same.
+
+    ``squares``: the mean square of every column, and of the intercept.
+    """
+    problem = current.problem
+    s, slope, shares = problem.s[:, None], current.gradient, current.losses.shares
+
+    def product(v: Array) -> Array:
+        f = problem.scores(v[:, :-1], v[:, -1])
+        q = shares * f
+        q = s * (q - shares * q.sum(axis=1)[:, None])
+        image = np.column_stack([problem.design.sums(q), q.sum(axis=0) * problem.intercept])
+        image[:, :-1] += problem.l2 * v[:, :-1]
+        return image
+
+    curve = (problem.s @ (shares * (1.0 - shares)))[:, None] * squares + problem.l2
+    curve[curve <= 0.0] = 1.0
+    size = float(np.sqrt((slope * slope / curve).sum()))
+    d = _conjugate_gradients(product, -slope, curve, min(0.1, size) * size)
+    promised, rounding = float((slope * d).sum()), 2e-15 * current.objective
+    shift = problem.scores(d[:, :-1], d[:, -1])
+    after = _backtrack(current, current.z + d, d, shift, promised, rounding)
+    lower = after is not current and (after.objective < current.objective or promised > -rounding)
+    return after if lower else current, lower
 
 
 def _conjugate_gradients(
@@ -102,39 +110,26 @@ def _backtrack(point: Point, z: Array, d: Array, shift: Array, promised: float, 
     return point
 
 
-def _proximal(
-    problem: SoftmaxProblem, current: Point, tol: float, max_iter: int, null: float
-) -> tuple[Point, int, str]:
-    """Cycles over the classes, each with the quadratic model of its own scores; a joint line search."""
-    last, stuck = np.inf, 0
-    for steps in range(max_iter + 1):
-        if steps % 5 == 0 or steps == max_iter:
-            if is_close(current.objective, problem.dual(current.losses.shares), tol, null):
-                return current, steps, "optimal"
-            if steps == max_iter:
-                break
-        before = current
-        for k in range(problem.n_classes):
-            current = _one_class(problem, current, k, tol)
-        current = _extrapolated(problem, before, current)
-        stuck = stuck + 1 if current.objective >= last * (1.0 - 1e-16) else 0
-        last = current.objective
-        if stuck >= 30:
-            return current, steps + 1, "precision"
-    return current, max_iter, "iteration limit"
+def _cycle(before: Point, tol: float) -> tuple[Point, bool]:
+    """The point after a cycle over the classes, each with the quadratic model of its own scores, and whether
+    it lowers the objective."""
+    current = before
+    for k in range(len(before.z)):
+        current = _one_class(current, k, tol)
+    current = _extrapolated(before, current)
+    return current, current.objective < before.objective * (1.0 - 1e-16)
 
 
-def _one_class(problem: SoftmaxProblem, current: Point, k: int, tol: float) -> Point:
+def _one_class(current: Point, k: int, tol: float) -> Point:
     """A prox-Newton step of the coefficients of one class."""
-    design, share = problem.design, current.losses.shares[:, k]
+    problem, share = current.problem, current.losses.shares[:, k]
+    design = problem.design
     w = problem.s * share * (1.0 - share)
     pull = problem.s * (problem.truth[:, k] - share)
     beta = current.z[k, :-1].copy()
-    shift, b, _ = design.sweep(
-        np.arange(design.columns, dtype=np.int32), w, -design.sums(pull), beta,
-        l1=problem.l1, l2=problem.l2, intercept=problem.intercept, g0=-float(pull.sum()),
-        tolerance=1e-3 * max(tol, 1e-12), most=30,
-    )  # fmt: skip
+    model = problem.quadratic(pull) | {"tolerance": 1e-3 * max(tol, 1e-12)}
+    which = np.arange(design.columns, dtype=np.int32)
+    shift, b = design.sweep(which, w, -design.sums(pull), beta, **model)
     d, shifts = np.zeros_like(current.z), np.zeros_like(current.f)
     d[k], shifts[:, k] = np.append(beta - current.z[k, :-1], b), shift + b
     z = current.z + d
@@ -143,7 +138,7 @@ def _one_class(problem: SoftmaxProblem, current: Point, k: int, tol: float) -> P
     return _backtrack(current, z, d, shifts, promised, 1e-15 * current.objective)
 
 
-def _extrapolated(problem: SoftmaxProblem, before: Point, current: Point) -> Point:
+def _extrapolated(before: Point, current: Point) -> Point:
     """Further along the way of the last cycle, while the objective falls; zeros stay."""
     move = current.z - before.z
     move[:, :-1][current.z[:, :-1] == 0.0] = 0.0
@@ -151,7 +146,7 @@ def _extrapolated(problem: SoftmaxProblem, before: Point, current: Point) -> Poi
         z = current.z + factor * move
         flipped = np.sign(z[:, :-1]) * np.sign(current.z[:, :-1]) < 0
         z[:, :-1][flipped] = 0.0
-        after = Point(problem, z)
+        after = Point(current.problem, z)
         if after.objective < current.objective:
             return after
     return current

@@ -11,14 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cardboost.certificate.certificate import Certificate
-from cardboost.linear.design import comparable, fitted_rows
+from cardboost.linear.design import Array, comparable, fitted_rows
 from cardboost.linear.problem import Fit, ScoreProblem
 from cardboost.solvers import select_columns
-
-Array = NDArray[np.float64]
 
 INTERCEPT_BOX = 20.0
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.dictionary.base import ColumnPool, Dictionary
-from cardboost.dictionary.columns import least
+from cardboost.dictionary.columns import least, spread
 from cardboost.problem.budget import Late, clock, never
 from cardboost.problem.risk import EmpiricalRisk, RiskPoint
 from cardboost.problem.trace import Record, Status
@@ -249,7 +249,7 @@ class DictionaryOracle(Oracle):
         self.pool: ColumnPool = dictionary.pool()
 
     def at(self, columns: Columns, weights: Array) -> tuple[float, RiskPoint]:
-        return soft_point(self.risk, self.pool.margins(_spread(weights, columns, self.pool.n_columns)))
+        return soft_point(self.risk, self.pool.margins(spread(weights, columns, self.pool.n_columns)))
 
     def slopes(self, point: RiskPoint, columns: Columns) -> Array:
         return self.pool.edges(point)[columns] / -point.value
@@ -278,7 +278,7 @@ class FunctionOracle(WholeOracle):
         self.function, self.n = function, n
 
     def at(self, columns: Columns, weights: Array) -> tuple[float, tuple[Array, Array]]:
-        return self.whole(_spread(weights, columns, self.n))
+        return self.whole(spread(weights, columns, self.n))
 
     def whole(self, w: Array) -> tuple[float, tuple[Array, Array]]:
         value, gradient = self.function.value_and_gradient(w)
@@ -309,13 +309,6 @@ class FunctionOracle(WholeOracle):
 
     def moved(self, point: Any, w: Array, direction: None, step: float) -> tuple[float, Any]:
         return self.whole(w)
-
-
-def _spread(weights: Array, columns: Columns, n: int) -> Array:
-    """Weights of all columns, from those in use."""
-    full = np.zeros(n)
-    full[columns] = weights
-    return full
 
 
 def _look(

@@ -121,6 +121,10 @@ class PriceRule:
     max_weight: float = np.inf
     intercept_box: float = 30.0
 
+    def over(self, pool: Any) -> Prices:
+        """For the columns of a pool."""
+        return self.prices(pool.n_columns, pool.n_free)
+
     def prices(self, n_columns: int, n_free: int) -> Prices:
         """For a pool whose first ``n_free`` columns are the intercept's, free but for their box."""
         charged = np.arange(n_columns) >= n_free

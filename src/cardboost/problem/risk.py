@@ -7,13 +7,16 @@ in fixed point (int64), so that they do not depend on threads, shards or the ord
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cardboost import _kernels
+from cardboost.data.shards import take
 from cardboost.data.weights import RowWeights
 from cardboost.problem.losses import Loss, in_kernels
 
@@ -123,8 +126,6 @@ class EmpiricalRisk:
     def _check_kernel(self) -> None:
         if not in_kernels(self.loss):
             raise ValueError(f"the kernels do not know the loss {self.loss.name!r}.")
-        if len(self.weights.shards.parts) != 1:  # they finish their sums, which then cannot be added up
-            raise ValueError("the kernels of losses take rows in one part.")
 
     def evaluate(self, F: Array) -> RiskPoint:
         """The risk and the row weights at margins ``F``."""
@@ -148,18 +149,58 @@ class EmpiricalRisk:
 
         Slope and curvature are those along ``D``, at ``F + step * D``.
         """
-        w = self.weights
         self.passes[0] += 1
-        return _kernels.loss_pass(
-            self.loss.code, F, self.target, D, step, w.count, w.factor, w.totals, rows, self.threads
+        w, code = self.weights, self.loss.code
+        if len(w.shards.parts) == 1:
+            return _kernels.loss_pass(
+                code, F, self.target, D, step, w.count, w.factor, w.totals, rows, self.threads
+            )
+
+        def part_sums(part: slice, scales: Sequence[_kernels.Scale], smallest: float, store: bool) -> Any:
+            margins, target, direction = self._margins(part, F, D)
+            out = np.empty((2, len(margins))) if store and rows is not None else None
+            units = _kernels.loss_sums(
+                code, margins, target, direction, step, *w.part(part), scales, smallest, out, self.threads
+            )
+            if rows is not None and out is not None:
+                rows[:, part] = out
+            return np.array(units)
+
+        return _kernels.loss_pass_in_parts(
+            code, w.totals, lambda: self._extremes(F, D, step),
+            lambda *scaling: w.shards.sum(lambda part: part_sums(part, *scaling)).tolist(),
         )  # fmt: skip
+
+    def _margins(self, part: slice, F: Array, D: Array | None) -> tuple[Array, Array | None, Array | None]:
+        """Margins, targets and direction of a part of the rows."""
+        return take(F, part), take(self.target, part), take(D, part)
+
+    def _extremes(self, F: Array, D: Array | None = None, step: float = 0.0) -> list[float]:
+        """Of the margins of all parts: the scales of sums follow from them."""
+
+        def extremes(part: slice) -> Array:
+            margins, target, direction = self._margins(part, F, D)
+            return np.array(
+                _kernels.loss_extremes(self.loss.code, margins, target, direction, step, self.threads)
+            )
+
+        return self.weights.shards.maximum(extremes).tolist()
 
     def dual(self, point: RiskPoint, theta: float) -> float:
         """Dual value of the row weights of a point, scaled by ``theta``."""
-        w = self.weights
-        total = _kernels.dual_pass(
-            self.loss.code, point.F, self.target, theta, w.count, w.factor, w.totals, self.threads
-        )
+        w, code, F = self.weights, self.loss.code, point.F
+
+        def part_sum(part: slice, scale: _kernels.Scale, sizes: bool) -> int:
+            margins, target, _ = self._margins(part, F, None)
+            return _kernels.dual_sum(code, margins, target, theta, *w.part(part), scale, sizes, self.threads)
+
+        if len(w.shards.parts) == 1:
+            total = _kernels.dual_pass(code, F, self.target, theta, w.count, w.factor, w.totals, self.threads)
+        else:
+            total = _kernels.dual_pass_in_parts(
+                code, theta, w.totals, lambda: self._extremes(F),
+                lambda *scaling: int(w.shards.sum(lambda part: part_sum(part, *scaling))),
+            )  # fmt: skip
         # merged rows: t_i = t + d_i and v_i = v + d_i, where the d_i have mean 0 and mean square 2 * offset
         return total / w.total + theta * (2.0 - theta) * self.offset
 

@@ -41,6 +41,7 @@ class Status(StrEnum):
     PERFECT = "perfect", "one learner makes no mistake: it is the model"
     TOLERANCE = "tolerance", "no learner has an edge above tol"
     PRECISION = "precision", "no step lowers the objective any more; the gap is that of double precision"
+    SEPARABLE = "separable", "a plane separates the classes: without l1 or l2 there is no finite optimum"
     CRITERION = "criterion", "the paper's criterion (-g)^f.d is within tol"
 
 

@@ -111,24 +111,13 @@ def _html_row(tag: str, row: Sequence[str], left: Sequence[int]) -> str:
     return f"<tr>{''.join(cells)}</tr>"
 
 
-@dataclass(frozen=True)
-class CheckPoint:
-    """A claim, what was measured, and whether the claim holds; ``numbers`` are for scripts."""
-
-    letter: str
-    claim: str
-    measured: str
-    holds: bool
-    numbers: dict[str, float]
-
-
-def check_list(checks: Sequence[CheckPoint]) -> ReportBlock:
-    """Check points with their verdicts."""
+def check_list(checks: Sequence[Mapping[str, Any]]) -> ReportBlock:
+    """Check points: each has its ``letter``, a ``claim``, what was ``measured``, and whether it ``holds``."""
     lines, rows = [], []
     for check in checks:
-        verdict = "holds" if check.holds else "FAILS"
-        lines += [f"  ({check.letter}) {verdict}  {check.claim}", *filled(check.measured, indent=6)]
-        rows.append([f"({check.letter})", check.claim, check.measured, verdict])
+        verdict = "holds" if check["holds"] else "FAILS"
+        lines += [f"  ({check['letter']}) {verdict}  {check['claim']}", *filled(check["measured"], indent=6)]
+        rows.append([f"({check['letter']})", check["claim"], check["measured"], verdict])
     return replace(table(["", "check point", "measured", ""], rows, left=(0, 1, 2, 3)), lines=lines)
 
 

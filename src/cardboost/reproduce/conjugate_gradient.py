@@ -18,8 +18,8 @@ from cardboost.report.figures import Chart, Figure, Series
 from cardboost.report.panels import SimplexPath, ThreeWeights
 from cardboost.reproduce import page
 from cardboost.reproduce.independent import by_cone, by_slsqp, dual_value, hard_margin, kkt, soft_margin
-from cardboost.reproduce.page import Array, Record, check_point, column, line
-from cardboost.solvers import SimplexResult, minimize_on_simplex
+from cardboost.reproduce.page import Array, Record, check_point, column, line, milestones
+from cardboost.solvers import SolverResult, minimize_on_simplex
 
 EPSILON = 1e-14  # of the paper's criterion (-g)^f . d
 TOLERANCE = 1e-6  # up to which two values count as the same, and a residual as none
@@ -115,7 +115,7 @@ def example(
     }  # fmt: skip
 
 
-def _mprp(A: Array, radius: float, steps: int | None = None) -> SimplexResult:
+def _mprp(A: Array, radius: float, steps: int | None = None) -> SolverResult:
     """Iterate from the centre until the paper's criterion is at most epsilon, or for so many steps."""
     centre = np.full(A.shape[1], radius / A.shape[1])
     return minimize_on_simplex(A, radius, method="mprp", x0=centre, tol=0.0, epsilon=EPSILON, max_iter=steps)
@@ -132,14 +132,6 @@ def _optimum(A: Array, temperature: float, test: Array | None) -> Record:
         "train_error": float(np.mean(margins <= 0)),
         "test_error": None if test is None else float(np.mean(test @ result.x <= 0)),
     }  # fmt: skip
-
-
-def milestones(last: int, few: int) -> list[int]:
-    """The numbers 0 to ``last`` where they are few; else 0, 1, 2, 5, 10, 20, ... and the last."""
-    if last <= few:
-        return list(range(last + 1))
-    numbers = {0, last, *(digit * 10**power for power in range(7) for digit in (1, 2, 5))}
-    return sorted(k for k in numbers if k <= last)
 
 
 # check points
@@ -248,17 +240,23 @@ def files(experiment: Record) -> dict[str, bytes]:
     }
     records = {"heaviest": sorted(games["weights"], key=lambda stump: -stump["weight"])[:_MOST_STUMPS]}
     for name, one in (("small", small), ("games", games)):
-        iterations, hard, log_rows = one["iterations"], one["hard_margin"], np.log(one["rows"])
+        iterations = one["iterations"]
         records[f"{name} iterations"] = [iterations[k] for k in milestones(len(iterations) - 1, 12)]
         records[f"{name} checks"] = one["checks"]
-        records[f"{name} temperatures"] = [
-            {**optimum, "radius": 1 / T, "to_hard": hard - optimum["least_margin"], "bound": T * log_rows}
-            for optimum in one["temperatures"]
-            for T in (optimum["temperature"],)
-        ]
+        records[f"{name} temperatures"] = _to_hard_margin(one)
     return page.report_files(
         "conjugate_gradient", fields, records, _figures(small, games, made_up), experiment
     )
+
+
+def _to_hard_margin(one: Record) -> list[Record]:
+    """The optimum at every temperature, with what it lacks to the hard margin, and the most it may lack."""
+    hard, log_rows = one["hard_margin"], np.log(one["rows"])
+    return [
+        {**optimum, "radius": 1 / T, "to_hard": hard - optimum["least_margin"], "bound": T * log_rows}
+        for optimum in one["temperatures"]
+        for T in (optimum["temperature"],)
+    ]
 
 
 def _figures(small: Record, games: Record, made_up: bool) -> dict[str, Figure]:
@@ -300,11 +298,10 @@ def _convergence(one: Record, to_minimum: bool = False) -> tuple[Chart, Chart]:
 
 def _by_temperature(title: str, one: Record) -> dict[str, Chart]:
     """The optimum at every temperature; errors where there are games for a test."""
-    hard, log_rows = one["hard_margin"], np.log(one["rows"])
-    T, margin, support = (
-        column(one["temperatures"], name) for name in ("temperature", "least_margin", "support")
-    )
-    bounds = hard - T * log_rows
+    path, hard = _to_hard_margin(one), one["hard_margin"]
+    names = ("temperature", "least_margin", "support", "to_hard", "bound")
+    T, margin, support, to_hard, most = (column(path, name) for name in names)
+    bounds = hard - most
     drawn = bounds >= _LOWEST_DRAWN_BOUND
 
     def chart(title: str, y_label: str, *series: Series, **scales: Any) -> Chart:
@@ -321,13 +318,13 @@ def _by_temperature(title: str, one: Record) -> dict[str, Chart]:
         "distance.svg": chart(
             title,
             "log scale",
-            line("to the hard margin", T, np.maximum(hard - margin, 0.0)),
-            line("T ln m", T, T * log_rows, style=2),
+            line("to the hard margin", T, np.maximum(to_hard, 0.0)),
+            line("T ln m", T, most, style=2),
             y_scale="log",
         ),
         "support.svg": chart(title, "weights above 0", line("support", T, support), counts=True),
     }
-    if one["temperatures"][0]["test_error"] is not None:
-        train, test = (100 * column(one["temperatures"], f"{rows}_error") for rows in ("train", "test"))
+    if path[0]["test_error"] is not None:
+        train, test = (100 * column(path, f"{rows}_error") for rows in ("train", "test"))
         charts["error.svg"] = chart("", "error in %", line("training", T, train), line("test", T, test))
     return charts

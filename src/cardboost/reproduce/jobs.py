@@ -8,7 +8,6 @@ their text, so that it makes no difference where a job has run, or when.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import multiprocessing
@@ -18,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,7 @@ class Job:
         return tuple(Job(self.dataset, self.split, other) for other in NEEDS[self.experiment])
 
 
+Workers = tuple[Executor, int]  # and how many jobs it runs at once
 #: told of every finished job: the job, how many are finished, of how many, and its processor seconds; None
 #: where the result was stored
 Report = Callable[[Job, int, int, float | None], object]
@@ -104,7 +105,7 @@ def compute(
     splits: int,
     settings: Settings,
     store: ResultStore,
-    workers: tuple[Executor, int],
+    workers: Workers,
     report: Report = lambda job, done, total, seconds: None,
 ) -> dict[Job, Result]:
     """The results of all experiments on all splits: those stored, and the others as they are computed.
@@ -159,19 +160,16 @@ def _timed(job: Job, data: Dataset, settings: Settings, needs: dict[str, Result]
 # where jobs run
 
 
-@contextlib.contextmanager
-def workers_for(processes: int | None, address: str | None) -> Iterator[tuple[Executor, int]]:
-    """Several processes, a Dask scheduler at ``address``, or this process; and how many jobs run at once.
+def workers_for(processes: int | None, address: str | None) -> AbstractContextManager[Workers]:
+    """Several processes, a Dask scheduler at ``address``, or this process.
 
     After an error running jobs are not waited for.
     """
-    with contextlib.ExitStack() as stack:
-        if address is not None:
-            yield stack.enter_context(_on_dask(address))
-        elif processes is not None and processes > 1:
-            yield stack.enter_context(_in_processes(processes))
-        else:
-            yield _ThisProcess(), 1
+    if address is not None:
+        return _on_dask(address)
+    if processes is not None and processes > 1:
+        return _in_processes(processes)
+    return nullcontext((_ThisProcess(), 1))
 
 
 class _ThisProcess(Executor):
@@ -183,8 +181,8 @@ class _ThisProcess(Executor):
         return future
 
 
-@contextlib.contextmanager
-def _in_processes(number: int) -> Iterator[tuple[Executor, int]]:
+@contextmanager
+def _in_processes(number: int) -> Iterator[Workers]:
     """Processes on this machine, which end when this one does, however it does."""
     others = set(multiprocessing.active_children())
     spawn = multiprocessing.get_context("spawn")
@@ -211,8 +209,8 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-@contextlib.contextmanager
-def _on_dask(address: str) -> Iterator[tuple[Executor, int]]:
+@contextmanager
+def _on_dask(address: str) -> Iterator[Workers]:
     """The workers of a Dask scheduler. A ValueError says why there are none."""
     try:
         from distributed import Client

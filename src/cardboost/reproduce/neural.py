@@ -19,7 +19,6 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from numpy.typing import NDArray
 
 from cardboost.report.figures import Chart, Figure
 from cardboost.reproduce import page
-from cardboost.reproduce.page import Array, Record, check_point, column, line
+from cardboost.reproduce.page import Array, Record, check_point, column, line, milestones, standard_error
 
 Indices = NDArray[np.intp]
 
@@ -47,6 +46,7 @@ SAME_GAMMA = 1e-12  # share of gamma: up to which it is the closed form
 SAME_LOSS = 1e-8  # share of the loss: up to which two solutions of least squares are the same
 ROUNDING = 1e-13  # share of the loss: a rise of less is none
 
+ALL_CORES = -1  # the processes of joblib
 _LOSSES = {"squared": "Squared loss", "cross_entropy": "Cross-entropy"}
 _FEW_NETS = 20  # up to which every number of nets has a row in the table
 _MOST_SIZES = 5  # that the text lists one by one
@@ -83,18 +83,12 @@ def run(
         for k, (train, test) in enumerate(splits)
     )
     folds: list[Record] = []
-    for fold in Parallel(n_jobs=_processes(jobs), return_as="generator")(tasks):
+    for fold in Parallel(n_jobs=ALL_CORES if jobs is None else jobs, return_as="generator")(tasks):
         folds.append(fold)
         if len(folds) % settings.folds == 0:
             say(f"{len(folds)} of {settings.folds * settings.repeats} folds")
     last, together = (boosted(name, settings, settings.seed).fit(X, y) for name in (PAPER, PAPER_ALL))
     return summary(settings, folds, _replays(last, together, X, y), len(y))
-
-
-def _processes(jobs: int | None) -> int:
-    from joblib import effective_n_jobs
-
-    return int(effective_n_jobs(-1)) if jobs is None else jobs
 
 
 def boosted(name: str, settings: FoldSettings, seed: int) -> Any:
@@ -337,11 +331,6 @@ def mean_curve(name: str, curves: Sequence[Record], nets: int) -> Record:
     }
 
 
-def standard_error(values: Sequence[float] | Array) -> float:
-    """The standard error of the mean, a little too small, as the folds are not quite independent."""
-    return float(np.std(values, ddof=1)) / float(np.sqrt(len(values)))
-
-
 # report
 
 
@@ -390,14 +379,12 @@ def _of_loss(experiment: Record, loss: str) -> list[Record]:
 
 
 def _curve_rows(curves: Sequence[Record], nets: int) -> list[Record]:
-    """Both ways to refit, after every number of few nets, else after 1, 2, 3, 5, 10, 20, ... ."""
-    numbers = set(range(1, nets + 1)) if nets <= _FEW_NETS else {1, 2, 3, 5, 10, 20, 50, 100, nets}
-    rows: list[Record] = [{"nets": k} for k in sorted(numbers) if k <= nets]
-    for row, curve in product(rows, curves):
-        row[curve["refit"]] = {
-            what: curve[what][row["nets"] - 1] for what in ("training", "accuracy", "error")
-        }
-    return rows
+    """Both ways to refit, after every number of few nets, else after 1, 2, 5, 10, 20, ... ."""
+    parts = ("training", "accuracy", "error")
+    return [
+        {"nets": k, **{curve["refit"]: {part: curve[part][k - 1] for part in parts} for curve in curves}}
+        for k in milestones(nets, _FEW_NETS)[1:]
+    ]
 
 
 def _figures(experiment: Record) -> dict[str, Figure]:

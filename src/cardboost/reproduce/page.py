@@ -77,7 +77,7 @@ def report_files(
                 figures[name] = replace(figures[name], title=texts[0], caption=texts[1])
                 document.append(doc.figure(figures[name]))
             elif name in records:
-                document.append(_table(records[name], rest) if rest else _check_list(records[name]))
+                document.append(_table(records[name], rest) if rest else doc.check_list(records[name]))
             continue
         mark, _, text = part.partition(" ")
         kind = _KINDS.get(mark, doc.paragraph)
@@ -105,11 +105,6 @@ def _cell(cell: str, record: Record) -> str:
         return ""
 
 
-def _check_list(checks: Sequence[Record]) -> doc.ReportBlock:
-    entries = ("letter", "claim", "measured", "holds", "numbers")
-    return doc.check_list([doc.CheckPoint(*(check[entry] for entry in entries)) for check in checks])
-
-
 def check_point(letter: str, claim: str, measured: str, holds: bool, **numbers: float) -> Record:
     """A claim, what was measured (with fields for the numbers), and whether the claim holds."""
     words = measured.format(**numbers)
@@ -119,6 +114,19 @@ def check_point(letter: str, claim: str, measured: str, holds: bool, **numbers: 
 def column(records: Sequence[Record], name: str) -> Array:
     """One entry of every record."""
     return np.array([record[name] for record in records], dtype=np.float64)
+
+
+def standard_error(values: Sequence[float] | Array) -> float | None:
+    """The standard error of the mean of independent values; None where there is one only."""
+    return float(np.std(values, ddof=1)) / float(np.sqrt(len(values))) if len(values) > 1 else None
+
+
+def milestones(last: int, few: int) -> list[int]:
+    """The numbers 0 to ``last`` where they are few; else 0, 1, 2, 5, 10, 20, ... and the last."""
+    if last <= few:
+        return list(range(last + 1))
+    numbers = {0, last, *(digit * 10**power for power in range(7) for digit in (1, 2, 5))}
+    return sorted(k for k in numbers if k <= last)
 
 
 def line(name: str, x: Any, y: Any, style: int | None = None) -> Series:

@@ -36,7 +36,9 @@ from cardboost.data.table import read_table
 from cardboost.data.threads import blas_threads
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.base import Scoring
-from cardboost.dictionary.stumps import StumpDictionary, StumpPool, Stumps
+from cardboost.dictionary.stump_arrays import Stumps
+from cardboost.dictionary.stump_pool import StumpPool
+from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.master.newton import Master
 from cardboost.problem.losses import Exponential
 from cardboost.problem.prices import PriceRule
@@ -46,7 +48,7 @@ from cardboost.selection.exact import CLOSED, exact_search
 from cardboost.selection.merge import merge_rows
 from cardboost.selection.polish import Polisher
 from cardboost.selection.select import SearchOptions
-from cardboost.selection.selection_problem import Incumbent, SelectionProblem
+from cardboost.selection.selection_problem import Incumbent, Selection, SelectionProblem, best_of
 from cardboost.selection.tabu import tabu_search
 
 Array = NDArray[np.float64]
@@ -131,15 +133,14 @@ def run_experiment(
     if experiment == "B":
         return unregularised(problem, settings, hot_start)
     choosing = _Choosing(problem, settings, needs["B"])
+    columns = needs["B"]["columns"][:hot_start]
     if experiment == "C":
         return choosing.reselected("C", [], [])
-    columns = needs["B"]["columns"][:hot_start]
+    if experiment == "D":
+        return choosing.reselected("D", columns, needs["E"]["choices"])
     if experiment == "E":
         return choosing.selected_once(columns)
-    choices = needs["E"]["choices"]
-    if experiment == "D":
-        return choosing.reselected("D", columns, choices)
-    return choosing.selected_by_size(columns, choices)
+    return choosing.selected_by_size(columns, needs["E"]["choices"])
 
 
 # the problem of one split
@@ -235,7 +236,7 @@ def l1_path(problem: SplitProblem, settings: Settings) -> Result:
     for nu in (np.geomspace(0.95, 0.02, settings.prices) * largest).tolist():
         pool, stages = _generated(problem, settings, nu)
         points.append(_point("A", problem, pool, stages[-1], nu, nu))
-    return {"points": [asdict(point) for point in points]}
+    return {"points": points}
 
 
 def unregularised(problem: SplitProblem, settings: Settings, hot_start: int) -> Result:
@@ -255,13 +256,12 @@ def unregularised(problem: SplitProblem, settings: Settings, hot_start: int) -> 
     hot_pool = pool.subset(np.arange(len(prefixes[-1])))
     sizes = _best_of_sizes(_Choosing(problem, settings, {"box": box}).merged(hot_pool, 0.0))
     hot, last = points[len(prefixes) - 1], points[-1]
-    least = 0.5 * (hot.regularised - last.regularised) / max(last.columns - hot.columns, 1)
+    least = 0.5 * (hot["regularised"] - last["regularised"]) / max(last["columns"] - hot["columns"], 1)
     stumps = pool.stumps
+    columns: list[Any] = [stumps.feature, stumps.cut, stumps.polarity, stumps.missing_left]
     return {
-        "points": [asdict(point) for point in points],
-        "columns": np.column_stack(
-            [stumps.feature, stumps.cut, stumps.polarity, stumps.missing_left]
-        ).tolist(),
+        "points": points,
+        "columns": np.column_stack(columns).tolist(),
         "prices": spread_prices([choice.objective for choice in sizes], least, settings.prices),
         "box": box,
         "starts": [w.tolist() for w in prefixes] + [choice.weights.tolist() for choice in sizes],
@@ -276,10 +276,7 @@ def _best_of_sizes(merged: SelectionProblem) -> list[Incumbent]:
         polisher = Polisher(replace(merged, max_terms=size))
         incumbent = polisher.improve(polisher.thin(incumbent, size), _POLISH_ROUNDS)
         by_size.setdefault(len(incumbent.support), incumbent)
-    return [
-        min((by_size[k] for k in by_size if k <= size), key=lambda choice: choice.objective)
-        for size in range(max(by_size) + 1)
-    ]
+    return [best_of(by_size[k] for k in by_size if k <= size) for size in range(max(by_size) + 1)]
 
 
 def _generated(problem: SplitProblem, settings: Settings, nu: float) -> tuple[StumpPool, list[Array]]:
@@ -366,18 +363,6 @@ def spread_prices(risks: Sequence[float], least: float, count: int) -> list[floa
 
 
 @dataclass(frozen=True, eq=False)
-class _Choice(Incumbent):
-    """An incumbent with the bound that was proved for it."""
-
-    lower_bound: float
-    nodes: int
-
-    @property
-    def proved(self) -> bool:
-        return self.objective - self.lower_bound <= CLOSED * max(1.0, abs(self.objective))
-
-
-@dataclass(frozen=True, eq=False)
 class _Choosing:
     """The experiments that choose among columns, with the box and the prices of B's result ``first``."""
 
@@ -400,13 +385,12 @@ class _Choosing:
         for price in prices:
             priced = replace(merged, prices=self._rule(price).prices(pool.n_columns, 0))
             choices.append(self._choose(priced, _best(incumbents, price)))
-            incumbents.append(_priced(choices[-1], -price))
+            incumbents.append(_priced(choices[-1].incumbent, -price))
         for k, price in enumerate(prices):
-            best = _best(incumbents, price)
-            if best.objective < choices[k].objective:
-                choices[k] = replace(choices[k], **vars(best))
+            best = best_of([choices[k].incumbent, _best(incumbents, price)])
+            choices[k] = replace(choices[k], incumbent=best)
         points = [self._point("E", pool, *pair) for pair in zip(choices, prices, strict=True)]
-        return {"points": points, "choices": [choice.weights.tolist() for choice in choices]}
+        return {"points": points, "choices": [choice.incumbent.weights.tolist() for choice in choices]}
 
     def selected_by_size(self, columns: list[list[int]], choices: Sequence[list[float]]) -> Result:
         """F: the best choice from the first T' columns for 1, 2, ... terms, while more terms lower the risk.
@@ -419,10 +403,10 @@ class _Choosing:
         incumbents = _incumbents(merged, [*self.first["starts"], *choices])
         points = []
         for size in range(1, pool.n_columns + 1):
-            start = _best([choice for choice in incumbents if len(choice.support) <= size], 0.0)
+            start = best_of(choice for choice in incumbents if len(choice.support) <= size)
             choice = self._choose(replace(merged, max_terms=size), start)
-            incumbents.append(choice)
-            if len(choice.support) == size:
+            incumbents.append(choice.incumbent)
+            if len(choice.incumbent.support) == size:
                 points.append(self._point("F", pool, choice, None))
         return {"points": points}
 
@@ -438,9 +422,7 @@ class _Choosing:
             )  # fmt: skip
             weights = reselect(self.problem.dictionary, pool, self.problem.risk, rule, start)
             merged = self.merged(pool, price)
-            risk = merged.risk.evaluate(merged.pool.margins(weights)).value
-            incumbent = Incumbent(np.flatnonzero(weights), weights, merged.objective(risk, weights))
-            points.append(self._point(name, pool, self._prove(merged, incumbent), price))
+            points.append(self._point(name, pool, self._prove(merged, _incumbent(merged, weights)), price))
         return {"points": points}
 
     def merged(self, pool: StumpPool, price: float) -> SelectionProblem:
@@ -451,51 +433,42 @@ class _Choosing:
     def _rule(self, price: float) -> PriceRule:
         return PriceRule(self.settings.small, 0.0, price, self.first["box"])
 
-    def _choose(self, selection: SelectionProblem, start: Incumbent) -> _Choice:
+    def _choose(self, selection: SelectionProblem, start: Incumbent) -> Selection:
         """Search a few nodes, and where they prove nothing by local search, tabu search and more nodes."""
-        nodes = min(_QUICK_NODES, self._max_nodes(selection))
-        quick = exact_search(selection, start, max_nodes=nodes, most_leaves=1)
-        best = quick.incumbent
+        quick = self._prove(selection, start, _QUICK_NODES)
         if quick.status == "optimal":
-            return _bounded(best, quick.lower_bound, quick.nodes)
-        polisher = Polisher(selection)
+            return quick
+        polisher, best = Polisher(selection), quick.incumbent
         local = polisher.improve(polisher.refit(best.support, best.weights))
         tabu = tabu_search(
             selection, local.weights, bits=self.settings.bits, starts=self.settings.tabu_starts,
             moves=self.settings.tabu_moves,
         )  # fmt: skip
-        return self._prove(selection, min(best, local, tabu.incumbent, key=lambda one: one.objective))
+        return self._prove(selection, best_of([best, local, tabu.incumbent]))
 
-    def _max_nodes(self, selection: SelectionProblem) -> int:
-        """The nodes of exact search that the budget of work allows."""
+    def _prove(self, selection: SelectionProblem, incumbent: Incumbent, most: float = math.inf) -> Selection:
+        """Bound a choice, and improve it, by exact search within the budget of work and ``most`` nodes."""
         rows, columns = selection.pool.dense().shape
-        return max(1, int(self.settings.work / (rows * columns + columns**3)))
+        if columns == 0:
+            return Selection(selection, incumbent, incumbent.objective)
+        nodes = max(1, int(self.settings.work / (rows * columns + columns**3)))
+        return exact_search(selection, incumbent, max_nodes=int(min(nodes, most)), most_leaves=1)
 
-    def _prove(self, selection: SelectionProblem, incumbent: Incumbent) -> _Choice:
-        """Bound a choice, and improve it, by exact search within its budget."""
-        if selection.pool.n_columns == 0:
-            return _bounded(incumbent, incumbent.objective, 0)
-        exact = exact_search(selection, incumbent, max_nodes=self._max_nodes(selection), most_leaves=1)
-        best = min(incumbent, exact.incumbent, key=lambda one: one.objective)
-        return _bounded(best, min(exact.lower_bound, best.objective), exact.nodes)
-
-    def _point(self, name: str, pool: StumpPool, choice: _Choice, price: float | None) -> Result:
-        point = _point(name, self.problem, pool, choice.weights, price, self.settings.small)
-        proof = {"proved": choice.proved, "lower_bound": choice.lower_bound, "nodes": choice.nodes}
-        return asdict(point) | proof
-
-
-def _bounded(best: Incumbent, lower_bound: float, nodes: int) -> _Choice:
-    return _Choice(np.flatnonzero(best.weights), best.weights, best.objective, lower_bound, nodes)
+    def _point(self, name: str, pool: StumpPool, choice: Selection, price: float | None) -> Result:
+        best, bound = choice.incumbent, choice.lower_bound
+        point = _point(name, self.problem, pool, best.weights, price, self.settings.small)
+        proved = best.objective - bound <= CLOSED * max(1.0, abs(best.objective))
+        return point | {"proved": proved, "lower_bound": bound, "nodes": choice.nodes}
 
 
 def _incumbents(merged: SelectionProblem, starts: Sequence[list[float]]) -> list[Incumbent]:
     """The empty choice and these weights, of the first columns or of all, without a price of terms."""
-    n, master, incumbents = merged.pool.n_columns, merged.master(), []
-    for weights in (np.zeros(n), *(np.pad(np.array(w), (0, n - len(w))) for w in starts)):
-        master.move_to(weights)
-        incumbents.append(Incumbent(np.flatnonzero(weights), weights, master.objective))
-    return incumbents
+    n = merged.pool.n_columns
+    return [_incumbent(merged, np.pad(np.array(w), (0, n - len(w)))) for w in ([0.0] * n, *starts)]
+
+
+def _incumbent(merged: SelectionProblem, weights: Array) -> Incumbent:
+    return Incumbent(np.flatnonzero(weights), weights, merged.objective_of(weights))
 
 
 def _priced(choice: Incumbent, price: float) -> Incumbent:
@@ -506,16 +479,16 @@ def _priced(choice: Incumbent, price: float) -> Incumbent:
 
 def _best(incumbents: list[Incumbent], price: float) -> Incumbent:
     """The best at a price of choices whose objectives have no price of terms."""
-    return min((_priced(choice, price) for choice in incumbents), key=lambda choice: choice.objective)
+    return best_of(_priced(choice, price) for choice in incumbents)
 
 
 def _point(
     name: str, problem: SplitProblem, pool: StumpPool, weights: Array, price: float | None, nu: float
-) -> Point:
+) -> Result:
     """Evaluate an ensemble; ``weights`` may be over the first columns only."""
     whole = np.pad(weights, (0, pool.n_columns - len(weights)))
     risk = problem.risk.evaluate(pool.margins(whole)).value
-    return Point(
+    point = Point(
         name,
         price,
         len(weights),
@@ -525,3 +498,4 @@ def _point(
         problem.training.error(pool.stumps, whole),
         problem.validation.error(pool.stumps, whole),
     )
+    return asdict(point)

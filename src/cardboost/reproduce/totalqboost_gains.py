@@ -14,6 +14,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files as package_files
+from operator import attrgetter
+from statistics import fmean
 
 import numpy as np
 
@@ -22,7 +24,7 @@ from cardboost.report.panels import FrontierPanel, Side
 from cardboost.report.png import png_of
 from cardboost.reproduce import page
 from cardboost.reproduce.jobs import Job
-from cardboost.reproduce.page import Record, check_point
+from cardboost.reproduce.page import Record, check_point, standard_error
 from cardboost.reproduce.totalqboost import HOT_START, Point, Result, Settings
 
 CONVEX, CHOSEN = ("A", "B"), ("C", "D", "E")
@@ -30,7 +32,6 @@ WITH_SIZES = (*CHOSEN, "F")
 SIZES = (5, 10, 20)
 ROUNDING = 1e-8  # share of a risk up to which two count as the same
 _MOST_ENTRIES = 5  # of a set in the table, as the paper has
-_MEASURED = {"risk": "risk", "error": "training error"}
 _TABLE_SPLIT = 0  # the split of Table 1
 _FEWEST_TERMS_SHOWN = 3  # with fewer the error is so large that nothing else could be seen
 _SIDES = {"A and B: L1CG, UCG": CONVEX, "C to E: chosen": CHOSEN, "C to F: chosen": WITH_SIZES}
@@ -84,13 +85,17 @@ def split_results(results: Mapping[Job, Result]) -> list[SplitResult]:
 # one split
 
 
+def best_by_terms(points: Iterable[Point], *measures: str) -> dict[int, Point]:
+    """For every number of terms the ensemble of least measure, of equals by the next measure, ascending."""
+    best: dict[int, Point] = {}
+    for point in sorted(points, key=attrgetter("terms", *measures)):
+        best.setdefault(point.terms, point)
+    return best
+
+
 def representatives(points: Iterable[Point]) -> list[Point]:
     """For every number of terms the ensemble of least validation error (then training error), ascending."""
-    ranked = sorted(points, key=lambda point: (point.validation_error, point.train_error))
-    best: dict[int, Point] = {}
-    for point in ranked:
-        best.setdefault(point.terms, point)
-    return [best[terms] for terms in sorted(best)]
+    return list(best_by_terms(points, "validation_error", "train_error").values())
 
 
 def frontier(points: Iterable[Point]) -> list[Point]:
@@ -181,11 +186,8 @@ def equal_differences(split: SplitResult, choosing: Sequence[str] = CHOSEN) -> D
         {point.terms: point.validation_error for point in representatives(split.side(side))}
         for side in (CONVEX, choosing)
     )
-    differences: Differences = {}
-    for size in SIZES:
-        terms = max((k for k in chosen.keys() & convex.keys() if k <= size), default=None)
-        differences[size] = None if terms is None else chosen[terms] - convex[terms]
-    return differences
+    common = {terms: chosen[terms] - convex[terms] for terms in chosen.keys() & convex.keys()}
+    return {size: common.get(max((k for k in common if k <= size), default=0)) for size in SIZES}
 
 
 def single_difference(split: SplitResult) -> float | None:
@@ -193,9 +195,7 @@ def single_difference(split: SplitResult) -> float | None:
 
     Where B has several with as many terms, the one of least risk on the training rows counts.
     """
-    prefixes: dict[int, Point] = {}
-    for point in sorted(split.side("B"), key=lambda point: point.regularised):
-        prefixes.setdefault(point.terms, point)
+    prefixes = best_by_terms(split.side("B"), "regularised")
     return _average(
         point.validation_error - prefixes[point.terms].validation_error
         for point in split.side("F")
@@ -211,9 +211,7 @@ def mean_of(values: Iterable[float | None]) -> Record | None:
     defined = [value for value in values if value is not None]
     if not defined:
         return None
-    mean, n = math.fsum(defined) / len(defined), len(defined)
-    variance = math.fsum((value - mean) ** 2 for value in defined) / max(n - 1, 1)
-    return {"mean": mean, "error": math.sqrt(variance / n) if n > 1 else None, "number": n}
+    return {"mean": fmean(defined), "error": standard_error(defined), "number": len(defined)}
 
 
 def clearly_positive(mean: Record | None, sign: int = 1) -> bool:
@@ -253,25 +251,21 @@ def summarise(splits: Sequence[SplitResult], choosing: Sequence[str] = CHOSEN) -
 
 # how often one experiment is worse than another with as many terms
 
-MEASURES: dict[str, Callable[[Point], float]] = {
-    "risk": lambda point: point.regularised,
-    "error": lambda point: point.train_error,
-}
+#: the field of an ensemble, and its name in the report
+MEASURES = {"risk": ("regularised", "risk"), "error": ("train_error", "training error")}
 
 
-def worse_count(points: Sequence[Point], first: str, second: str, measure: str) -> Count:
+def worse_count(split: SplitResult, first: str, second: str, measure: str) -> Count:
     """Compare the best of each experiment at every number of terms that both have, as the paper does."""
-    best: dict[str, dict[int, float]] = {first: {}, second: {}}
-    for point in points:
-        if point.experiment in best and point.terms > 0:
-            by_terms = best[point.experiment]
-            by_terms[point.terms] = min(by_terms.get(point.terms, math.inf), MEASURES[measure](point))
-    common = best[first].keys() & best[second].keys()
-    return sum(_worse(best[first][k], best[second][k]) for k in common), len(common)
+    field, _ = MEASURES[measure]
+    one, other = (best_by_terms(split.side(name), field) for name in (first, second))
+    common = one.keys() & other.keys()
+    return sum(_worse(one[terms], other[terms], field) for terms in common), len(common)
 
 
-def _worse(value: float, other: float) -> bool:
-    return value > other + ROUNDING * max(abs(other), 1e-12)
+def _worse(point: Point, other: Point, field: str = "regularised") -> bool:
+    value, least = getattr(point, field), getattr(other, field)
+    return value > least + ROUNDING * max(abs(least), 1e-12)
 
 
 def law_e(split: SplitResult) -> Count:
@@ -279,9 +273,9 @@ def law_e(split: SplitResult) -> Count:
     return _all_pairs(split.side("E", proved=True), split.prefixes)
 
 
-def law_d(split: SplitResult, proved: bool = True) -> Count:
-    """Compare every choice of D with those of E of as many terms; only proved ones, or all."""
-    return _all_pairs(split.side("D", proved), split.side("E", proved))
+def law_d(split: SplitResult) -> Count:
+    """Compare every proved choice of D with the proved ones of E of as many terms."""
+    return _all_pairs(split.side("D", proved=True), split.side("E", proved=True))
 
 
 def law_f(split: SplitResult) -> Count:
@@ -291,7 +285,7 @@ def law_f(split: SplitResult) -> Count:
 
 def _all_pairs(points: Sequence[Point], others: Sequence[Point]) -> Count:
     pairs = [(point, other) for point in points for other in others if point.terms == other.terms]
-    return sum(_worse(point.regularised, other.regularised) for point, other in pairs), len(pairs)
+    return sum(_worse(point, other) for point, other in pairs), len(pairs)
 
 
 def _total(counts: Iterable[Count]) -> Record:
@@ -353,7 +347,7 @@ def study(
         checks.append(check_point(letter, claim, measured, count["worse"] == 0, **count) | count)
     worse = []
     for (first, second, measure), printed in WORSE.items():
-        count = _total(worse_count(result.points, first, second, measure) for result in results)
+        count = _total(worse_count(result, first, second, measure) for result in results)
         worse.append({"ours": first, "theirs": second, "on": measure, "paper_percent": printed, **count})
     with_sizes = [summarise(splits, WITH_SIZES) for splits in by_set.values()]
     proofs = {name: [summary["proved"][name] for summary in with_sizes] for name in WITH_SIZES}
@@ -415,7 +409,7 @@ def files(record: Record, results: Sequence[SplitResult]) -> dict[str, bytes | N
         "single": [{"set": name, "mean": _mean(mean, 2, -1)} for name, mean in record["single"].items()],
         "proofs": [one | {"hot_start": HOT_START[one["dataset"]]} for one in record["with_sizes"]],
         "counts": [
-            one | {"here": 100 * one["worse"] / max(one["compared"], 1), "on": _MEASURED[one["on"]]}
+            one | {"here": 100 * one["worse"] / max(one["compared"], 1), "on": MEASURES[one["on"]][1]}
             for one in record["worse"]
         ],
         "checks": record["check_points"],

@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from cardboost.dictionary.base import Scoring
-from cardboost.dictionary.stumps import StumpDictionary, StumpPool
+from cardboost.dictionary.stump_pool import StumpPool
+from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.master.newton import Master
 from cardboost.problem.budget import Late, never
 from cardboost.problem.prices import PriceRule

@@ -10,6 +10,7 @@ nodes, open ones and columns fixed by their reduced cost are the leaves of the p
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,9 +24,8 @@ from cardboost.selection.merge import merge_rows
 from cardboost.selection.nodes import CLOSED, NodeBounds, States, cutoff_below
 from cardboost.selection.polish import Polisher
 from cardboost.selection.refits import FREE, IN, OUT
-from cardboost.selection.selection_problem import Incumbent, Selection, SelectionProblem, require
+from cardboost.selection.selection_problem import Array, Incumbent, Selection, SelectionProblem, require
 
-Array = NDArray[np.float64]
 #: called with nodes, open nodes, lower bound and objective of a search
 Progress = Callable[[int, int, float, float], object]
 
@@ -304,11 +304,9 @@ class _TreeSearch:
 
         None where there is no time to prove all of them.
         """
-        tree, low, high = self.tree, 0, self.batches
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self._count_leaves(middle) <= most else (low, middle - 1)
-        present, inner = tree.after(low)
+        tree = self.tree
+        batches = bisect_right(range(1, self.batches + 1), most, key=self._count_leaves)
+        present, inner = tree.after(batches)
         outer = np.flatnonzero(present & ~inner & ~self._too_many_in(tree.state[: tree.size]))
         states, nodes, expected = [tree.state[outer]], [outer], [tree.bound[outer]]
         for i in np.flatnonzero(inner & (tree.fixed[: tree.size] != FREE).any(axis=1)):
@@ -321,7 +319,7 @@ class _TreeSearch:
             array[which].astype(np.float64) for array in (tree.weights, tree.centre, tree.curve)
         )
         leaves = self._proven(np.concatenate(states), weights, centre, curve, np.concatenate(expected))
-        return leaves, low == self.batches
+        return leaves, batches == self.batches
 
     def _count_leaves(self, batches: int) -> int:
         present, inner = self.tree.after(batches)

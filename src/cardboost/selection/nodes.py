@@ -23,9 +23,8 @@ from cardboost.problem.bound import gain_terms
 from cardboost.problem.budget import Late, clock
 from cardboost.selection.merge import equal_columns
 from cardboost.selection.refits import kernel_columns
-from cardboost.selection.selection_problem import SelectionProblem
+from cardboost.selection.selection_problem import Array, SelectionProblem
 
-Array = NDArray[np.float64]
 States = NDArray[np.int8]
 
 ZERO, PLAIN, ASIDE = 0, 1, 2  # what curvature may do with a column (kernels/nodes.h)

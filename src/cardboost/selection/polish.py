@@ -16,12 +16,11 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.dictionary.columns import spread
 from cardboost.problem.budget import Late, never
 from cardboost.selection.merge import merge_rows, sketch_rows
 from cardboost.selection.refits import Refitter
-from cardboost.selection.selection_problem import Incumbent, SelectionProblem, Support, best_of, spread
-
-Array = NDArray[np.float64]
+from cardboost.selection.selection_problem import Array, Incumbent, SelectionProblem, Support, best_of
 
 _REFITS_PER_ROUND = 6  # of the most promising moves
 _FEATURE_SWAPS = 3  # pairs of a leaving and an entering feature, extended to as many columns as allowed
@@ -434,27 +433,25 @@ def _search(
     ends = [*starts[:1], *map(polisher.improve, starts[1:])]
     if smaller is not merged:
         distinct = {incumbent.key: incumbent for incumbent in [*ends, *before[:1]]}
-        ends = _refitted(Polisher(merged), list(distinct.values()), late)
+        ends = refit_on_all_rows(merged, smaller, list(distinct.values()), late)
     return [best_of(ends), *wide[:1]], polisher.work
 
 
-def _refitted(polisher: Polisher, incumbents: list[Incumbent], late: Late) -> list[Incumbent]:
-    """These supports on all rows, in their order; when time is up only the most promising ones."""
+def refit_on_all_rows(
+    merged: SelectionProblem, searched: SelectionProblem, incumbents: list[Incumbent], late: Late = never
+) -> list[Incumbent]:
+    """The results of a search on all rows, where it saw only some of them (:func:`sketch_rows`).
+
+    They stay in their order; when time is up only the most promising ones are left.
+    """
+    if searched is merged:
+        return incumbents
+    polisher = Polisher(merged)
     done: dict[int, Incumbent] = {}
     for i in sorted(range(len(incumbents)), key=lambda i: incumbents[i].objective):
         if not done or not late():
             done[i] = polisher.refit(incumbents[i].support, incumbents[i].weights)
     return [done[i] for i in sorted(done)]
-
-
-def refit_on_all_rows(
-    merged: SelectionProblem, searched: SelectionProblem, incumbents: list[Incumbent]
-) -> list[Incumbent]:
-    """The results of a search on all rows, where it saw only some of them (:func:`sketch_rows`)."""
-    if searched is merged:
-        return incumbents
-    polisher = Polisher(merged)
-    return [polisher.refit(incumbent.support, incumbent.weights) for incumbent in incumbents]
 
 
 # ---------------------------------------------------------------------------------------------- many limits

@@ -23,14 +23,12 @@ from numpy.typing import NDArray
 
 from cardboost import _kernels
 from cardboost.data.threads import blas_threads
-from cardboost.dictionary.columns import MatrixPool
+from cardboost.dictionary.columns import MatrixPool, spread
 from cardboost.master.newton import Master
 from cardboost.problem.budget import Late, never
 from cardboost.problem.risk import RiskPoint
 from cardboost.selection.merge import sign_bytes
-from cardboost.selection.selection_problem import Incumbent, SelectionProblem, spread
-
-Array = NDArray[np.float64]
+from cardboost.selection.selection_problem import Array, Incumbent, SelectionProblem
 
 FREE, IN, OUT = 0, 1, 2  # what a column may do in a node (kernels/nodes.h)
 _REFIT_TOL = 1e-9  # relative gap of a refit

@@ -15,15 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.dictionary.base import Dictionary, Proposals, Scoring
+from cardboost.dictionary.columns import spread
 from cardboost.master.newton import Master
 from cardboost.problem.bound import Leaf, dual_bound
 from cardboost.problem.budget import Late, never
 from cardboost.problem.prices import PriceRule, Prices
 from cardboost.problem.risk import RiskPoint
 from cardboost.selection.merge import merge_rows, sketch_rows
-from cardboost.selection.selection_problem import SelectionProblem, spread
-
-Array = NDArray[np.float64]
+from cardboost.selection.selection_problem import Array, SelectionProblem
 
 _TOL = 1e-10  # gap, as a share of the bound, at which a search for the multiplier ends
 _FAR_TOL = 1e-5  # gap of the relaxation while the multiplier is far from its best value
@@ -36,6 +35,7 @@ _BALANCING_PATIENCE = 4  # the same for steps that balance a limit on features
 _STALE = 1e-4  # share of the bound that a round must gain
 _COLUMNS_PER_ROUND = 8  # that the dictionary proposes
 _GROWTHS = 100  # rounds of new columns at most; the bound is closed after about ten
+_GROWTH_WORK = 1500  # Newton steps after which no columns are added; twelve real tables take up to 520
 _MANY_COLUMNS = 256  # beyond them, the relaxation is solved over the columns that it uses
 _JOINING = 64  # columns that join these at a time
 _BALANCING_WORK = 300  # Newton steps after which a limit on features is balanced no further
@@ -387,7 +387,8 @@ def dictionary_relaxation(
         if stale or tangent.tau == 0.0 or abs(tangent.excess) * tangent.tau >= tangent.value - before:
             solver.solve(_GROWTH_TOL, 5, tangent)
         closed = solver.best.bound >= (1.0 - _GROWTH_TOL) * solver.ceiling
-        if closed or late() or stale >= _PATIENCE or not solver.grow():
+        spent = stale >= _PATIENCE or solver.work > _GROWTH_WORK
+        if closed or spent or late() or not solver.grow():
             break
         tangent = solver.solve_at(solver.tau, _GROWTH_TOL)
         stale = 0 if solver.improved_on(before) else stale + 1

@@ -194,10 +194,8 @@ def _choose(
         weights = None if quick is None else quick.incumbent.weights
         best = start if start is not None else polish(problem, weights, late)[0]
         choice = Selection(problem, best)
-    refusal = tabu.accepts(problem)
-    if options.method == "tabu":
-        require(refusal)
-    if options.method == "tabu" or (options.method == "auto" and refusal is None and not late()):
+    suited = options.method == "auto" and tabu.accepts(problem) is None
+    if options.method == "tabu" or (suited and not late()):
         walk = tabu_search(
             problem, best.weights, bits=options.bits, seed=options.seed, n_jobs=options.n_jobs,
             late=budget.end_of(Stage.TABU),

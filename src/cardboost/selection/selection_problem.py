@@ -51,13 +51,6 @@ def best_of(results: Iterable[Result]) -> Result:
     return min(results, key=lambda result: result.objective)
 
 
-def spread(weights: Array, columns: NDArray[Any], n: int) -> Array:
-    """Weights of some columns as weights of all ``n``, the others 0."""
-    wide = np.zeros(n)
-    wide[columns] = weights
-    return wide
-
-
 def require(refusal: str | None) -> None:
     """Raise what a selector's ``accepts(problem)`` says against a problem."""
     if refusal is not None:

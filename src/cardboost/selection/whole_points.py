@@ -29,9 +29,8 @@ from cardboost.dictionary.columns import ColumnStore, MatrixPool
 from cardboost.problem.budget import Late, never
 from cardboost.selection.merge import merge_rows
 from cardboost.selection.polish import Polisher
-from cardboost.selection.selection_problem import SelectionProblem, best_of, require
+from cardboost.selection.selection_problem import Array, SelectionProblem, best_of, require
 
-Array = NDArray[np.float64]
 Points = NDArray[np.int64]
 #: (moves, 2, 2): two columns, each with its change of points; the second change is 0 in moves of one column
 Moves = NDArray[np.int64]

@@ -13,7 +13,7 @@ from cardboost.certificate.writer import CertifiedProblem, ProvenScope, write_ce
 from cardboost.data.arguments import number, whole
 from cardboost.data.table import Table
 from cardboost.data.threads import usable_threads
-from cardboost.dictionary.columns import ColumnStore, MatrixPool, column_lines
+from cardboost.dictionary.columns import ColumnStore, MatrixPool, column_lines, spread
 from cardboost.problem.budget import Budget
 from cardboost.problem.losses import get_loss
 from cardboost.problem.prices import Prices
@@ -21,7 +21,7 @@ from cardboost.problem.risk import EmpiricalRisk
 from cardboost.selection.merge import equal_columns
 from cardboost.selection.qubo import SamplingRecord
 from cardboost.selection.select import SearchOptions, Selection, check_method, select
-from cardboost.selection.selection_problem import SelectionProblem, spread
+from cardboost.selection.selection_problem import SelectionProblem
 from cardboost.selection.tabu import TabuRecord, check_bits
 from cardboost.solvers.matrix import check_matrix
 
@@ -182,7 +182,7 @@ def select_columns(
     risk = EmpiricalRisk(kind, problem.weights, None, threads)
     store = ColumnStore(column_lines(problem.A), threads)
     # before the search, whose time is what all this leaves
-    digest = Table(tuple(store.values), None, store.n_rows).digest(None, _positive(sample_weight), threads)
+    digest = Table(tuple(store.values), None, store.n_rows).digest(None, problem.sample_weight, threads)
     distinct = _distinct_columns(problem.prices, store.values)
     forbidden, unscaled = bool((problem.prices.max_weight == 0).any()), problem.prices[distinct]
     problem, exponent = problem.scaled()
@@ -245,12 +245,6 @@ def _matrix_certificate(
     leaves = [replace(leaf, weights=np.ldexp(leaf.weights, -exponent)) for leaf in selection.leaves]
     bounds = [ProvenScope("pool", len(distinct), leaves, selection.centre if task.curved else None)]
     return write_certificate(problem, np.ldexp(weights, -exponent), objective, (0.0, null), bounds)
-
-
-def _positive(sample_weight: ArrayLike | None) -> Array | None:
-    """The weights of the rows that have one."""
-    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    return None if weight is None else weight[weight > 0]
 
 
 def _distinct_columns(p: Prices, lines: NDArray[Any]) -> NDArray[np.int32]:

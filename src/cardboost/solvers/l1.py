@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from cardboost import _kernels
 from cardboost.data.arguments import number, whole
 from cardboost.data.threads import usable_threads
-from cardboost.dictionary.columns import ColumnStore, MatrixPool, column_lines
+from cardboost.dictionary.columns import ColumnStore, MatrixPool, column_lines, spread
 from cardboost.dictionary.signs import SignMatrix
 from cardboost.master.newton import Master
 from cardboost.problem.bound import dual_bound
@@ -23,8 +22,7 @@ from cardboost.problem.losses import get_loss
 from cardboost.problem.prices import Prices
 from cardboost.problem.risk import EmpiricalRisk, RiskPoint
 from cardboost.problem.trace import Record, Status
-from cardboost.selection.selection_problem import spread
-from cardboost.solvers.matrix import MatrixProblem, check_matrix
+from cardboost.solvers.matrix import MatrixProblem, SolverResult, check_matrix
 
 Array = NDArray[np.float64]
 
@@ -34,46 +32,6 @@ _ENDS = ("limit", "look", "precision")  # why their kernel returns, by its code
 _LOOK_EVERY = 50
 #: entries of the matrix times steps in one call of the kernel, which cannot be interrupted
 _ENTRIES_PER_CALL = 2 * 10**9
-
-
-@dataclass(frozen=True, eq=False)
-class SolverResult:
-    """The weights of all columns and the proof of their quality.
-
-    Attributes
-    ----------
-    x : array of shape (n_columns,)
-        Weights of all columns.
-    fun : float
-        The objective at ``x``.
-    gap : float
-        The duality gap, ``fun - lower_bound``.
-    lower_bound : float
-        No weights have an objective below this bound.
-    nit : int
-        Number of steps.
-    history : tuple of Record
-        One record per look at all columns; with ``l2`` above 0 for every column, one per step.
-    dual : array
-        The dual variables: the row weights at ``x``. Rows of weight 0 are left out.
-    status : Status
-        Why the solver ended.
-    message : str
-        The status in a sentence.
-    success : bool
-        Whether the relative duality gap is at most ``tol``.
-    """
-
-    x: Array
-    fun: float
-    gap: float
-    lower_bound: float
-    nit: int
-    history: tuple[Record, ...]
-    dual: Array
-    status: Status
-    message: str
-    success: bool
 
 
 def minimize_l1(
@@ -147,9 +105,7 @@ def minimize_l1(
     fun, bound, dual = point.value + problem.prices.cost(x), progress.bound, point.v * risk.weights.normalised
     history, optimal = tuple(progress.records), status is Status.OPTIMAL
     message = f"the relative duality gap is at most {tol:g}" if optimal else status.message
-    return SolverResult(
-        x, fun, fun - bound, bound, progress.steps, history, dual, status, message, success=optimal
-    )
+    return SolverResult(x, fun, fun - bound, bound, progress.steps, history, status, message, optimal, dual)
 
 
 class _Progress:

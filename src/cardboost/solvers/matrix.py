@@ -14,6 +14,7 @@ from cardboost.data.labels import class_codes, sample_weights
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.signs import SignMatrix
 from cardboost.problem.prices import Prices
+from cardboost.problem.trace import Record, Status
 
 Array = NDArray[np.float64]
 
@@ -22,10 +23,60 @@ _SMALLEST = -450  # the least exponent: l2 grows by its square
 
 
 @dataclass(frozen=True, eq=False)
+class SolverResult:
+    """Weights of the columns and the proof of their quality.
+
+    Attributes
+    ----------
+    x : array of shape (n_columns,)
+        Weights of all columns.
+    objective : float
+        The objective at ``x``; also as ``fun``, SciPy's name.
+    gap : float
+        ``objective - lower_bound``: the duality gap, on the simplex the Frank-Wolfe gap.
+    lower_bound : float
+        No weights have an objective below it.
+    nit : int
+        Number of steps.
+    history : tuple of Record
+        One record per look at all columns, or per step where every step looks at all of them.
+    status : Status
+        Why the solver ended.
+    message : str
+        The status in a sentence.
+    success : bool
+        Whether the gap is as small as ``tol`` asks (or the criterion as small as ``epsilon``).
+    dual : array or None
+        The row weights at ``x``, without the rows of weight 0. None on the simplex.
+    """
+
+    x: Array
+    objective: float
+    gap: float
+    lower_bound: float
+    nit: int
+    history: tuple[Record, ...]
+    status: Status
+    message: str
+    success: bool
+    dual: Array | None = None
+
+    @property
+    def fun(self) -> float:
+        """The objective under SciPy's name."""
+        return self.objective
+
+
+@dataclass(frozen=True, eq=False)
 class MatrixProblem:
-    """A checked problem on a matrix; rows without weight are gone. ``signs``: A packed, if wanted and +-1."""
+    """A checked problem on a matrix; rows without weight are gone.
+
+    ``sample_weight``: those of the other rows as given, None without any. ``signs``: A packed, if wanted and
+    +-1.
+    """
 
     A: NDArray[Any]
+    sample_weight: Array | None
     weights: RowWeights
     prices: Prices
     signs: SignMatrix | None
@@ -96,7 +147,7 @@ def check_matrix(
     if weight is not None and not (weight > 0).all():
         matrix, weight = matrix[weight > 0], weight[weight > 0]
         signs = None if signs is None else SignMatrix.pack(matrix)
-    return MatrixProblem(matrix, RowWeights.make(len(matrix), weight), prices, signs)
+    return MatrixProblem(matrix, weight, RowWeights.make(len(matrix), weight), prices, signs)
 
 
 def row_weights(sample_weight: Any, n_rows: int) -> Array | None:

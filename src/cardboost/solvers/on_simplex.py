@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cardboost.data.arguments import number, whole
 from cardboost.data.threads import usable_threads
-from cardboost.dictionary.columns import ColumnStore, WholeStore
+from cardboost.dictionary.columns import ColumnStore, WholeStore, spread
 from cardboost.dictionary.signs import SignStore
 from cardboost.master.mprp import mprp_on_simplex
 from cardboost.master.simplex import (
@@ -28,50 +28,12 @@ from cardboost.master.simplex import (
 from cardboost.problem.losses import get_loss
 from cardboost.problem.risk import EmpiricalRisk
 from cardboost.problem.trace import Record, Status
-from cardboost.selection.selection_problem import spread
-from cardboost.solvers.matrix import check_matrix
+from cardboost.solvers.matrix import SolverResult, check_matrix
 from cardboost.solvers.stump_columns import StumpColumns
 
 Array = NDArray[np.float64]
 
 METHODS = {"newton": 1_000, "mprp": 50_000}  # with their default for max_iter
-
-
-@dataclass(frozen=True, eq=False)
-class SimplexResult:
-    """Weights on the simplex and the proof of their quality.
-
-    Attributes
-    ----------
-    x : array of shape (n_columns,)
-        Weights of at least 0 that add up to ``radius``.
-    fun : float
-        The objective at ``x``.
-    gap : float
-        The Frank-Wolfe gap: no point of the simplex has a value below ``fun - gap``.
-    lower_bound : float
-        ``fun - gap``.
-    nit : int
-        Number of steps.
-    history : tuple of Record
-        One record per look at all columns ("newton") or per step ("mprp").
-    status : Status
-        Why the solver ended.
-    message : str
-        The status in a sentence.
-    success : bool
-        Whether the gap is at most ``tol``, or the criterion at most ``epsilon``.
-    """
-
-    x: Array
-    fun: float
-    gap: float
-    lower_bound: float
-    nit: int
-    history: tuple[Record, ...]
-    status: str
-    message: str
-    success: bool
 
 
 def minimize_on_simplex(
@@ -88,7 +50,7 @@ def minimize_on_simplex(
     epsilon: float | None = None,
     callback: Callable[[Record], object] | None = None,
     n_jobs: int | None = 1,
-) -> SimplexResult:
+) -> SolverResult:
     """Minimise ``log(sum_i exp(-(A w)_i))`` over ``w >= 0`` with ``sum w = radius``.
 
     Parameters
@@ -126,7 +88,7 @@ def minimize_on_simplex(
 
     Returns
     -------
-    SimplexResult
+    SolverResult
         The weights, with objective and gap.
 
     Raises
@@ -232,7 +194,7 @@ def project(v: Array, radius: float) -> Array:
 
 def _result(
     solution: SimplexSolution, n: int, offset: float, tol: float, epsilon: float | None
-) -> SimplexResult:
+) -> SolverResult:
     """The solution over all columns, with the offset that its values lack."""
     sentences = {
         Status.OPTIMAL: f"the gap is at most {tol:g}",
@@ -244,7 +206,7 @@ def _result(
     x, message = spread(solution.weights, solution.columns, n), sentences.get(status, status.message)
     history = tuple(_shifted(record, offset) for record in solution.history)
     success = status in (Status.OPTIMAL, Status.CRITERION)
-    return SimplexResult(x, fun, gap, fun - gap, solution.steps, history, status, message, success)
+    return SolverResult(x, fun, gap, fun - gap, solution.steps, history, status, message, success)
 
 
 def _shifted(record: Record, offset: float) -> Record:

@@ -10,17 +10,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cardboost.boosting.learner_task import CertifiedLearners, LearnerTask
+from cardboost.boosting.path import ModelFrame
 from cardboost.boosting.task import TrainingSettings
 from cardboost.boosting.training import train
 from cardboost.certificate.certificate import Certificate
 from cardboost.data.arguments import flag, number, whole
 from cardboost.data.exact import unmasked
 from cardboost.data.threads import usable_threads
+from cardboost.data.weights import RowWeights
+from cardboost.dictionary.learners import FittedDictionary, LearningRows
 from cardboost.dictionary.resolve import FittedLearners
+from cardboost.model.ensemble import model_loss
 from cardboost.model.fitted_learner import count_rows, take_rows
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.problem.bound import guarantee
 from cardboost.problem.losses import get_loss
+from cardboost.problem.risk import risk_of
 from cardboost.problem.trace import Trace
 from cardboost.solvers.matrix import weighted_classes
 
@@ -188,21 +193,14 @@ def thin_learners(
         max_iter=len(every),
         max_weight=None if max_weight is None else number("max_weight", max_weight, 0.0, strict=True),
         tol=1e-4,
-        fit_intercept=flag("fit_intercept", fit_intercept),
-        threads=usable_threads(n_jobs),
     )
-    task = LearnerTask.make(
-        every,
-        X,
-        np.where(positive, 1, -1).astype(np.int8),
-        settings.loss,
-        settings.fit_intercept,
-        settings.threads,
-        n_features=int(X.shape[1]) if len(getattr(X, "shape", ())) == 2 else 1,
-        sample_weight=weight,
-        classes=classes,
-    )
-    return thin(task, settings)
+    sign, intercept = np.where(positive, 1, -1).astype(np.int8), flag("fit_intercept", fit_intercept)
+    rows = LearningRows(X, sign, classes, intercept, usable_threads(n_jobs))
+    weights = RowWeights.make(len(sign), weight)
+    risk = risk_of(settings.loss, weights, None, rows.threads)
+    n_features = int(X.shape[1]) if len(getattr(X, "shape", ())) == 2 else 1
+    frame = ModelFrame(model_loss(settings.loss), n_features, None, classes, (), ())
+    return thin(LearnerTask(FittedDictionary(every.learners, rows), risk, frame, weight), settings)
 
 
 def thin(task: LearnerTask, settings: TrainingSettings) -> ThinnedLearners:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from cardboost.certificate.checker.columns import Indices, Rows, Stumps, bin_stumps, merge_rows
 from cardboost.certificate.checker.curvature import Curvature
 from cardboost.certificate.checker.data import Floats, Table, read
-from cardboost.certificate.checker.format import PRICES, SOFT, leaf_weights
+from cardboost.certificate.checker.format import PRICES, SOFT, leaf_weights, limits_features
 from cardboost.certificate.checker.losses import mean_loss, row_weights
 
 Leaves = Sequence[dict[str, Any]]
@@ -64,11 +64,6 @@ class Evidence:
     def tolerance(self) -> float:
         """By how much a number may differ from the one that is recomputed."""
         return TOLERANCE * self.size + SOFT_ROUNDING * self.reach**2
-
-    @property
-    def limits_features(self) -> bool:
-        """Whether it matters which features columns look at."""
-        return self.problem["max_features"] is not None or self.problem["feature_costs"] is not None
 
     def feature_cost(self, features: Indices) -> float:
         """What these features cost together."""
@@ -206,13 +201,12 @@ def _taken(evidence: Evidence, leaves: Leaves, weights: Floats, edges: Floats, u
     bonus = np.where(free & charged, bonus, 0.0)
     spare = np.maximum(_worth(unseen, evidence.unseen), 0.0)
     most = np.max(spare, axis=1, initial=0.0)
-    terms = problem["max_terms"]
-    slots = None
+    terms, slots = problem["max_terms"], None
     if terms is None:
         most = np.where(most <= WORTHLESS * evidence.size, 0.0, math.inf)  # any number of them may be used
     else:
         slots = np.maximum(0, terms - np.count_nonzero(forced_in & charged, axis=1))
-    if evidence.limits_features:
+    if limits_features(problem):
         features = evidence.feature[:n]
         for i in range(len(leaves)):
             paid = np.unique(features[forced_in[i] & charged])
@@ -286,12 +280,11 @@ def unproved_curves(evidence: Evidence, bound: dict[str, Any]) -> set[int]:
         return set(curved)
     centres = [_with_point(leaf, leaf["curve"]) for leaf in curved.values()]
     values = leaf_bounds(evidence, bound, centres).tolist()
-    with np.errstate(over="ignore", invalid="ignore"):
-        return {
-            i
-            for (i, leaf), value in zip(curved.items(), values, strict=True)
-            if not _curve_holds(evidence, bound["columns"], leaf, value, curvature)
-        }
+    return {
+        i
+        for (i, leaf), value in zip(curved.items(), values, strict=True)
+        if not _curve_holds(evidence, bound["columns"], leaf, value, curvature)
+    }
 
 
 def _scope_curvature(evidence: Evidence, bound: dict[str, Any]) -> Curvature | None:

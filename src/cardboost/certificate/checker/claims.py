@@ -56,15 +56,14 @@ def _solution_faults(solution: dict[str, Any], path: str, evidence: Evidence) ->
     used = np.unique(evidence.feature[index][evidence.charged[index]])
     if abs(solution["intercept"]) > (problem["intercept_box"] or 0.0):
         yield f"{path}.intercept: {solution['intercept']!r} is outside the box {problem['intercept_box']}"
-    with np.errstate(over="ignore", invalid="ignore"):
-        spent = abs(solution["intercept"]) + float(np.sum(weights))
-        if problem["loss"] == SOFT and not spent <= problem["radius"] * (1.0 + 1e-12):
-            yield f"{path}.weights: they add up to {spent!r}, but problem.radius is {problem['radius']!r}"
-        full = np.zeros(len(evidence.charged))
-        full[index] = weights
-        value = mean_loss(problem["loss"], evidence.rows, solution["intercept"], full)
-        value += evidence.feature_cost(used)
-        value += float(np.sum(prices["l1"] * weights + 0.5 * prices["l2"] * weights**2 + prices["l0"]))
+    spent = abs(solution["intercept"]) + float(np.sum(weights))
+    if problem["loss"] == SOFT and not spent <= problem["radius"] * (1.0 + 1e-12):
+        yield f"{path}.weights: they add up to {spent!r}, but problem.radius is {problem['radius']!r}"
+    full = np.zeros(len(evidence.charged))
+    full[index] = weights
+    value = mean_loss(problem["loss"], evidence.rows, solution["intercept"], full)
+    value += evidence.feature_cost(used)
+    value += float(np.sum(prices["l1"] * weights + 0.5 * prices["l2"] * weights**2 + prices["l0"]))
     yield from _differ(f"{path}.objective", solution["objective"], value, evidence.tolerance)
 
 
@@ -102,9 +101,8 @@ def _null_faults(certificate: dict[str, Any], evidence: Evidence) -> Iterator[st
 def _push(evidence: Evidence, b: float) -> float:
     """Minus the slope of the loss of the intercept alone."""
     rows = evidence.rows
-    with np.errstate(over="ignore", invalid="ignore"):
-        margins = rows.margins(np.array([b]), np.zeros((rows.a.shape[1], 1)))
-        return float(rows.free @ row_weights(evidence.problem["loss"], margins, np.ones(1), rows)[0][:, 0])
+    margins = rows.margins(np.array([b]), np.zeros((rows.a.shape[1], 1)))
+    return float(rows.free @ row_weights(evidence.problem["loss"], margins, np.ones(1), rows)[0][:, 0])
 
 
 def _target_faults(certificate: dict[str, Any], table: Table) -> Iterator[str]:
@@ -256,7 +254,8 @@ def check(certificate: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     """
     faults = structure_faults(certificate)
     if not faults:
-        faults = list(_claim_faults(certificate, X, y, sample_weight))
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is no claim that holds
+            faults = list(_claim_faults(certificate, X, y, sample_weight))
     version = certificate.get("version") if isinstance(certificate, dict) else None
     if faults and version in range(1, VERSION):
         faults.append(f"version: {version} was checked by other rules; prove it again")

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cardboost.certificate.checker.data import Floats, Table
+from cardboost.certificate.checker.format import limits_features
 
 Indices = npt.NDArray[np.intp]
 
@@ -71,15 +72,11 @@ def merge_rows(a: npt.NDArray[np.int8], free: Floats, share: Floats) -> Rows:
     words = np.zeros((len(a), -(-packed.shape[1] // 8) * 8), dtype=np.uint8)
     words[:, : packed.shape[1]] = packed
     keys = words.view(np.uint64)
-    if keys.shape[1] == 1:
-        _, first, group = np.unique(keys[:, 0], return_index=True, return_inverse=True)
-    else:
-        order = np.lexsort(keys.T)
-        new = np.append(True, (keys[order[1:]] != keys[order[:-1]]).any(axis=1))
-        group = np.empty(len(a), dtype=np.intp)
-        group[order] = np.cumsum(new) - 1
-        first = order[new]
-    group = group.reshape(-1)
+    order = np.lexsort(keys.T)
+    new = np.append(True, (keys[order[1:]] != keys[order[:-1]]).any(axis=1))
+    group = np.empty(len(a), dtype=np.intp)
+    group[order] = np.cumsum(new) - 1
+    first = order[new]
     total = np.bincount(group, share, len(first)).astype(np.float64)
     return Rows(a[first], free[first], total, np.zeros(len(first)), group)
 
@@ -195,9 +192,7 @@ def bin_stumps(certificate: dict[str, Any], table: Table, keep: Indices) -> Stum
     y = np.ones(len(keep)) if table.target is not None else np.where(table.positive[keep], 1.0, -1.0)
     stumps = Stumps(y, bins, pool, {}, table.features)
     if dictionary is not None:
-        problem = certificate["problem"]
-        by_feature = problem["max_features"] is not None or problem["feature_costs"] is not None
-        stumps.unseen.update(_unseen(stumps, by_feature))
+        stumps.unseen.update(_unseen(stumps, limits_features(certificate["problem"])))
         for feature, direction in enumerate(dictionary["monotonic"] or []):
             if direction:  # of those with a cut only stumps that rise (polarity -1) or only those that fall
                 stumps.unseen[feature, False][0 if direction > 0 else 1, :-1] = False

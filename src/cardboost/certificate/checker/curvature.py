@@ -22,8 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cardboost.certificate.checker.columns import row_blocks
-
-Floats = npt.NDArray[np.float64]
+from cardboost.certificate.checker.data import Floats
 
 ROUNDS = 4  # of narrowing floors and caps for a scope
 ROOM = 5e-10  # for rounding, as a share

@@ -119,6 +119,13 @@ def _is_masked(values: Any) -> bool:
     return isinstance(values, np.ma.MaskedArray) and bool(np.ma.getmaskarray(values).any())
 
 
+def refuse_masks(**arrays: Any) -> None:
+    """Masked entries are allowed in a table only, where they are missing values."""
+    for name, values in arrays.items():
+        if _is_masked(values):
+            raise ValueError(f"{name} holds masked entries: every row needs a value there")
+
+
 def _unmasked(X: Any) -> npt.NDArray[Any]:
     """An array; what a mask hides is NaN, or None where there is no NaN."""
     if not _is_masked(X):
@@ -134,9 +141,7 @@ def read(X: Any, y: Any, sample_weight: Any, categorical: Collection[int] = (), 
 
     ``categorical``: features that hold labels. ``real``: y is a target, not a label.
     """
-    for name, values in (("y", y), ("sample_weight", sample_weight)):
-        if _is_masked(values):
-            raise ValueError(f"{name} holds masked entries: every row needs a value there")
+    refuse_masks(y=y, sample_weight=sample_weight)
     listed = next((key for key in ("column_names", "columns") if hasattr(X, key)), None)
     if listed is not None and hasattr(X, "__getitem__"):
         names = list(getattr(X, listed))
@@ -156,10 +161,16 @@ def read(X: Any, y: Any, sample_weight: Any, categorical: Collection[int] = (), 
     values = set(np.unique(label).tolist())
     if label.shape != (rows,) or not (values <= {0.0, 1.0} or values <= {-1.0, 1.0}):
         raise ValueError("y must hold one label per row: booleans, 0 and 1, or -1 and 1")
+    weight = read_weights(sample_weight, rows)
+    return Table(rows, features, raw, frozenset(categorical), label > 0, target, weight)
+
+
+def read_weights(sample_weight: Any, rows: int) -> Floats:
+    """The weights of the rows as they were given, checked."""
     weight = np.ones(rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weight.shape != (rows,) or not np.all(np.isfinite(weight)) or np.any(weight < 0) or not np.any(weight):
         raise ValueError("sample_weight must hold one finite number >= 0 per row, not all zero")
-    return Table(rows, features, raw, frozenset(categorical), label > 0, target, weight)
+    return weight
 
 
 def _bits(values: Floats) -> Words:

@@ -1,7 +1,8 @@
 """The form of a certificate file: keys, types, finite numbers, indices in range. Part of the checker.
 
-Imports the standard library only. Model files have a schema of their own (``model/schema.py``); this one is
-apart on purpose: a checker that shared code with what writes certificates would share its mistakes.
+Imports NumPy and the standard library only. Model files have a schema of their own (``model/schema.py``);
+this one is apart on purpose: a checker that shared code with what writes certificates would share its
+mistakes.
 """
 
 from __future__ import annotations
@@ -21,49 +22,67 @@ VERSION = 6
 MOST_TERMS = 10_000  # with limits or costs of features, for which all ways to share the terms are compared
 OPTIMAL = 1e-4  # gap, as a share of the size of the objective, up to which a model is called optimal
 SOFT = "soft margin"  # the loss of weights whose sum is limited
+_PER_FEATURE = {"problem.feature_costs": "costs", "categories": "entries"}
+_PER_FEATURE |= {"dictionary.cuts": "lists", "dictionary.monotonic": "entries"}
+_NOT_OF_A_MATRIX = ("problem.intercept_box", "problem.max_features", "problem.feature_costs", "categories")
+_NOT_OF_A_SOFT_MARGIN = ("problem.max_terms", "problem.max_features", "problem.feature_costs", "points")
 UNCURVED = ("squared", "squared_hinge", "smooth_hinge")  # losses for which bounds set no curvature aside
 
 # fmt: off
 PRICES = {"l1": "amount", "l2": "amount", "l0": "amount", "max_weight": ("maybe", "amount")}
-_COLUMNS: dict[str, Any] = {"feature": ("list", "count"), "charged": ("list", "flag")}
-_COLUMNS |= {k: ("list", v) for k, v in PRICES.items()}
-_STUMPS = {"cut": ("list", ("maybe", "number")), "missing_left": ("list", "flag"),
-           "polarity": ("list", (1, -1)), "category": ("list", ("maybe", "category"))}
-_SETS = {"first": ("list", ("maybe", "count"))}
-_MODEL = {"intercept": "number", "weights": ("list", ("pair", "count", "number"))}
-_LEAF: dict[str, Any] = {"intercept": "number", "weights": "leaf weights", "forced_in": ("list", "count"),
-         "forced_out": ("list", "count"), "theta": "number", "bound": "number"}
+_PAIRS = ("list", ("pair", "count", "number"))  # of a column and its weight
+_SOLUTION = {"intercept": "number", "weights": _PAIRS, "objective": "number"}
 _CENTRE = {"intercept": "number", "centre": "leaf weights"}
-_CURVED = {"curve": ("maybe", _CENTRE | {"aside": "leaf weights"})}
-_BOUND: dict[str, Any] = {"scope": ("pool", "dictionary"), "columns": "count", "lower_bound": "number",
-          "gap": "number", "relative_gap": "number", "guarantee": "number", "leaves": ("list", _LEAF)}
-_PROBLEM: dict[str, Any] = {
-    "loss": ("logistic", "exponential", "squared"), "max_terms": ("maybe", "count"),
-    "max_features": ("maybe", "count"), "feature_costs": ("maybe", ("list", "amount")),
-    "intercept_box": ("maybe", "amount"), "class_weight": ("pair", "positive", "positive"),
-    "target": ("maybe", {"mean": "number", "scale": "positive"}),
-}
-_RADIUS = {"loss": (*_PROBLEM["loss"], SOFT, "squared_hinge", "smooth_hinge"),
-           "radius": ("maybe", "positive")}
-_CERTIFICATE: dict[str, Any] = {
-    "format": ("cardboost-certificate",), "version": tuple(range(1, VERSION + 1)),
-    "kind": ("stumps", "matrix"),
-    "problem": _PROBLEM,
-    "columns": _COLUMNS,  # stumps have more
-    "categories": ("maybe", ("list", ("maybe", {}))),  # see _LABELS
-    "unseen": ("maybe", PRICES),
-    "dictionary": ("maybe", {"cuts": ("list", ("list", "number")),
-                             "monotonic": ("maybe", ("list", (0, 1, -1)))}),
-    "solution": _MODEL | {"objective": "number"}, "null": {"intercept": "number", "objective": "number"},
-    "bounds": ("list", _BOUND), "candidates": "flag",
-    "status": ("optimal", "optimal among candidates", "feasible"),
-    "data": {"rows": "count", "features": "count", "digest": "text"}, "digest": "text",
-}
-_BEFORE_6 = {"status": ("optimal", "feasible"), "tolerance": "amount"}
-_SOLUTION = _MODEL | {"objective": "number"}
-_POINTS = {"unit": "positive", "most": "count", "continuous": _SOLUTION}
-_LABELS = {"kept": ("list", "label"), "rare": "flag"}
-_ORDER = {"order": ("maybe", ("list", "count"))}
+
+
+def form_of(version: int, kind: Any) -> dict[str, Any]:
+    """The form of a file: what each key holds, and since (or until) which version there is such a key."""
+    def since(first: int, fields: dict[str, Any]) -> dict[str, Any]:
+        return fields if version >= first else {}
+
+    def until(last: int, fields: dict[str, Any]) -> dict[str, Any]:
+        return fields if version <= last else {}
+
+    stumps = {
+        "cut": ("maybe", "number"), "missing_left": "flag", "polarity": (1, -1),
+        "category": ("maybe", "category"), **since(2, {"first": ("maybe", "count")}),
+    }
+    columns = {"feature": "count", "charged": "flag", **PRICES, **(stumps if kind != "matrix" else {})}
+    leaf = {
+        "intercept": "number", "weights": "leaf weights", "theta": "number", "bound": "number",
+        "forced_in": ("list", "count"), "forced_out": ("list", "count"),
+        **since(3, {"curve": ("maybe", _CENTRE | {"aside": "leaf weights"})}),
+    }
+    return {
+        "format": ("cardboost-certificate",), "version": tuple(range(1, VERSION + 1)),
+        "kind": ("stumps", "matrix"),
+        "problem": {
+            "loss": ("logistic", "exponential", "squared"), "max_terms": ("maybe", "count"),
+            "max_features": ("maybe", "count"), "feature_costs": ("maybe", ("list", "amount")),
+            "intercept_box": ("maybe", "amount"), "class_weight": ("pair", "positive", "positive"),
+            "target": ("maybe", {"mean": "number", "scale": "positive"}),
+            **since(5, {"loss": ("logistic", "exponential", "squared", SOFT, "squared_hinge", "smooth_hinge"),
+                        "radius": ("maybe", "positive")}),
+        },
+        "columns": {key: ("list", spec) for key, spec in columns.items()},
+        "categories": ("maybe", ("list", ("maybe", {
+            "kept": ("list", "label"), "rare": "flag",
+            **since(2, {"order": ("maybe", ("list", "count"))}),
+        }))),
+        "unseen": ("maybe", PRICES),
+        "dictionary": ("maybe", {"cuts": ("list", ("list", "number")),
+                                 "monotonic": ("maybe", ("list", (0, 1, -1)))}),
+        "solution": _SOLUTION, "null": {"intercept": "number", "objective": "number"},
+        **since(4, {"points": ("maybe", {"unit": "positive", "most": "count", "continuous": _SOLUTION})}),
+        "bounds": ("list", {
+            "scope": ("pool", "dictionary"), "columns": "count", "lower_bound": "number",
+            "gap": "number", "relative_gap": "number", "guarantee": "number", "leaves": ("list", leaf),
+            **since(3, {"caps": ("maybe", _CENTRE)}),
+        }),
+        "status": ("optimal", "optimal among candidates", "feasible"), **since(6, {"candidates": "flag"}),
+        **until(5, {"status": ("optimal", "feasible"), "tolerance": "amount"}),
+        "data": {"rows": "count", "features": "count", "digest": "text"}, "digest": "text",
+    }
 # fmt: on
 
 
@@ -117,7 +136,7 @@ def _shape_faults(value: Any, spec: Any, path: str) -> Iterator[str]:
     """Compare a JSON value with its specification: an atom, a dict, a list, a pair, maybe null, choices."""
     if spec == "leaf weights":
         if not isinstance(value, str):
-            yield from _shape_faults(value, _MODEL["weights"], path)
+            yield from _shape_faults(value, _PAIRS, path)
     elif isinstance(spec, str):
         expected, holds = _ATOMS[spec]
         if not holds(value):
@@ -153,8 +172,27 @@ def _order_faults(indices: list[int], size: int, path: str) -> Iterator[str]:
         yield f"{path}: column index {max(indices)} is outside the pool of {size} columns"
 
 
+def limits_features(problem: dict[str, Any]) -> bool:
+    """Whether it matters which features columns look at."""
+    return problem["max_features"] is not None or problem["feature_costs"] is not None
+
+
+def _entry(certificate: dict[str, Any], path: str) -> Any:
+    """What stands under a path of keys; None where one of them is missing or null."""
+    value: Any = certificate
+    for key in path.split("."):
+        value = (value or {}).get(key)
+    return value
+
+
+def _null_faults(certificate: dict[str, Any], paths: tuple[str, ...], of: str) -> Iterator[str]:
+    for path in paths:
+        if _entry(certificate, path) is not None:
+            yield f"{path}: must be null for a {of}"
+
+
 def _pool_faults(certificate: dict[str, Any]) -> Iterator[str]:
-    """The pool fits the number of features, and the dictionary when there is one."""
+    """The pool fits the number of features, and the bounds fit the dictionary."""
     columns, features = certificate["columns"], certificate["data"]["features"]
     size = len(columns["feature"])
     for key, values in columns.items():
@@ -163,6 +201,10 @@ def _pool_faults(certificate: dict[str, Any]) -> Iterator[str]:
     for j, feature in enumerate(columns["feature"]):
         if feature >= features:
             yield f"columns.feature[{j}]: {feature} is outside the {features} features of the data"
+    for path, noun in _PER_FEATURE.items():
+        values = _entry(certificate, path)
+        if values is not None and len(values) != features:
+            yield f"{path}: {len(values)} {noun} for {features} features"
     scopes = [bound["scope"] for bound in certificate["bounds"]]
     if not scopes or len(set(scopes)) < len(scopes):
         yield "bounds: expected one bound, or one per scope"
@@ -171,38 +213,27 @@ def _pool_faults(certificate: dict[str, Any]) -> Iterator[str]:
             yield f"{key}: must be present exactly when a bound has the scope dictionary"
     if certificate["kind"] == "matrix" and "dictionary" in scopes:
         yield "bounds: a matrix has no dictionary"
-    if certificate["version"] < VERSION:
-        if certificate["tolerance"] != OPTIMAL:
-            yield f"tolerance: must be {OPTIMAL}, found {certificate['tolerance']!r}"
-        return
-    if scopes == ["pool", "dictionary"]:
+    if certificate["version"] == VERSION and scopes == ["pool", "dictionary"]:
         yield "bounds: the widest scope, dictionary, must come first"
-    if certificate["kind"] == "stumps" and not certificate["candidates"]:
-        yield "candidates: must be true for stumps"
 
 
 def _problem_faults(certificate: dict[str, Any]) -> Iterator[str]:
     """Loss, class weights and limits fit each other and the kind of the columns."""
-    problem, features = certificate["problem"], certificate["data"]["features"]
-    matrix, squared = certificate["kind"] == "matrix", problem["loss"] == "squared"
+    problem, matrix = certificate["problem"], certificate["kind"] == "matrix"
+    squared, soft = (problem["loss"] == loss for loss in ("squared", SOFT))
     if matrix:
-        for key in ("intercept_box", "max_features", "feature_costs"):
-            if problem[key] is not None:
-                yield f"problem.{key}: must be null for a matrix"
-        if certificate["categories"] is not None:
-            yield "categories: must be null for a matrix"
+        yield from _null_faults(certificate, _NOT_OF_A_MATRIX, "matrix")
     if (matrix or squared) and problem["class_weight"] != [1.0, 1.0]:
         yield "problem.class_weight: must be [1, 1] where there are no classes"
     if squared != (problem["target"] is not None):
         yield "problem.target: must be present exactly when the loss is squared"
-    costs = problem["feature_costs"]
-    by_feature = costs is not None or problem["max_features"] is not None
-    if by_feature and (problem["max_terms"] or 0) > MOST_TERMS:
+    if limits_features(problem) and (problem["max_terms"] or 0) > MOST_TERMS:
         yield f"problem.max_terms: at most {MOST_TERMS} where features are limited or cost something"
-    if costs is not None and len(costs) != features:
-        yield f"problem.feature_costs: {len(costs)} costs for {features} features"
-    soft, radius = problem["loss"] == SOFT, problem.get("radius")
-    if soft != (radius is not None):
+    if certificate.get("tolerance", OPTIMAL) != OPTIMAL:
+        yield f"tolerance: must be {OPTIMAL}, found {certificate['tolerance']!r}"
+    if not matrix and certificate.get("candidates") is False:
+        yield "candidates: must be true for stumps"
+    if soft != (problem.get("radius") is not None):
         yield f"problem.radius: must be present exactly when the loss is {SOFT}"
     elif soft:
         yield from _soft_faults(certificate)
@@ -210,18 +241,14 @@ def _problem_faults(certificate: dict[str, Any]) -> Iterator[str]:
 
 def _soft_faults(certificate: dict[str, Any]) -> Iterator[str]:
     """The sum of the weights is the only limit, and there is no regularisation."""
-    problem, columns, unseen = (certificate[key] for key in ("problem", "columns", "unseen"))
-    for key in ("max_terms", "max_features", "feature_costs"):
-        if problem[key] is not None:
-            yield f"problem.{key}: must be null for a {SOFT}"
+    problem = certificate["problem"]
+    yield from _null_faults(certificate, _NOT_OF_A_SOFT_MARGIN, SOFT)
     if problem["intercept_box"] not in (None, problem["radius"]):
         yield "problem.intercept_box: must be null or the radius"
-    if certificate["points"] is not None:
-        yield f"points: must be null for a {SOFT}"
-    for path, prices in (("columns", columns), ("unseen", unseen)):
+    unseen = {key: [price] for key, price in (certificate["unseen"] or {}).items()}
+    for path, prices in (("columns", certificate["columns"]), ("unseen", unseen)):
         for key, free in (("l0", 0), ("l1", 0), ("l2", 0), ("max_weight", None)):
-            values = [] if prices is None else prices[key]
-            if any(value != free for value in (values if isinstance(values, list) else [values])):
+            if any(price != free for price in prices.get(key, [])):
                 yield f"{path}.{key}: must be {'null' if free is None else free} for a {SOFT}"
     for b, bound in enumerate(certificate["bounds"]):
         if bound["caps"] is not None:
@@ -234,11 +261,8 @@ def _soft_faults(certificate: dict[str, Any]) -> Iterator[str]:
 def _category_faults(certificate: dict[str, Any]) -> Iterator[str]:
     """Labels of a feature are of one kind and ascending, and an order has each of them once; columns on
     categories name a label, or how many of the order."""
-    columns, features = certificate["columns"], certificate["data"]["features"]
-    categories = certificate["categories"] or [None] * features
-    if len(categories) != features:
-        yield f"categories: {len(categories)} entries for {features} features"
-        return
+    columns = certificate["columns"]
+    categories = certificate["categories"] or [None] * certificate["data"]["features"]
     for f, labels in enumerate(categories):
         if labels is None:
             continue
@@ -276,13 +300,7 @@ def _category_faults(certificate: dict[str, Any]) -> Iterator[str]:
 def _dictionary_faults(certificate: dict[str, Any]) -> Iterator[str]:
     """The cuts are sorted and hold those of the pool; no column goes against its feature's direction."""
     columns, lists = certificate["columns"], certificate["dictionary"]["cuts"]
-    features, monotonic = certificate["data"]["features"], certificate["dictionary"]["monotonic"]
-    if len(lists) != features:
-        yield f"dictionary.cuts: {len(lists)} lists for {features} features"
-        return
-    if monotonic is not None and len(monotonic) != features:
-        yield f"dictionary.monotonic: {len(monotonic)} entries for {features} features"
-        return
+    monotonic = certificate["dictionary"]["monotonic"]
     for f, cuts in enumerate(lists):
         if any(b <= a for a, b in pairwise(cuts)):
             yield f"dictionary.cuts[{f}]: cuts must be strictly increasing"
@@ -333,13 +351,11 @@ def _centre_faults(centre: dict[str, Any] | None, covered: int, boxed: bool, pat
 def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
     """Solutions and leaves name columns of the pool; a leaf is a cube with usable row weights."""
     size, boxed = len(certificate["columns"]["feature"]), certificate["problem"]["intercept_box"] is not None
-    solutions = {"solution": certificate["solution"]}
-    if certificate.get("points") is not None:
-        solutions["points.continuous"] = certificate["points"]["continuous"]
-    used = {path: [j for j, _ in solution["weights"]] for path, solution in solutions.items()}
-    for path, columns in used.items():
-        yield from _order_faults(columns, size, f"{path}.weights")
-    last = max((max(columns, default=-1) for columns in used.values()), default=-1)
+    last = -1  # column that a solution uses
+    for path in ("solution.weights", "points.continuous.weights"):
+        columns = [j for j, _ in _entry(certificate, path) or []]
+        yield from _order_faults(columns, size, path)
+        last = max(last, *columns, -1)
     for b, bound in enumerate(certificate["bounds"]):
         covered = bound["columns"]
         if covered > size or (bound["scope"] == "dictionary" and covered != size):
@@ -356,8 +372,8 @@ def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
             yield from _centre_faults(leaf.get("curve"), covered, boxed, f"{path}.curve")
             if leaf.get("curve") is not None and certificate["problem"]["loss"] in UNCURVED:
                 yield f"{path}.curve: must be null for the loss {certificate['problem']['loss']}"
-            yield from _order_faults(leaf["forced_in"], covered, f"{path}.forced_in")
-            yield from _order_faults(leaf["forced_out"], covered, f"{path}.forced_out")
+            for key in ("forced_in", "forced_out"):
+                yield from _order_faults(leaf[key], covered, f"{path}.{key}")
             if set(leaf["forced_in"]) & set(leaf["forced_out"]):
                 yield f"{path}.forced_out: a column is forced in and out"
             if not 0 <= leaf["theta"] <= 1:
@@ -368,27 +384,11 @@ def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
 
 def structure_faults(certificate: Any) -> list[str]:
     """Faults of form, each starting with a JSON path; nothing else can be checked while there are any."""
-    kind = certificate.get("kind") if isinstance(certificate, dict) else None
-    # version 1 has no sets, 1 and 2 no curves, 1 to 3 no points, 1 to 4 no radius and fewer losses; 1 to 5
-    # state a tolerance and do not say whether the columns are candidates
-    version = certificate.get("version") if isinstance(certificate, dict) else None
-    sets = version != 1
-    columns = _COLUMNS if kind == "matrix" else _COLUMNS | _STUMPS | (_SETS if sets else {})
-    labels = ("maybe", ("list", ("maybe", _LABELS | (_ORDER if sets else {}))))
-    bound: dict[str, Any] = _BOUND
-    if version not in (1, 2):
-        bound = {**_BOUND, "caps": ("maybe", _CENTRE), "leaves": ("list", _LEAF | _CURVED)}
-    form = _CERTIFICATE | {"columns": columns, "categories": labels, "bounds": ("list", bound)}
-    if version not in (1, 2, 3):
-        form["points"] = ("maybe", _POINTS)
-    if version not in (1, 2, 3, 4):
-        form["problem"] = _PROBLEM | _RADIUS
-    if version in range(1, VERSION):
-        del form["candidates"]
-        form |= _BEFORE_6
-    faults = list(_shape_faults(certificate, form, ""))
-    if faults:
-        return sorted(faults)
+    head: dict[str, Any] = certificate if isinstance(certificate, dict) else {}
+    version = head["version"] if head.get("version") in range(1, VERSION) else VERSION
+    form = form_of(version, head.get("kind"))
+    if faults := sorted(_shape_faults(certificate, form, "")):
+        return faults
     unusable = [*_pool_faults(certificate), *_problem_faults(certificate)]
     if not unusable and certificate["kind"] == "stumps":
         unusable += _category_faults(certificate)

@@ -10,7 +10,7 @@ are looked at from the middle of their range, and what the coefficients make of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
@@ -18,7 +18,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from cardboost.certificate.checker.data import Floats as Array
+from cardboost.certificate.checker.data import read_weights, refuse_masks
 
 # all relative to the objective without features
 ROUNDING = 1e-9  # of sums over rows
@@ -28,7 +29,8 @@ _LIGHTEST = 1e-300  # share of a class
 _FIRST_ROWS = 64  # tell most columns that are not far from 0
 _ROWS_AT_ONCE = 2048
 _FAR = 1e3  # a column whose middle is so many times its range from 0 is shifted
-_NUMBERS = ("objective", "lower_bound", "null_objective")
+_NUMBERS = {"objective": "objective", "lower_bound": "lower bound"}
+_NUMBERS |= {"null_objective": "objective without features"}
 _LOSSES = ("logistic", "softmax", "squared", "absolute")
 _STATUSES = ("optimal", "feasible", "iteration limit", "precision", "separable")
 
@@ -61,91 +63,80 @@ class LinearClaims:
 
     def faults(self, X: Any, y: Any = None, sample_weight: Any = None) -> list[str]:
         """Every claim that the data contradict, in sentences; empty when all hold."""
-        rows = self.rows(X, y, sample_weight)
-        return [rows] if isinstance(rows, str) else self._compare(rows)
+        try:
+            rows = self.rows(X, y, sample_weight)
+        except ValueError as error:
+            return [str(error)]
+        return list(self._false_numbers(rows))
 
-    def rows(self, X: Any, y: Any, sample_weight: Any) -> LinearRows | str:
-        """The rows that have a weight, or why nothing can be checked against these data."""
-        if (fault := self._form()) is not None:
-            return fault
-        for name, part in (("X", X), ("y", y), ("sample_weight", sample_weight)):
-            if isinstance(part, np.ma.MaskedArray) and np.ma.getmaskarray(part).any():
-                return f"{name} holds masked entries."
-        X = X if hasattr(X, "tocsc") else np.asarray(X, dtype=np.float64)
-        y = np.asarray(y)
+    def rows(self, X: Any, y: Any, sample_weight: Any) -> LinearRows:
+        """The rows that have a weight; a ValueError says why nothing can be checked against these data."""
+        for fault, holds in self._form().items():
+            if not holds:
+                raise ValueError(fault)
+        refuse_masks(X=X, y=y, sample_weight=sample_weight)
+        sparse = hasattr(X, "tocsc")
+        X, y = X if sparse else np.asarray(X, dtype=np.float64), np.asarray(y)
         if X.ndim != 2 or X.shape[1] != self.coef.shape[1]:
-            return f"X has shape {X.shape}, the model is about {self.coef.shape[1]} features."
+            raise ValueError(f"X has shape {X.shape}, the model is about {self.coef.shape[1]} features.")
         if y.shape != (X.shape[0],):
-            return f"y has shape {y.shape}; one label or target per row is needed."
-        if not _all_finite(X.data if hasattr(X, "tocsc") else X):
-            return "X holds NaN or infinity."
-        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if weight.shape != y.shape or not (np.isfinite(weight) & (weight >= 0.0)).all() or not weight.any():
-            return "sample_weight must hold one finite number of at least 0 per row, not all 0."
-        codes, weight = None, weight / weight.max()
+            raise ValueError(f"y has shape {y.shape}; one label or target per row is needed.")
+        if not _all_finite(X.data if sparse else X):
+            raise ValueError("X holds NaN or infinity.")
+        weight = read_weights(sample_weight, len(y))
+        weight = weight / weight.max()
         if self.classes is not None:
             codes = np.full(len(y), -1)
             for k, label in enumerate(self.classes):
                 codes[y == label] = k
             if (codes[weight > 0.0] < 0).any():
-                return "y holds a label that the model does not know."
+                raise ValueError("y holds a label that the model does not know.")
             if self.class_weight is not None:
                 factor = np.asarray(self.class_weight)
                 weight = weight * (factor / factor.max())[codes]
-        target = y if codes is None else codes
-        if (keep := weight > 0.0).sum() < len(weight):
-            X, target, weight = (X.tocsr() if hasattr(X, "tocsr") else X)[keep], target[keep], weight[keep]
-        if codes is None:
-            target = np.asarray(target, dtype=np.float64)
-            if not np.isfinite(target).all():
-                return "y holds NaN or infinity."
-        return LinearRows.make(self, X, target, weight / weight.sum())
+            y = codes
+        if not (keep := weight > 0.0).all():
+            X, y, weight = (X.tocsr() if sparse else X)[keep], y[keep], weight[keep]
+        if self.classes is None:
+            y = np.asarray(y, dtype=np.float64)
+            if not np.isfinite(y).all():
+                raise ValueError("y holds NaN or infinity.")
+        return LinearRows.make(self, X, y, weight / weight.sum())
 
-    def _form(self) -> str | None:
-        """What is wrong with the certificate itself, if anything is."""
-        if self.loss not in _LOSSES:
-            return f"loss {self.loss!r} is not known."
-        if self.status not in _STATUSES:
-            return f"status {self.status!r} is not known."
-        if not (np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()):
-            return "A coefficient is not finite."
-        if not (np.isfinite([self.l1, self.l2]).all() and min(self.l1, self.l2) >= 0.0):
-            return "l1 and l2 must be finite and at least 0."
-        if not self.fit_intercept and self.intercept.any():
-            return "The model has an intercept, but the problem has none."
-        if (self.box is not None) != (self.l1 == 0.0 == self.l2) or self.box not in (None, _BOX):
-            return f"box must be {_BOX:g} exactly where l1 and l2 are 0."
-        if (self.classes is not None) != (self.loss in ("logistic", "softmax")):
-            return "Classes belong to the losses logistic and softmax, and only to them."
-        if self.class_weight is not None and not all(0.0 < factor < np.inf for factor in self.class_weight):
-            return "class_weight must hold finite numbers above 0."
-        if self.class_weight is not None and len(self.class_weight) != len(self.classes or ()):
-            return "class_weight must hold one number per class."
-        codes = range(len(self.classes or ()))
-        if self.loss == "logistic" and (isinstance(self.target, bool) or self.target not in codes):
-            return f"target must be the number of a class, not {self.target!r}."
-        return None
+    def _form(self) -> dict[str, bool]:
+        """What must be true of the certificate itself: the sentence for when it is not, and whether it is."""
+        factors, n_classes = self.class_weight, len(self.classes or ())
+        finite = np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()
+        through_0 = not self.intercept.any()
+        classified = (self.loss in ("logistic", "softmax")) == (self.classes is not None)
+        coded = self.target in range(n_classes) and not isinstance(self.target, bool)
+        box = _BOX if self.l1 == 0.0 == self.l2 else None
+        return {
+            f"loss {self.loss!r} is not known.": self.loss in _LOSSES,
+            f"status {self.status!r} is not known.": self.status in _STATUSES,
+            "A coefficient is not finite.": bool(finite),
+            "l1 and l2 must be finite and at least 0.": all(0.0 <= v < np.inf for v in (self.l1, self.l2)),
+            "The model has an intercept, but the problem has none.": self.fit_intercept or through_0,
+            f"box must be {_BOX:g} exactly where l1 and l2 are 0.": self.box == box,
+            "Classes belong to the losses logistic and softmax, and only to them.": classified,
+            "class_weight must hold finite numbers above 0.": all(0.0 < v < np.inf for v in factors or ()),
+            "class_weight must hold one number per class.": factors is None or len(factors) == n_classes,
+            f"target must be the number of a class, not {self.target!r}.": coded or self.loss != "logistic",
+        }
 
-    def _compare(self, rows: LinearRows) -> list[str]:
-        out = []
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is no claim that holds
-            objective, bound, null = evaluate(self, rows)
-        bound, near = min(bound, objective), ROUNDING * null
-        claims = (
-            ("objective", self.objective, objective),
-            ("lower bound", self.lower_bound, bound),
-            ("objective without features", self.null_objective, null),
-        )
-        for name, claimed, value in claims:
+    def _false_numbers(self, rows: LinearRows) -> Iterator[str]:
+        """The numbers that the rows contradict."""
+        objective, bound, null = evaluate(self, rows)
+        near, gap = ROUNDING * null, self.objective - self.lower_bound
+        recomputed = {"objective": objective, "lower_bound": min(bound, objective), "null_objective": null}
+        for key, value in recomputed.items():
+            name, claimed = _NUMBERS[key], getattr(self, key)
             if not abs(claimed - value) <= near:
-                out.append(f"The {name} is {value:.12g}, not {claimed:.12g} as claimed.")
+                yield f"The {name} is {value:.12g}, not {claimed:.12g} as claimed."
         if not self.lower_bound <= self.objective:
-            out.append("The lower bound is above the objective.")
-        if self.status == "optimal" and not self.objective - self.lower_bound <= OPTIMAL_GAP * null + near:
-            out.append(
-                f"A gap of {self.objective - self.lower_bound:.3g} is too wide for the status optimal."
-            )
-        return out
+            yield "The lower bound is above the objective."
+        if self.status == "optimal" and not gap <= OPTIMAL_GAP * null + near:
+            yield f"A gap of {gap:.3g} is too wide for the status optimal."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; :meth:`from_dict` is the way back."""
@@ -182,11 +173,9 @@ class LinearClaims:
             for key in ("classes", "class_weight"):
                 named[key] = None if problem[key] is None else tuple(problem[key])
             return cls(
-                loss=problem["loss"], l1=float(problem["l1"]), l2=float(problem["l2"]),
-                fit_intercept=bool(problem["fit_intercept"]), coef=coef,
-                intercept=np.array([float(score["intercept"]) for score in scores]),
-                status=str(content["status"]), **named,
-                target=problem["target"], box=problem["box"],
+                problem["loss"], float(problem["l1"]), float(problem["l2"]), bool(problem["fit_intercept"]),
+                coef, np.array([float(score["intercept"]) for score in scores]),
+                status=str(content["status"]), target=problem["target"], box=problem["box"], **named,
                 dual=None if content["dual"] is None else np.asarray(content["dual"], dtype=np.float64),
             )  # fmt: skip
         except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -292,11 +281,12 @@ def _loss(claims: LinearClaims, rows: LinearRows, scores: Array) -> float:
 
 def evaluate(claims: LinearClaims, rows: LinearRows) -> tuple[float, float, float]:
     """Objective, lower bound and objective without features."""
-    scores = rows.scores(claims)
-    l1, l2 = float(np.abs(claims.coef).sum()), float(np.square(claims.coef).sum())
-    objective = _loss(claims, rows, scores) + (claims.l1 * l1 + claims.l2 / 2.0 * l2)
     empty = np.broadcast_to(rows.constant - rows.centre, (len(rows.s), len(rows.constant)))
-    return objective, _bound(claims, rows, scores), _loss(claims, rows, empty)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is no claim that holds
+        scores = rows.scores(claims)
+        l1, l2 = float(np.abs(claims.coef).sum()), float(np.square(claims.coef).sum())
+        objective = _loss(claims, rows, scores) + (claims.l1 * l1 + claims.l2 / 2.0 * l2)
+        return objective, _bound(claims, rows, scores), _loss(claims, rows, empty)
 
 
 def _bound(claims: LinearClaims, rows: LinearRows, scores: Array) -> float:
@@ -307,12 +297,12 @@ def _bound(claims: LinearClaims, rows: LinearRows, scores: Array) -> float:
         dual = claims.dual
         if dual is None or dual.shape != s.shape or not (np.abs(dual) <= s * (1.0 + 1e-12)).all():
             return -np.inf
-        u = _balanced(dual, dual > 0, dual < 0) if claims.fit_intercept else dual
+        u = balanced(dual, dual > 0, dual < 0) if claims.fit_intercept else dual
         return _price(claims, rows, u[:, None], lambda theta: min(theta, 1.0) * float(u @ y))
     if claims.loss == "logistic":
         sign = np.where(y == claims.target, 1.0, -1.0)
         u = s * sign / (1.0 + np.exp(np.minimum(sign * f, 700.0)))
-        u = _balanced(u, sign > 0, sign < 0) if claims.fit_intercept else u
+        u = balanced(u, sign > 0, sign < 0) if claims.fit_intercept else u
         return _price(claims, rows, u[:, None], lambda theta: _entropy(s, min(theta, 1.0) * np.abs(u) / s))
     u = s * (y - f)
     if claims.fit_intercept:
@@ -327,7 +317,7 @@ def _bound(claims: LinearClaims, rows: LinearRows, scores: Array) -> float:
     return _price(claims, rows, u[:, None], squared)
 
 
-def _balanced(u: Array, above: NDArray[np.bool_], below: NDArray[np.bool_]) -> Array:
+def balanced(u: Array, above: NDArray[np.bool_], below: NDArray[np.bool_]) -> Array:
     """Row weights of sum 0, as an intercept asks for: the heavier side is scaled down."""
     up, down = u[above].sum(), -u[below].sum()
     heavier = max(up, down)
