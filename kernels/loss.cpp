@@ -325,18 +325,34 @@ double rounding_slack(const RowWeights& w) { return 0.5 * w.total_count + 1.0; }
 
 // A close upper bound on a sum of sizes, each at most `largest`; sum_at(scale) is that sum in units. A scale from the
 // largest alone would leave few bits for the other rows where there are outliers; a first sum tells what is needed.
+class CloseBound {
+  public:
+    CloseBound(double largest, const RowWeights& w)
+        : total_(largest * w.total_weight * (1.0 + 1e-9)), largest_(largest), w_(w), done_(!(total_ > 0.0)) {}
+
+    bool done() const { return done_; }
+    double value() const { return total_ > 0.0 ? total_ : 0.0; }
+    // The scale of the next sum, which is not wanted when all is known.
+    Scale scale() const { return done_ ? kNotWanted : Scale::of(total_, largest_, w_); }
+    void take(int64_t units) {
+        if (done_) return;
+        const double sum = static_cast<double>(units), slack = rounding_slack(w_);
+        total_ = std::min(total_, (sum + slack) / scale().value);
+        done_ = sum >= 8.0 * slack || ++rounds_ == kRounds;
+    }
+
+  private:
+    double total_, largest_;
+    const RowWeights& w_;
+    bool done_;
+    int rounds_ = 0;
+};
+
 template <class SumAt>
 double close_bound(const SumAt& sum_at, double largest, const RowWeights& w) {
-    double total = largest * w.total_weight * (1.0 + 1e-9);
-    if (!(total > 0.0)) return 0.0;
-    const double slack = rounding_slack(w);
-    for (int round = 0; round < kRounds; ++round) {
-        const Scale scale = Scale::of(total, largest, w);
-        const double sum = static_cast<double>(sum_at(scale));
-        total = std::min(total, (sum + slack) / scale.value);
-        if (sum >= 8.0 * slack) break;
-    }
-    return total;
+    CloseBound bound(largest, w);
+    while (!bound.done()) bound.take(sum_at(bound.scale()));
+    return bound.value();
 }
 
 // Residuals have no bound beforehand, so scales come from the rows.
@@ -344,19 +360,17 @@ template <class Pass>
 LossSums squared_sums(const Pass& pass, const RowWeights& w) {
     const Extremes extremes = pass.extremes();
     const double r = extremes.largest_residual, d = extremes.largest_d, largest = 0.5 * r * r;
-    auto loss_at = [&](const Scale& scale) {
-        Scales alone;
-        alone.loss = scale;
-        return pass.sums(alone, 0.0, false).loss;
-    };
-    auto size_at = [&](const Scale& scale) {
-        Scales alone;
-        alone.v = scale;
-        return pass.sums(alone, 0.0, false).v;
-    };
-    const double loss = close_bound(loss_at, largest, w), size = close_bound(size_at, r, w);
-    const Scales scale{Scale::of(loss, largest, w), Scale::of(size, r, w), kNotWanted,
-                       Scale::of(size * d, r * d, w), Scale::of(d * d, w)};
+    CloseBound loss(largest, w), size(r, w);
+    while (!(loss.done() && size.done())) {
+        Scales both;
+        both.loss = loss.scale();
+        both.v = size.scale();
+        const Sums sums = pass.sums(both, 0.0, false);
+        loss.take(sums.loss);
+        size.take(sums.v);
+    }
+    const Scales scale{Scale::of(loss.value(), largest, w), Scale::of(size.value(), r, w), kNotWanted,
+                       Scale::of(size.value() * d, r * d, w), Scale::of(d * d, w)};
     LossSums out = pass.sums(scale, 0.0, true).in_units(scale, 0.0, r);
     out.curvature = w.total_weight;
     return out;

@@ -57,16 +57,15 @@ class Shards:
 
     def sum(self, kernel: Callable[[slice], Any]) -> Any:
         """The sum of results that are whole numbers: int64, or arrays of them."""
-        return reduce(np.add, self.map(kernel))
+        return kernel(self.parts[0]) if len(self.parts) == 1 else reduce(np.add, self.map(kernel))
 
     def maximum(self, kernel: Callable[[slice], Any]) -> Any:
         """The maximum of results that are numbers, or arrays, entry by entry."""
-        return reduce(np.maximum, self.map(kernel))
+        return kernel(self.parts[0]) if len(self.parts) == 1 else reduce(np.maximum, self.map(kernel))
 
     def rows(self, kernel: Callable[[slice], NDArray[Any]]) -> NDArray[Any]:
         """Results with an entry for every row (on the first axis), joined in the order of the rows."""
-        results = self.map(kernel)
-        return results[0] if len(results) == 1 else np.concatenate(results)
+        return kernel(self.parts[0]) if len(self.parts) == 1 else np.concatenate(self.map(kernel))
 
 
 def take(array: NDArray[Any] | None, part: slice) -> Any:

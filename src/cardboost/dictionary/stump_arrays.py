@@ -37,11 +37,10 @@ class Stumps:
         return len(self.feature)
 
     def __getitem__(self, which: slice | NDArray[Any]) -> Stumps:
-        return Stumps(**{field.name: getattr(self, field.name)[which] for field in fields(self)})
+        return Stumps(*(getattr(self, name)[which] for name in _ARRAYS))
 
     def __add__(self, other: Stumps) -> Stumps:
-        names = [field.name for field in fields(self)]
-        return Stumps(**{n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in names})
+        return Stumps(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in _ARRAYS))
 
     @classmethod
     def make(
@@ -86,6 +85,7 @@ class Stumps:
         return left
 
 
+_ARRAYS = tuple(field.name for field in fields(Stumps))
 NO_STUMPS = Stumps.make([], [], [], [])
 #: the intercept's two columns: 1 and -1 in all rows
 CONSTANTS = Stumps.make([CONSTANT, CONSTANT], [MISSING, MISSING], [1, -1], [True, True])
@@ -116,5 +116,8 @@ class StumpBits:
 
 def places(numbers: Columns, which: Columns) -> NDArray[np.intp]:
     """Where each of ``which`` stands among the numbers, -1 if it does not."""
-    place = {number: k for k, number in enumerate(numbers.tolist())}
-    return np.array([place.get(number, -1) for number in which.tolist()], dtype=np.intp)
+    if not len(numbers):
+        return np.full(len(which), -1, dtype=np.intp)
+    order = np.argsort(numbers)
+    place = order[np.minimum(np.searchsorted(numbers, which, sorter=order), len(order) - 1)]
+    return np.where(numbers[place] == which, place, -1)

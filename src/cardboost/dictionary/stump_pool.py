@@ -27,7 +27,7 @@ class StumpPool(ColumnPool):
         self.dictionary = dictionary
         self.stumps = CONSTANTS if dictionary.intercept else NO_STUMPS
         self.n_free, self.sketches = len(self.stumps), dictionary.sketch is not None
-        self.mask = dictionary.closed.copy()
+        self._mask, self._n_masked = dictionary.closed.copy(), self.n_free
         self.signs = self.stumps.signs()
         self._cross_of: tuple[Array, Array] | None = None
         # on all rows, and on those of the sketch
@@ -43,10 +43,17 @@ class StumpPool(ColumnPool):
     def features(self) -> NDArray[np.int32]:
         return self.stumps.feature
 
+    @property
+    def mask(self) -> NDArray[np.uint8]:
+        """The stumps that a search leaves out: those that are closed, and the columns of this pool."""
+        if self._n_masked < self.n_columns:
+            self.dictionary.forbid(self.stumps[self._n_masked :], self._mask)
+            self._n_masked = self.n_columns
+        return self._mask
+
     def append(self, atoms: Stumps) -> None:
         self.stumps = self.stumps + atoms
         self.signs = np.concatenate([self.signs, atoms.signs()])
-        self.dictionary.forbid(atoms, self.mask)
 
     def place_missing(self, weights: Array) -> None:
         """Where no value was missing in training, put missing values on the side of most rows.

@@ -215,7 +215,10 @@ class MatrixOracle(WholeOracle):
 
 
 def _soft_hessian(gram: Array, point: RiskPoint, slopes: Array) -> Array:
-    return gram / point.value - slopes[:, None] * slopes
+    """The Hessian of the soft margin; overwrites ``gram``."""
+    gram /= point.value
+    gram -= slopes[:, None] * slopes
+    return gram
 
 
 class SubStore:
