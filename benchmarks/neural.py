@@ -110,7 +110,7 @@ def measure_speed(task: dict) -> dict:
         OURS: lambda: None,
     }
     model = NeuralBoostRegressor(
-        n_estimators=task["nets"], hidden=UNITS, early_stopping=False, l2=1e-4 / task["rows"],
+        max_iter=task["nets"], hidden=UNITS, early_stopping=False, l2=1e-4 / task["rows"],
         net_iter=STEPS, random_state=0, n_jobs=task["threads"], estimator=peers[task["contender"]](),
     )  # fmt: skip
     runs = []
@@ -159,7 +159,7 @@ def measure_pruning(task: dict) -> dict:
         X, y = table(2000, 10, seed)
         for terms in (None, 18, 12, 6):
             model = NeuralBoostRegressor(
-                n_estimators=30, learning_rate=0.1, early_stopping=False, l2=0.01, max_terms=terms,
+                max_iter=30, learning_rate=0.1, early_stopping=False, l2=0.01, max_terms=terms,
                 random_state=seed, n_jobs=task["threads"],
             ).fit(X[:1000], y[:1000])  # fmt: skip
             name = str(terms or 30)

@@ -18,7 +18,7 @@ from cardboost.problem.vector_losses import CrossEntropy, SquaredOutputs
 def test_decay_that_leaves_nothing_ends_the_rounds(refit, l2):
     X, y = load_iris(return_X_y=True)
     model = NeuralBoostClassifier(
-        loss="squared", refit=refit, l2=l2, n_estimators=20, early_stopping=False, random_state=0, n_jobs=1
+        loss="squared", refit=refit, l2=l2, max_iter=20, early_stopping=False, random_state=0, n_jobs=1
     ).fit(X, y)
     assert 2 <= model.n_iter_ < 20
     assert model.n_iter_ == len(model.ensemble_.nets) == len(model.loss_curve_)

@@ -25,9 +25,7 @@ def small(monkeypatch):
 
     def quick(seed):
         found = dict(real_models(seed))
-        found[DEFAULT] = NeuralBoostClassifier(
-            n_estimators=2, l2=0.03, early_stopping=True, random_state=seed
-        )
+        found[DEFAULT] = NeuralBoostClassifier(max_iter=2, l2=0.03, early_stopping=True, random_state=seed)
         found["GradientBoostingClassifier"].set_params(n_estimators=3)
         return found
 

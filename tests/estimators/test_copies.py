@@ -27,7 +27,7 @@ from cardboost import (
 )
 
 TREE, REGRESSOR = DecisionTreeClassifier(max_depth=2), DecisionTreeRegressor(max_depth=2)
-NETS = {"n_estimators": 3, "max_terms": 2, "early_stopping": False, "n_jobs": 1}
+NETS = {"max_iter": 3, "max_terms": 2, "early_stopping": False, "n_jobs": 1}
 ESTIMATORS = [
     CardBoostClassifier(max_nodes=20, n_jobs=1),
     CardBoostClassifier(max_nodes=20, n_jobs=1, loss="exponential", selector="tabu"),

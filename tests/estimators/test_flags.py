@@ -32,8 +32,8 @@ FLAGS = [
     (StagewiseClassifier(max_iter=4, n_jobs=1), ("fit_intercept",)),
     (SparseLogisticRegression(l1=0.01, n_jobs=1), ("warm_start", "fit_intercept", "accelerate")),
     (SparseLinearRegression(l1=0.01, n_jobs=1), ("warm_start", "fit_intercept", "accelerate")),
-    (NeuralBoostClassifier(n_estimators=3, random_state=0, n_jobs=1), ("early_stopping",)),
-    (NeuralBoostRegressor(n_estimators=3, random_state=0, n_jobs=1), ("early_stopping",)),
+    (NeuralBoostClassifier(max_iter=3, random_state=0, n_jobs=1), ("early_stopping",)),
+    (NeuralBoostRegressor(max_iter=3, random_state=0, n_jobs=1), ("early_stopping",)),
 ]
 CASES = [(estimator, flag) for estimator, flags in FLAGS for flag in flags]
 IDS = [f"{type(estimator).__name__}-{flag}" for estimator, flag in CASES]

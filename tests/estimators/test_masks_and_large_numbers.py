@@ -32,7 +32,7 @@ from cardboost.solvers import minimize_l1, minimize_on_simplex, select_columns
 from cardboost.solvers.thinning import thin_learners
 
 QUICK = {"max_terms": 3, "hot_start": 8, "max_nodes": 10, "n_jobs": 1}
-NETS = {"n_estimators": 2, "early_stopping": False, "n_jobs": 1}
+NETS = {"max_iter": 2, "early_stopping": False, "n_jobs": 1}
 TREE, REGRESSOR = DecisionTreeClassifier(max_depth=2), DecisionTreeRegressor(max_depth=2)
 MISSING = [  # take missing values
     CardBoostClassifier(**QUICK),

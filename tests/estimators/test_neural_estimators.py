@@ -23,7 +23,7 @@ from cardboost.certificate import checker
 from cardboost.problem.vector_losses import SquaredOutputs, VectorLoss
 
 QUICK = {
-    "n_estimators": 4,
+    "max_iter": 4,
     "early_stopping": False,
     "l2": 0.01,
     "net_iter": 40,
@@ -45,9 +45,9 @@ def test_scikit_learns_checks(estimator, check, monkeypatch):
 @pytest.mark.long
 @parametrize_with_checks(
     [
-        NeuralBoostClassifier(n_estimators=3, random_state=0),
+        NeuralBoostClassifier(max_iter=3, random_state=0),
         NeuralBoostClassifier(**QUICK | {"loss": "squared", "max_terms": 2}),
-        NeuralBoostRegressor(n_estimators=3, random_state=0),
+        NeuralBoostRegressor(max_iter=3, random_state=0),
         NeuralBoostRegressor(**QUICK | {"loss": "absolute", "refit": "last"}),
         NeuralBoostRegressor(**QUICK | {"loss": "huber", "max_terms": 2}),
         NeuralBoostRegressor(**QUICK | {"estimator": DecisionTreeRegressor(max_depth=2)}),
@@ -111,7 +111,7 @@ def test_stages_end_with_the_model(kind):
         stages = list(model.staged_predict(X))
         assert len(stages) == 4 + ("max_terms" in more)
         assert np.array_equal(stages[-1], model.predict(X)) or np.allclose(stages[-1], model.predict(X))
-        shorter = kind(**QUICK | more | {"n_estimators": 2, "max_terms": None}).fit(X, y)
+        shorter = kind(**QUICK | more | {"max_iter": 2, "max_terms": None}).fit(X, y)
         np.testing.assert_allclose(stages[1], shorter.predict(X), rtol=1e-9)
     assert len(model.loss_curve_) == 4
 
@@ -138,11 +138,11 @@ def test_order_and_repeated_rows_do_not_matter(how):
     weight = np.random.default_rng(0).integers(1, 4, 150)
     order = np.random.default_rng(1).permutation(np.repeat(np.arange(150), weight))
     for loss in ("squared", "absolute", "huber"):
-        model = NeuralBoostRegressor(**QUICK | {"loss": loss, "early_stopping": how, "n_estimators": 2})
+        model = NeuralBoostRegressor(**QUICK | {"loss": loss, "early_stopping": how, "max_iter": 2})
         wanted = model.fit(X, Y, sample_weight=weight).predict(X)
         assert np.array_equal(clone(model).fit(X[order], Y[order]).predict(X), wanted)
     y = np.digitize(Y, [12.0, 16.0])
-    model = NeuralBoostClassifier(**QUICK | {"early_stopping": how, "n_estimators": 2, "max_terms": 1})
+    model = NeuralBoostClassifier(**QUICK | {"early_stopping": how, "max_iter": 2, "max_terms": 1})
     wanted = model.fit(X, y, sample_weight=weight).predict_proba(X)
     again = clone(model).fit(X[order], y[order])
     assert np.array_equal(again.predict_proba(X), wanted)
@@ -156,8 +156,8 @@ def test_rows_without_weight_do_not_count():
         model.predict(X), NeuralBoostRegressor(**QUICK).fit(X[:100], Y[:100]).predict(X), rtol=1e-9
     )
     y = (Y > 14).astype(int)
-    heavy = NeuralBoostClassifier(**QUICK | {"n_estimators": 1, "class_weight": {1: 50.0}}).fit(X, y)
-    plain = NeuralBoostClassifier(**QUICK | {"n_estimators": 1}).fit(X, y)
+    heavy = NeuralBoostClassifier(**QUICK | {"max_iter": 1, "class_weight": {1: 50.0}}).fit(X, y)
+    plain = NeuralBoostClassifier(**QUICK | {"max_iter": 1}).fit(X, y)
     assert heavy.predict(X).sum() > plain.predict(X).sum()
 
 
@@ -168,11 +168,9 @@ def test_rows_without_weight_do_not_count():
 def test_held_out_rows_choose_rounds_and_decay(how):
     rng = np.random.default_rng(0)
     noisy = X[:, 3] + rng.normal(0, 1.0, 150)
-    careful = NeuralBoostRegressor(
-        n_estimators=6, early_stopping=how, random_state=0, validation_fraction=0.3
-    )
+    careful = NeuralBoostRegressor(max_iter=6, early_stopping=how, random_state=0, validation_fraction=0.3)
     careful.fit(X, noisy)
-    rash = NeuralBoostRegressor(n_estimators=6, early_stopping=False, random_state=0).fit(X, noisy)
+    rash = NeuralBoostRegressor(max_iter=6, early_stopping=False, random_state=0).fit(X, noisy)
     fresh = make_friedman1(500, 6, random_state=1)[0]
     truth = fresh[:, 3]
     errors = [float(np.mean((own.predict(fresh) - truth) ** 2)) for own in (careful, rash)]
@@ -185,7 +183,7 @@ def test_held_out_rows_choose_rounds_and_decay(how):
 
 
 def test_the_user_s_decay_is_the_least():
-    model = NeuralBoostRegressor(n_estimators=2, l2=0.5, random_state=0).fit(X, Y)
+    model = NeuralBoostRegressor(max_iter=2, l2=0.5, random_state=0).fit(X, Y)
     assert model.l2_ >= 0.5
 
 
@@ -198,7 +196,7 @@ def test_few_nets_with_a_certificate(loss):
     kind = NeuralBoostClassifier if loss in ("logistic", "cross_entropy") else NeuralBoostRegressor
     y = y if kind is NeuralBoostClassifier else Y
     weight = np.random.default_rng(0).integers(1, 4, 150)
-    model = kind(**QUICK | {"loss": loss, "max_terms": 2, "n_estimators": 8, "net_iter": 10})
+    model = kind(**QUICK | {"loss": loss, "max_terms": 2, "max_iter": 8, "net_iter": 10})
     model.fit(X, y, sample_weight=weight)
     assert 1 <= model.ensemble_.n_terms <= 2
     certificate = model.certificate_
@@ -217,7 +215,7 @@ def test_the_choice_is_the_best_of_all_choices():
     """Of 6 nets the best 2 by least squares, with the decay that the certificate states."""
     from itertools import combinations
 
-    model = NeuralBoostRegressor(**QUICK | {"n_estimators": 6, "max_terms": 2, "net_iter": 8}).fit(X, Y)
+    model = NeuralBoostRegressor(**QUICK | {"max_iter": 6, "max_terms": 2, "net_iter": 8}).fit(X, Y)
     A, target, s = model.certificate_.view(X, Y, None)
     l2 = np.array(model.certificate_.content["columns"]["l2"])
     best = np.inf
@@ -397,7 +395,7 @@ def test_a_loss_of_one_s_own(tmp_path):
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"n_estimators": 0}, "n_estimators must be a whole number of at least 1"),
+        ({"max_iter": 0}, "max_iter must be a whole number of at least 1"),
         ({"hidden": 2.5}, "hidden must be a whole number"),
         ({"net_iter": 0}, "net_iter"),
         ({"activation": "sine"}, "activation must be one of 'tanh'"),
@@ -476,6 +474,6 @@ def test_numbers_of_any_size(scale):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
     y = X[:, 0] + 0.1 * rng.normal(size=40)
-    model = NeuralBoostRegressor(n_estimators=2, early_stopping=False, random_state=0, n_jobs=1)
+    model = NeuralBoostRegressor(max_iter=2, early_stopping=False, random_state=0, n_jobs=1)
     np.testing.assert_allclose(model.fit(X, y * scale).predict(X) / scale, y, atol=0.5)
     assert model.fit(X * scale, y).score(X * scale, y) > 0.8

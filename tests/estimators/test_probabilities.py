@@ -35,14 +35,14 @@ WITHOUT = [
     CardBoostClassifier(loss="hinge", max_terms=3, hot_start=8, n_jobs=1),
     CardBoostClassifier(loss="smooth_hinge", max_terms=3, hot_start=8, n_jobs=1),
     StagewiseClassifier(loss="hinge", fit_intercept=True, max_iter=5, n_jobs=1),
-    NeuralBoostClassifier(loss=OwnEntropy(), n_estimators=2, early_stopping=False, n_jobs=1),
+    NeuralBoostClassifier(loss=OwnEntropy(), max_iter=2, early_stopping=False, n_jobs=1),
 ]
 WITH = [
     CardBoostClassifier(loss="squared_hinge", max_terms=3, hot_start=8, n_jobs=1),
     CardBoostClassifier(max_terms=3, hot_start=8, n_jobs=1),
     StagewiseClassifier(max_iter=5, n_jobs=1),
     SoftMarginClassifier(temperature=1.0, n_jobs=1),
-    NeuralBoostClassifier(n_estimators=2, early_stopping=False, n_jobs=1),
+    NeuralBoostClassifier(max_iter=2, early_stopping=False, n_jobs=1),
     SparseLogisticRegression(l1=0.01, n_jobs=1),
 ]
 TWO = make_classification(150, 5, random_state=0)

@@ -12,7 +12,7 @@ from cardboost.problem.vector_losses import SquaredOutputs
 
 X, Y = load_iris(return_X_y=True)
 X = X.astype(np.float32)
-QUICK = {"n_estimators": 3, "early_stopping": False, "l2": 0.01, "net_iter": 20, "random_state": 0}
+QUICK = {"max_iter": 3, "early_stopping": False, "l2": 0.01, "net_iter": 20, "random_state": 0}
 
 
 def run(graph: bytes, rows: np.ndarray) -> dict[str, np.ndarray]:

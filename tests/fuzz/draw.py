@@ -65,7 +65,7 @@ LINEAR: Params = {
     "max_iter": (10_000, 1000, 1, 20), "accelerate": YES, "warm_start": RARELY, "n_jobs": (None, 1, 2),
 }
 NEURAL = COMMON | {
-    "n_estimators": (1, 2, 4), "hidden": (1, 3, 8), "activation": ("tanh", "relu", "logistic"),
+    "max_iter": (1, 2, 4), "hidden": (1, 3, 8), "activation": ("tanh", "relu", "logistic"),
     "learning_rate": (1.0, 1.0, 0.1), "refit": ("all", "last"), "l2": (1e-4, 0.0, 1e-2),
     "net_iter": (1, 5, 20), "max_terms": (None, 1, 2), "early_stopping": (False, False, False, True, "auto"),
 }

@@ -28,7 +28,7 @@ SMALL = FoldSettings(repeats=2, folds=2, nets=3)
 def quick_models(seed):
     """The same models, quicker: small trees, and a network whose size is given."""
     found = dict(models(seed))
-    found[DEFAULT] = NeuralBoostClassifier(n_estimators=2, l2=0.03, early_stopping=False, random_state=seed)
+    found[DEFAULT] = NeuralBoostClassifier(max_iter=2, l2=0.03, early_stopping=False, random_state=seed)
     found["GradientBoostingClassifier"].set_params(n_estimators=3)
     return found
 
@@ -70,7 +70,7 @@ def test_a_curve_after_k_nets_is_the_model_of_k_nets(found, name):
         fits = [
             (
                 NeuralBoostClassifier(
-                    loss=loss, refit=refit, n_estimators=nets, l2=SMALL.l2, early_stopping=False,
+                    loss=loss, refit=refit, max_iter=nets, l2=SMALL.l2, early_stopping=False,
                     random_state=k,
                 ).fit(X, y),
                 held, labels,

@@ -74,7 +74,7 @@ class Rows:
 class NeuralSettings:
     """``patience``: rounds without a lower held-out loss after which to stop."""
 
-    n_estimators: int = 50
+    max_iter: int = 50
     learning_rate: float = 1.0
     refit_all: bool = True
     patience: int = 10
@@ -219,7 +219,7 @@ class Gammas(Weighting):
         self._constant, self._weights = self.start, np.empty(0)
         self._all: AllGammas | None = None
         if settings.refit_all:
-            self._all = AllGammas(loss, rows.y, rows.s, settings.n_estimators)
+            self._all = AllGammas(loss, rows.y, rows.s, settings.max_iter)
         self._held_out_outputs: list[Array] = []
         self._seeds = np.random.SeedSequence(settings.seed)
         self._started = clock()
@@ -289,7 +289,7 @@ def boost_networks(
     if held_out is not None:
         early.status(weighting.held_out_loss(), 0)
         observers.append(lambda record: early.status(record.held_out, record.n_columns))
-    stop = StopRule(settings.n_estimators, at_limit=Status.ITERATION_LIMIT)
+    stop = StopRule(settings.max_iter, at_limit=Status.ITERATION_LIMIT)
     trace = boost(learner, weighting, stop, observers)
     rounds = len(weighting.learners) if held_out is None else early.best_round
     return NeuralPath(

@@ -74,7 +74,7 @@ class NeuralBoost(FittedModel):
     is checked with (``_rows_to_check``).
     """
 
-    n_estimators: int = 50
+    max_iter: int = 50
     hidden: int = 8
     activation: str = "tanh"
     loss: str | VectorLoss = "auto"
@@ -94,7 +94,7 @@ class NeuralBoost(FittedModel):
     # ------------------------------------------------------------------------------------ arguments
 
     def _check_arguments(self) -> None:
-        for name in ("n_estimators", "hidden", "net_iter", "n_iter_no_change"):
+        for name in ("max_iter", "hidden", "net_iter", "n_iter_no_change"):
             whole(name, getattr(self, name), 1)
         number("learning_rate", self.learning_rate, 0.0, strict=True)
         if self.learning_rate > 1.0:
@@ -149,7 +149,7 @@ class NeuralBoost(FittedModel):
         self._fitted_loss = task.loss
         self._mean, self._scale = _standard(task.X, task.rows.s)
         settings = NeuralSettings(
-            n_estimators=int(self.n_estimators),
+            max_iter=int(self.max_iter),
             learning_rate=float(self.learning_rate),
             refit_all=self.refit == "all",
             patience=int(self.n_iter_no_change),
@@ -161,7 +161,7 @@ class NeuralBoost(FittedModel):
             if path is None:
                 learner = self._learner(task.X, task.rows.y.shape[1], choice.l2, threads)
                 told = _print_round if self.verbose else None
-                final = replace(settings, n_estimators=choice.rounds, callback=told)
+                final = replace(settings, max_iter=choice.rounds, callback=told)
                 path = boost_networks(learner, task.loss, task.rows, final)
             self._accept(task, path, choice, settings.seed, threads)
         return self
@@ -210,7 +210,7 @@ class NeuralBoost(FittedModel):
         """How many rounds and how much decay: as given, or by rows that are held out."""
         rows, n_rows, seed = task.rows, len(task.X), settings.seed
         if not self.early_stopping or n_rows < 2:  # of one distinct row none can be held out
-            return RoundsAndDecay(int(self.n_estimators), float(self.l2))
+            return RoundsAndDecay(int(self.max_iter), float(self.l2))
 
         def fit(kept: NDArray[np.intp], aside: NDArray[np.intp], l2: float) -> NeuralPath:
             learner = self._learner(task.X[kept], rows.y.shape[1], l2, threads, task.X[aside])

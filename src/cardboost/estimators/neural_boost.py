@@ -41,7 +41,7 @@ class NeuralBoostClassifier(ClassPredictions, NeuralBoost):
 
     Parameters
     ----------
-    n_estimators : int, default=50
+    max_iter : int, default=50
         At most so many rounds, and so many networks.
     hidden : int, default=8
         Number of hidden units of every network.
@@ -112,7 +112,7 @@ class NeuralBoostClassifier(ClassPredictions, NeuralBoost):
     >>> from sklearn.datasets import load_iris
     >>> from cardboost import NeuralBoostClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = NeuralBoostClassifier(n_estimators=5, early_stopping=False, l2=0.01, random_state=0).fit(X, y)
+    >>> model = NeuralBoostClassifier(max_iter=5, early_stopping=False, l2=0.01, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
     """
@@ -171,7 +171,7 @@ class NeuralBoostRegressor(NumberPredictions, NeuralBoost):
 
     Parameters
     ----------
-    n_estimators : int, default=50
+    max_iter : int, default=50
         At most so many rounds, and so many networks.
     hidden : int, default=8
         Number of hidden units of every network.
@@ -237,7 +237,7 @@ class NeuralBoostRegressor(NumberPredictions, NeuralBoost):
     >>> from sklearn.datasets import load_diabetes
     >>> from cardboost import NeuralBoostRegressor
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = NeuralBoostRegressor(n_estimators=3, early_stopping=False, l2=0.03, random_state=0).fit(X, y)
+    >>> model = NeuralBoostRegressor(max_iter=3, early_stopping=False, l2=0.03, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.5)
     True
     """

@@ -97,7 +97,7 @@ def boosted(name: str, settings: FoldSettings, seed: int) -> Any:
 
     loss, refit = CURVES[name]
     return NeuralBoostClassifier(
-        loss=loss, refit=refit, learning_rate=1.0, n_estimators=settings.nets, l2=settings.l2,
+        loss=loss, refit=refit, learning_rate=1.0, max_iter=settings.nets, l2=settings.l2,
         early_stopping=False, random_state=seed, n_jobs=1,
     )  # fmt: skip
 
