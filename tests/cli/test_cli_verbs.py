@@ -14,9 +14,9 @@ import pytest
 
 from cardboost import CardBoostClassifier, __version__, load_model
 from cardboost.cli.fit import EXAMPLE
-from cardboost.cli.frame import Frame
 from cardboost.cli.main import build_parser, main
 from cardboost.cli.progress import HEADER
+from cardboost.data.frame import Frame
 
 QUICK = ["--max-terms", "3", "--hot-start", "10", "--threads", "1"]
 

@@ -12,8 +12,8 @@ import pytest
 from cardboost.cli import csv_table
 from cardboost.cli.csv_table import open_csv
 from cardboost.cli.files import BadInput
-from cardboost.cli.frame import Coded, Column
 from cardboost.cli.values import same_label
+from cardboost.data.frame import Coded, Column
 from cardboost.data.table import read_table
 
 

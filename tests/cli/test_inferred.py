@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from cardboost.cli.frame import Coded, Frame
 from cardboost.cli.inferred import describe, remark_lines, table_lines
 from cardboost.cli.main import main
+from cardboost.data.frame import Coded, Frame
 
 
 def facts(**columns):

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from cardboost.cli import fast_csv
 from cardboost.cli.csv_table import open_csv
 from cardboost.cli.files import BadInput
-from cardboost.cli.frame import Coded
 from cardboost.cli.main import main
 from cardboost.cli.tables import open_table
 from cardboost.cli.text_file import _zstd
+from cardboost.data.frame import Coded
 
 QUICK = ["--target", "état", "--max-terms", "2", "--hot-start", "6", "--threads", "1"]
 

@@ -28,9 +28,9 @@ from cardboost.cli.predict import known_kinds, require_columns
 from cardboost.model.printable import printable_json, printable_lines
 
 if TYPE_CHECKING:
-    from cardboost.cli.frame import Frame
     from cardboost.cli.run import Rows
     from cardboost.cli.values import Kind
+    from cardboost.data.frame import Frame
     from cardboost.model.ensemble import Ensemble
     from cardboost.model.files import Model
 
@@ -217,7 +217,7 @@ def model_faults(ensemble: Ensemble, certificate: dict[str, Any], table: Frame) 
 
 def _category_faults(ensemble: Ensemble, certificate: dict[str, Any], table: Frame) -> Iterator[str]:
     """Where the model takes a label of these rows for another category than the certificate does."""
-    from cardboost.cli.frame import Coded
+    from cardboost.data.frame import Coded
 
     for feature, known in ensemble.categories.items():
         labels = (certificate["categories"] or {feature: None})[feature]

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from cardboost.cli import fast_csv
 from cardboost.cli.files import BadInput, counted, listed
-from cardboost.cli.frame import Array, Coded, Frame
 from cardboost.cli.source import Source
 from cardboost.cli.text_file import FALLBACK, SHOWN, TextFile, is_regular, open_text
 from cardboost.cli.values import (
@@ -38,6 +37,7 @@ from cardboost.cli.values import (
     short,
     unlabelled,
 )
+from cardboost.data.frame import Array, Coded, Frame
 
 DELIMITERS = ",;\t|"
 _WORDS = {

@@ -101,8 +101,8 @@ def _breast_cancer() -> Rows:
     import numpy as np
     from sklearn.datasets import load_breast_cancer
 
-    from cardboost.cli.frame import Frame
     from cardboost.cli.run import Rows
+    from cardboost.data.frame import Frame
 
     data = load_breast_cancer()
     columns = np.asarray(data.data, dtype=np.float64).T

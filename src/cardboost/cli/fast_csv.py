@@ -16,9 +16,9 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.cli.frame import Array, Coded, Frame
 from cardboost.cli.text_file import is_regular, open_bytes
 from cardboost.cli.values import MISSING, Kind, Labels, classes_of, number_of
+from cardboost.data.frame import Array, Coded, Frame
 
 if TYPE_CHECKING:
     from cardboost.cli.csv_table import CsvFile

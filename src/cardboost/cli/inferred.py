@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from cardboost.cli.frame import Array, Coded, Frame
 from cardboost.cli.source import dropping
 from cardboost.cli.values import plain
+from cardboost.data.frame import Array, Coded, Frame
 from cardboost.model.printable import printable
 
 #: distinct numbers are counted up to here

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.cli.files import BadInput
-from cardboost.cli.frame import Array, Coded, Frame
 from cardboost.cli.source import Source, dropping
 from cardboost.cli.text_file import reading
 from cardboost.cli.values import Kind, Labels, check_target, number_of, plain, short, unlabelled
+from cardboost.data.frame import Array, Coded, Frame
 
 
 @contextlib.contextmanager

@@ -23,9 +23,9 @@ from cardboost.cli.options import add_delimiter
 from cardboost.model.printable import printable
 
 if TYPE_CHECKING:
-    from cardboost.cli.frame import Frame
     from cardboost.cli.source import Source
     from cardboost.cli.values import Kind
+    from cardboost.data.frame import Frame
     from cardboost.model.ensemble import Ensemble
 
 EXAMPLE = """\
@@ -162,7 +162,7 @@ def _model_rows(ensemble: Ensemble, frame: Frame, start: int, stop: int) -> Fram
     """Some rows with all columns of the model; those that it does not use count as missing."""
     import numpy as np
 
-    from cardboost.cli.frame import Frame
+    from cardboost.data.frame import Frame
 
     stop = min(stop, frame.n_rows)
     absent = np.full(stop - start, np.nan)

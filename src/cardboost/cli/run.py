@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.cli.files import BadInput, write_together
-from cardboost.cli.frame import Array, Frame
 from cardboost.cli.progress import Interrupt, Progress
+from cardboost.data.frame import Array, Frame
 from cardboost.model.printable import printable_json
 from cardboost.problem.budget import Budget, Stage
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cardboost.cli.files import BadInput, closest
-from cardboost.cli.frame import Frame
 from cardboost.cli.values import Kind, Labels
+from cardboost.data.frame import Frame
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""A table in memory as the command reads it, which readers of frames take for one of theirs."""
+"""A table in memory, as files are read into it; readers of frames take it for one of theirs."""
 
 from __future__ import annotations
 
