@@ -108,7 +108,7 @@ class RowWeights:
     def share(self, rows: NDArray[np.bool_]) -> float:
         """The part of the total weight that these rows hold, with all digits however small it is."""
         if self.factor is None:
-            counts = rows if self.count is None else np.where(rows, self.count, 0)
+            counts = rows.astype(np.int64) if self.count is None else np.where(rows, self.count, 0)
             return int(self._totals(counts, None, 1)[0]) / self.total_count
         rest, inside = self.group_sums(np.ones(self.n_rows), rows.astype(np.intp), 2)
         return float(inside / (inside + rest))
