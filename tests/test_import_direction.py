@@ -53,8 +53,8 @@ MAY_IMPORT = {
     "datasets": set(),
     "reproduce": {"data", "problem", "dictionary", "master", "selection", "boosting", "solvers", "estimators"}
     | {"datasets", "report", "model"},
-    "cli": {"problem", "model", "certificate", "boosting", "export", "estimators", "pareto", "datasets"}
-    | {"reproduce"},
+    "cli": {"data", "problem", "model", "certificate", "boosting", "export", "estimators", "pareto", "datasets"}
+    | {"reproduce", "report"},
     "testing": {"problem"},
     "": {"estimators", "linear", "model", "pareto"},
 }
