@@ -76,7 +76,7 @@ def test_ctrl_c_in_every_phase_keeps_a_valid_model(work, monkeypatch, capfd, int
 
 @pytest.mark.parametrize(
     ("place", "times"),
-    [("cardboost.cli.csv_table.number_of", 1), ("cardboost.cli.csv_table.check_target", 1)]
+    [("cardboost.data.text_table.ways_of", 1), ("cardboost.cli.tables.check_target", 1)]
     + [(place, 2) for place in PHASES.values()],
 )
 def test_ctrl_c_while_reading_or_twice_changes_nothing(

@@ -391,7 +391,7 @@ def test_certify_finds_what_was_changed(data, work, capsys):
         ("a,y\n1,0\n", ["--target", "y"], "has only one row"),
         ("a,y\n", ["--target", "y"], "has a header but no rows"),
         ("", ["--target", "y"], "is empty"),
-        ("a,y\n1,0\n2,\n", ["--target", "y"], "line 3: the target 'y' is empty"),
+        ("a,y\n1,0\n2,\n", ["--target", "y"], "line 3: the target 'y' is missing"),
         ("a,y\n1,0\n2,1\n3,2\n", ["--target", "y"], "more than two classes"),
         (
             "a,y\n1,0\n2,1\n",

@@ -29,7 +29,7 @@ from cardboost.model.printable import printable_json, printable_lines
 
 if TYPE_CHECKING:
     from cardboost.cli.run import Rows
-    from cardboost.cli.values import Kind
+    from cardboost.data.cells import Kind
     from cardboost.data.frame import Frame
     from cardboost.model.ensemble import Ensemble
     from cardboost.model.files import Model
@@ -117,14 +117,14 @@ def _read_rows(arguments: argparse.Namespace, model: Model, ensemble: Ensemble) 
         kinds: dict[str, Kind] = {**_kinds(model, ensemble, names), **dict.fromkeys(extra, "numbers")}
         table, labels = source.read([*names, *extra], target, kinds)
         say(source.remark, "certify")
-    assert labels is not None
-    for text, place in zip(labels.texts, labels.places, strict=True):
-        if not any(_same(text, label) for label in classes):
-            first, second = classes
-            raise BadInput(
-                f"{arguments.data}, {place}: the label {text.strip()!r} in {target!r} is none of the "
-                f"model's classes, {first!r} and {second!r}."
-            )
+        assert labels is not None
+        for text, row in zip(labels.texts, labels.rows, strict=True):
+            if not any(_same(text, label) for label in classes):
+                first, second = classes
+                raise BadInput(
+                    f"{source.path}, {source.table.place(row)}: the label {text!r} in {target!r} is none of "
+                    f"the model's classes, {first!r} and {second!r}."
+                )
     weights = table.take_out(extra[0]) if extra else None
     rows = Rows(table, labels.equal(classes[1]), weights)
     held_out = recorded.get("holdout")

@@ -28,7 +28,8 @@ from cardboost.model.printable import printable, printable_lines
 if TYPE_CHECKING:
     from cardboost.cli.inferred import ColumnFacts
     from cardboost.cli.run import Rows, Run
-    from cardboost.cli.values import Kind, Labels
+    from cardboost.cli.values import Labels
+    from cardboost.data.cells import Kind
 
 EXAMPLE = """\
 examples:
@@ -41,11 +42,11 @@ examples:
   cardboost fit motor.csv --target fault --max-bytes 96
 
 Writes model.json, card.txt, card.h (the model as C), test_vectors.h and
-log.jsonl into the folder --out. CSV may be compressed (.gz, .zst); Parquet and
-.zst need an extra package, which a message names. Every column that is not the
-target, the weight or dropped is a feature: of numbers if all its cells are
-(true and false count as 1 and 0), else of categories. An empty cell, NA, NaN,
-null and ? are missing values. Ctrl-C keeps and writes the best model so far; a
+log.jsonl into the folder --out. Reads CSV (also .gz, .zst), Parquet, Arrow and
+Excel files, patterns such as '2024-*.csv', and - for the standard input. Every
+column that is not the target, the weight or dropped is a feature: of numbers if
+all its cells are (true and false count as 1 and 0), else of categories. An
+empty cell, NA, N/A, NaN, null and ? are missing values. Ctrl-C keeps and writes the best model so far; a
 second Ctrl-C aborts.
 
 exit codes: 0 written, 2 bad usage or input, 70 a bug, 130 interrupted (the

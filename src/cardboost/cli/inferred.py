@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from cardboost.cli.source import dropping
-from cardboost.cli.values import plain
+from cardboost.data.cells import plain
 from cardboost.data.frame import Array, Coded, Frame
+from cardboost.data.sentences import dropping
 from cardboost.model.printable import printable
 
 #: distinct numbers are counted up to here

@@ -23,8 +23,8 @@ from cardboost.cli.options import add_delimiter
 from cardboost.model.printable import printable
 
 if TYPE_CHECKING:
-    from cardboost.cli.source import Source
-    from cardboost.cli.values import Kind
+    from cardboost.cli.tables import Source
+    from cardboost.data.cells import Kind
     from cardboost.data.frame import Frame
     from cardboost.model.ensemble import Ensemble
 
