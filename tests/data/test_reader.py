@@ -336,7 +336,7 @@ def test_long_lines(work, monkeypatch):
     (work / "a.csv").write_text("a,b\n" + "1,2\n" * 200 + f"3,{'x' * 5000}\n")
     assert said("a.csv").startswith("a.csv, line 202: a cell has more than 1,000 characters; perhaps a quote")
     (work / "a.csv").write_text("a" * 1_100)
-    assert said("a.csv").startswith("a.csv, line 1: more than 1,000 characters in one row")
+    assert said("a.csv").startswith("a.csv, line 1: it has more than 1,000 characters; perhaps")
 
 
 def test_bombs_are_refused_early(work, monkeypatch):

@@ -44,10 +44,10 @@ examples:
 Writes model.json, card.txt, card.h (the model as C), test_vectors.h and
 log.jsonl into the folder --out. Reads CSV (also .gz, .zst), Parquet, Arrow and
 Excel files, patterns such as '2024-*.csv', and - for the standard input. Every
-column that is not the target, the weight or dropped is a feature: of numbers if
-all its cells are (true and false count as 1 and 0), else of categories. An
-empty cell, NA, N/A, NaN, null and ? are missing values. Ctrl-C keeps and writes the best model so far; a
-second Ctrl-C aborts.
+column that is not the target, the weight or dropped is a feature: of numbers
+if all its cells are (true and false count as 1 and 0), else of categories. An
+empty cell, NA, N/A, NaN, null and ? are missing values. Ctrl-C keeps and
+writes the best model so far; a second Ctrl-C aborts.
 
 exit codes: 0 written, 2 bad usage or input, 70 a bug, 130 interrupted (the
 best model so far is written, unless Ctrl-C came before the fit or twice)

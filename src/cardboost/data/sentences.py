@@ -34,6 +34,11 @@ def short(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
+def one_line(message: object) -> str:
+    """An error of another library, to end a sentence with."""
+    return " ".join(str(message).split()).rstrip(".")
+
+
 def reason(error: OSError) -> str:
     """Why, in the words of the system: "no such file or directory"."""
     text = error.strerror or str(error)

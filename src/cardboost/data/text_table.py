@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
 from cardboost.data.cells import DASHES, MISSING, Kind, Marks, TableError, ways_of
-from cardboost.data.sentences import counted, short
+from cardboost.data.sentences import counted, one_line, short
 
 #: a longer line is no line of a table, but a file of another kind or a quote that nothing closes
 LONGEST_LINE = 10_000_000
@@ -224,7 +224,8 @@ class TextTable:
             lines = [line for _ in range(_SNIFFED_LINES) if (line := text.readline(LONGEST_LINE + 1))]
         self.longest = max(map(len, lines), default=0)
         if self.longest > LONGEST_LINE:
-            raise self._too_long(f"line {1 + [*map(len, lines)].index(self.longest)}")
+            number = 1 + [*map(len, lines)].index(self.longest)
+            raise self._too_long(f"line {number}", "it", LONGEST_LINE)
         if not any(line.strip() for line in lines):
             raise TableError(f"{self.path} is empty: a header with column names is needed.")
         hint = re.fullmatch(r'"?sep=(.)"?\s*', lines[0])  # Excel writes and obeys it
@@ -238,8 +239,8 @@ class TextTable:
             while not any(cell.strip() for cell in header):
                 first_line = reader.line_num + 1
                 header = next(reader)
-        except csv.Error as error:
-            raise self._csv_fault(error, first_line) from None
+        except csv.Error:  # the only one without strict=True
+            raise self._too_long(f"line {first_line}", "a cell", csv.field_size_limit()) from None
         if header == [_END]:
             raise TableError(f"{self.path} is empty: a header with column names is needed.")
         self._refuse_open_quote(header, first_line)
@@ -269,13 +270,10 @@ class TextTable:
             line += sum(cell.count("\n") for cell in row[:-1])
             raise TableError(f"{self.path}, line {line}: a quote is opened here that nothing closes.")
 
-    def _csv_fault(self, error: csv.Error, line: int) -> TableError:
-        """What Python's reader says about a row, as one sentence."""
-        place, limit = f"{self.path}, line {line}", csv.field_size_limit()
-        if "field limit" in str(error):
-            why = f"a cell has more than {limit:,} characters; perhaps a quote is not closed"
-            return TableError(f"{place}: {why}.")
-        return TableError(f"{place}: this is not CSV ({error}).")
+    def _too_long(self, place: str, what: str, limit: int) -> TableError:
+        return TableError(
+            f"{self.path}, {place}: {what} has more than {limit:,} characters; perhaps a quote is not closed."
+        )
 
     def change_encoding(self, is_ascii: bool, byte: int) -> None:
         """Text that is not in the encoding so far."""
@@ -339,22 +337,23 @@ class TextTable:
         text = arrow.dictionary(arrow.int32(), arrow.string())
         n_done = 0
         while True:
+            parsed = self.guess.keys() - self.as_text
             types = {
-                k: self.guess.get(k, text) if kind in ("auto", "numbers") and k not in self.as_text else text
+                k: self.guess[k] if kind in ("auto", "numbers") and k in parsed else text
                 for k, kind in wanted.items()
-            }
+            } or {0: text}
+            dropped = range(len(self.names), self.width)
             n_skipped = n_done
-            try:
-                for batch in self._attempt(types or {0: text}, marks):
-                    if n_skipped >= batch.num_rows:
-                        n_skipped -= batch.num_rows
-                        continue
-                    rest, n_skipped = batch.slice(n_skipped), 0
+            with contextlib.suppress(_Again):
+                for batch in self._attempt(types | dict.fromkeys(dropped, text), marks):
+                    rest = batch.slice(n_skipped)
+                    n_skipped = max(0, n_skipped - batch.num_rows)
+                    if any("".join(batch.column(f"c{k}").dictionary.to_pylist()).strip() for k in dropped):
+                        self._explain()
                     n_done += rest.num_rows
-                    yield [rest.column(f"c{k}") for k in wanted] or [rest.column(0)]
+                    if rest.num_rows:
+                        yield [rest.column(f"c{k}") for k in types]
                 return
-            except _Again:
-                continue
 
     def _attempt(self, types: Mapping[int, Any], marks: Marks, sample: bool = False) -> Generator[Any]:
         """Record batches of columns c0, c1, ...; _Again where something has to be done in another way.
@@ -365,8 +364,6 @@ class TextTable:
         import pyarrow.csv
 
         column_types = {f"c{k}": kind for k, kind in types.items()}
-        if not sample:
-            column_types |= {f"c{k}": arrow.null() for k in range(len(self.names), self.width)}
         options = {
             "read_options": arrow.csv.ReadOptions(
                 column_names=[f"c{k}" for k in range(self.width)],
@@ -374,7 +371,7 @@ class TextTable:
                 block_size=self._block_size(SAMPLE if sample else BLOCK),
             ),
             "parse_options": arrow.csv.ParseOptions(
-                delimiter=self.delimiter, newlines_in_values=self.quoted, invalid_row_handler=_skip_blank
+                delimiter=self.delimiter, newlines_in_values=self.quoted, invalid_row_handler=self._skip_blank
             ),
             "convert_options": arrow.csv.ConvertOptions(
                 column_types=column_types,
@@ -391,7 +388,7 @@ class TextTable:
             except arrow.ArrowInvalid as error:
                 self._cure(str(error))
             if stream.n_quotes % 2 and not sample:
-                self._explain(None)  # perhaps one of them is open at the end
+                self._explain()  # perhaps one of them is open at the end
 
     def _cure(self, error: str) -> None:
         """What to do about an error of pyarrow: nothing, _Again, or a sentence."""
@@ -401,27 +398,23 @@ class TextTable:
             if self.longest < LONGEST_LINE:
                 self.longest = LONGEST_LINE
                 raise _Again
-            self._explain(None)
-            raise self._too_long("a line")
-        match = re.match(r"In CSV column #(\d+): .*conversion error to (\w+)", error, re.DOTALL)
-        if match is not None:
-            column = int(match[1])
-            if match[2] in ("double", "bool"):
-                self.as_text.add(column)
-                if len(self.as_text) > _CONTRADICTIONS:
-                    self.as_text.update(range(self.width))
-                raise _Again
-            if match[2] == "null":
-                self._explain_value(column)
-        self._explain(error)
+            self._explain()
+            raise self._too_long("a line", "it", LONGEST_LINE)
+        match = re.match(r"In CSV column #(\d+): .*conversion error to (double|bool)", error, re.DOTALL)
+        if match is not None and int(match[1]) not in self.as_text:
+            self.as_text.add(int(match[1]))
+            if len(self.as_text) > _CONTRADICTIONS:
+                self.as_text.update(range(self.width))
+            raise _Again
+        self._explain()
+        raise TableError(f"{self.path} cannot be read as CSV: {one_line(error)}.")
+
+    def _skip_blank(self, row: Any) -> str:
+        """What to do about a row with another number of cells."""
+        blank = re.fullmatch(rf'[\s"{re.escape(self.delimiter or ",")}]*', row.text)
+        return "error" if blank is None else "skip"
 
     # -------------------------------------------------------------------------------------------- faults
-
-    def _too_long(self, place: str) -> TableError:
-        return TableError(
-            f"{self.path}, {place}: more than {LONGEST_LINE:,} characters in one row; perhaps a quote is not "
-            "closed, or this is no table."
-        )
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Rows as Python's ``csv`` sees them, with the lines that they begin on; blank ones are left out."""
@@ -437,35 +430,22 @@ class TextTable:
                     is_row = len(row) == self.width or "".join(row).strip()
                     if reader.line_num > self.header_lines and row and is_row:
                         yield line, row
-        except csv.Error as error:
-            raise self._csv_fault(error, line) from None
+        except csv.Error:
+            raise self._too_long(f"line {line}", "a cell", LONGEST_LINE) from None
         finally:
             csv.field_size_limit(limit)
 
-    def _explain(self, error: str | None) -> None:
-        """Look for the line of a fault; without an error there may be none."""
+    def _explain(self) -> None:
+        """Look for the row of a fault; there may be none."""
         for line, row in self._records():
             self._refuse_open_quote(row, line)
+            place, expected = f"{self.path}, {self.unit} {line}", counted(len(self.names), "column")
             if len(row) != self.width:
-                columns = counted(len(self.names), "column")
-                other = f"the header has {columns}"
                 if self.width > len(self.names):
-                    other += f", and the rows before have {counted(self.width, 'cell')}"
-                raise TableError(
-                    f"{self.path}, {self.unit} {line}: {counted(len(row), 'cell')}, but {other}."
-                )
-        if error is not None:
-            why = " ".join(error.split()).rstrip(".")
-            raise TableError(f"{self.path} cannot be read as CSV: {why}.")
-
-    def _explain_value(self, column: int) -> None:
-        """A value in a column that has no name, and had none in the first rows."""
-        for line, row in self._records():
-            if len(row) == self.width and row[column].strip():
-                raise TableError(
-                    f"{self.path}, {self.unit} {line}: {short(row[column].strip())} in column {column + 1}, "
-                    "which has no name in the header."
-                )
+                    expected += f", and the rows before have {counted(self.width, 'cell')}"
+                raise TableError(f"{place}: {counted(len(row), 'cell')}, but the header has {expected}.")
+            if extra := [cell.strip() for cell in row[len(self.names) :] if cell.strip()]:
+                raise TableError(f"{place}: {short(extra[0])} in a column that has no name in the header.")
 
     def place(self, row: int) -> str:
         try:
@@ -481,10 +461,6 @@ class TextTable:
             while byte > stream.n_bytes and (data := stream.read(min(byte - stream.n_bytes, BLOCK))):
                 line += data.count(b"\n")
         return line
-
-
-def _skip_blank(row: Any) -> str:
-    return "error" if row.text.strip() else "skip"
 
 
 def _sniff(lines: Sequence[str]) -> str:

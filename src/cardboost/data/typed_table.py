@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from cardboost.data.cells import Kind, Marks, TableError, number_labels
-from cardboost.data.sentences import dropping
+from cardboost.data.sentences import dropping, one_line
 from cardboost.data.text_table import refuse_bomb
 
 
@@ -174,7 +174,7 @@ def spreadsheet_to_text(path: str, file: str, target: IO[str]) -> list[str]:
             sheet.reset_dimensions()
             _write_rows(sheet.iter_rows(values_only=True), target)
         except Exception as error:  # whatever a damaged file makes of the parsers beneath
-            raise TableError(f"{path} cannot be read as Excel: {_one_line(error)}.") from None
+            raise TableError(f"{path} cannot be read as Excel: {one_line(error)}.") from None
     if len(book.sheetnames) == 1:
         return []
     return [f"{path} has {len(book.sheetnames)} sheets: the first, {sheet.title!r}, was read."]
@@ -197,7 +197,3 @@ def _cell(value: Any) -> str:
     if isinstance(value, datetime.datetime):
         return value.isoformat(sep=" ").removesuffix(" 00:00:00")
     return "" if value is None else str(value).strip()
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".")
