@@ -8,9 +8,9 @@ import pytest
 
 from cardboost.cli.certify import _kinds
 from cardboost.cli.files import BadInput
-from cardboost.cli.fit import read_rows
+from cardboost.cli.fit import command, read_rows
 from cardboost.cli.inferred import describe, remark_lines
-from cardboost.cli.main import build_parser, main
+from cardboost.cli.main import main
 from cardboost.cli.predict import known_kinds
 from cardboost.data.categories import Categories
 from cardboost.model.ensemble import Ensemble
@@ -40,7 +40,7 @@ def work(tmp_path, monkeypatch):
 
 
 def rows_of(*words):
-    return read_rows(build_parser().parse_args(["fit", "shops.csv", "--target", "closed", *words]))
+    return read_rows(command.arguments(["shops.csv", "--target", "closed", *words]))
 
 
 def run(capsys, *words):

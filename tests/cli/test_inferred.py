@@ -138,6 +138,7 @@ def test_json_has_everything_a_script_needs(path, capsys):
         "run/card.h",
         "run/test_vectors.h",
         "run/log.jsonl",
+        "run/config.toml",
     ]
     assert "Scorecard for ill = 1" in result["card"]
 

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from cardboost import ParetoFront, load_model
-from cardboost.cli.main import build_parser, main
-from cardboost.cli.options import sizes
-from cardboost.cli.pareto import EXAMPLE
+from cardboost.cli.checks import sizes
+from cardboost.cli.main import main
 
-FILES = {"front.json", "table.csv", "front.svg", "index.html", "model.json", "card.txt"}
+FILES = {"front.json", "table.csv", "front.svg", "index.html", "model.json", "card.txt", "config.toml"}
 QUICK = ["--sizes", "1-3", "--folds", "2", "--hot-start", "8", "--threads", "1"]
 
 
@@ -178,10 +177,3 @@ def test_time_that_is_up(work, capsys):
 def test_lists_of_sizes():
     assert sizes("1-3,5, 8-9") == (1, 2, 3, 5, 8, 9)
     assert sizes("7") == (7,)
-
-
-def test_the_help_fits_the_screen(capsys):
-    assert max(map(len, EXAMPLE.splitlines())) < 80
-    with pytest.raises(SystemExit):
-        build_parser().parse_args(["pareto", "--help"])
-    assert max(map(len, capsys.readouterr().out.splitlines())) < 80

@@ -6,25 +6,28 @@ Here it is also checked that the model in the file is the one that the certifica
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import textwrap
 from collections import Counter
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from cardboost.cli import checks
 from cardboost.cli.files import (
     CERTIFICATE_FAILS,
     OK,
     BadInput,
     binary_ensemble,
     counted,
+    one_file,
     read_model_file,
     say,
 )
-from cardboost.cli.options import add_delimiter
+from cardboost.cli.options import DATA, DELIMITER, MODEL, flag, option
 from cardboost.cli.predict import known_kinds, require_columns
+from cardboost.cli.verb import Verb
 from cardboost.model.printable import printable_json, printable_lines
 
 if TYPE_CHECKING:
@@ -34,43 +37,12 @@ if TYPE_CHECKING:
     from cardboost.model.ensemble import Ensemble
     from cardboost.model.files import Model
 
-EXAMPLE = """\
-examples:
-  cardboost certify run/model.json patients.csv --target died
-  cardboost certify run/model.json patients.csv --json
-
-Exit code 0: every claim holds. Exit code 1: some claim does not; each one is
-listed. The data must be those of the fit, in any order of the rows (in the
-same order if the fit held some out).
-"""
 _MOST_FAULTS = 10
 
 
-def add_parser(verbs: Any, **style: Any) -> None:
-    parser = verbs.add_parser(
-        "certify",
-        help="check a model's certificate against the data",
-        description="Recompute every number of a model's certificate from the training data, with\n"
-        "a checker that shares no code with the training.",
-        epilog=EXAMPLE,
-        **style,
-    )
-    parser.set_defaults(run=run)
-    add_model_and_data(parser)
-    parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
-
-
-def add_model_and_data(parser: Any) -> None:
-    """A model file and the data that its certificate is about."""
-    parser.add_argument("model", metavar="MODEL.json", help="a model file")
-    parser.add_argument("data", metavar="DATA", help="the data it was trained on")
-    parser.add_argument("--target", metavar="COLUMN", help="the target (default: as in `cardboost fit`)")
-    parser.add_argument("--weight", metavar="COLUMN", help="the row weights (default: as in `cardboost fit`)")
-    add_delimiter(parser)
-
-
-def read_model_and_data(arguments: argparse.Namespace) -> tuple[Model, Ensemble, dict[str, Any], Rows]:
+def read_model_and_data(arguments: SimpleNamespace) -> tuple[Model, Ensemble, dict[str, Any], Rows]:
     """The model file, its model and certificate, and the rows that the certificate is about."""
+    arguments.data = one_file(arguments.data)
     model = read_model_file(arguments.model)
     ensemble, certificate = binary_ensemble(model, arguments.model), model.certificate
     if not isinstance(certificate, dict):
@@ -78,7 +50,7 @@ def read_model_and_data(arguments: argparse.Namespace) -> tuple[Model, Ensemble,
     return model, ensemble, certificate, _read_rows(arguments, model, ensemble)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: SimpleNamespace) -> int:
     from cardboost.certificate import checker
 
     _, ensemble, certificate, rows = read_model_and_data(arguments)
@@ -97,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     return CERTIFICATE_FAILS if faults else OK
 
 
-def _read_rows(arguments: argparse.Namespace, model: Model, ensemble: Ensemble) -> Rows:
+def _read_rows(arguments: SimpleNamespace, model: Model, ensemble: Ensemble) -> Rows:
     """The columns of the model in its order, labels and weights; held-out rows are left out again."""
     from cardboost.cli.run import Rows, kept_rows
     from cardboost.cli.tables import open_table
@@ -268,7 +240,7 @@ def _verdict(certificate: dict[str, Any], faults: list[str]) -> dict[str, Any]:
     }
 
 
-def _report(certificate: dict[str, Any], faults: list[str], arguments: argparse.Namespace, rows: Rows) -> str:
+def _report(certificate: dict[str, Any], faults: list[str], arguments: SimpleNamespace, rows: Rows) -> str:
     from cardboost.certificate.certificate import Certificate
     from cardboost.cli.run import certificate_lines
 
@@ -304,4 +276,31 @@ _CHECKED = "Every number was recomputed from {}."
 _OTHER_DATA = (
     "does not hold the rows that the model was trained on. Check the file, the target and the "
     "weights (--weight); a model that was fitted with --holdout needs them in the same order."
+)
+
+
+#: a model file and the data that its certificate is about
+MODEL_AND_DATA = [
+    MODEL,
+    DATA,
+    option("target", checks.text("COLUMN"), "the target", shown="as in `cardboost fit`"),
+    option("weight", checks.text("COLUMN"), "the row weights", shown="as in `cardboost fit`"),
+    DELIMITER,
+]
+command = Verb(
+    "certify",
+    run,
+    {
+        "What is checked": MODEL_AND_DATA,
+        "What is printed": [flag("json", "print the verdict as JSON")],
+    },
+    description="Recompute every number of a model's certificate from the training data, with a checker "
+    "that shares no code with the training.",
+    examples="""\
+cardboost certify run/model.json patients.csv
+cardboost certify run/model.json patients.csv --target died --json
+""",
+    notes="""Exit code 0: every claim holds. Exit code 1: some claim does not; each one is
+listed. The data must be those of the fit, in any order of the rows (in the same
+order if the fit held some out).""",
 )

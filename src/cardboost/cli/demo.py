@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
-from cardboost.cli.files import CERTIFICATE_FAILS, INTERRUPTED, OK, command, make_folder, replacing
-from cardboost.cli.options import whole
+from cardboost.cli.checks import PathText, number, whole
+from cardboost.cli.files import CERTIFICATE_FAILS, INTERRUPTED, OK, make_folder, replacing, shell_line
+from cardboost.cli.options import option
+from cardboost.cli.verb import Verb
 
 if TYPE_CHECKING:
     from cardboost.cli.run import Rows
 
-EXAMPLE = """\
-examples:
-  cardboost demo
-  cardboost demo --max-terms 5 --out my-first-card
-
-Trains on 70 % of the breast-cancer data that come with scikit-learn (no
-download), shows the card, tests it on the other 30 %, checks the certificate
-with the independent checker, and leaves all files in the folder --out.
-"""
 _TARGET = "malignant"
 _TEST_PART = 0.3
 _SEED = 0
 
 
-def add_parser(verbs: Any, **style: Any) -> None:
-    parser = verbs.add_parser(
-        "demo",
-        help="train on data that come with scikit-learn: a first look",
-        description="Train on the breast-cancer data that come with scikit-learn.",
-        epilog=EXAMPLE,
-        **style,
-    )
-    parser.set_defaults(run=run)
-    parser.add_argument(
-        "--out", default="cardboost-demo", metavar="DIR", help="folder (default: cardboost-demo)"
-    )
-    parser.add_argument(
-        "--max-terms", type=whole, default=10, metavar="N", help="at most N terms (default: 10)"
-    )
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: SimpleNamespace) -> int:
     from cardboost.cli.progress import Interrupt
     from cardboost.cli.run import files_lines, fit_rows, kept_rows, score_line
 
@@ -82,9 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
     print("\n".join(score_line(name, scores) for name, scores in outcome.scores.items()))
     print(_checked(faults))
     print("\n".join(files_lines(outcome, written)))
-    print(command("cardboost", "predict", model, test_csv))
-    print(command("cardboost", "certify", model, train_csv, "--target", _TARGET))
-    print(command("cardboost", "fit", "YOUR.csv", "--target", "COLUMN"))
+    print(shell_line("cardboost", "predict", model, test_csv))
+    print(shell_line("cardboost", "certify", model, train_csv, "--target", _TARGET))
+    print(shell_line("cardboost", "fit", "YOUR.csv", "--target", "COLUMN"))
     if faults:
         return CERTIFICATE_FAILS
     return INTERRUPTED if interrupt.asked else OK
@@ -119,3 +95,23 @@ def _write_csv(path: Path, rows: Rows) -> None:
         columns = [*(rows.table[name].to_numpy() for name in rows.table.columns), rows.positive.astype(int)]
         cells = [values.tolist() for values in columns]
         writer.writerows(zip(*cells, strict=True))
+
+
+command = Verb(
+    "demo",
+    run,
+    {
+        "Options": [
+            option("max-terms", number(whole), "at most so many terms", 10),
+            option("out", PathText("DIR", "dir"), "folder for the files", "cardboost-demo"),
+        ]
+    },
+    description="Train on the breast-cancer data that come with scikit-learn.",
+    examples="""\
+cardboost demo
+cardboost demo --max-terms 5 --out my-first-card
+""",
+    notes="""Trains on 70 % of the data (no download), shows the card, tests it on the other
+30 %, checks the certificate with the independent checker, and leaves all files
+in the folder --out.""",
+)

@@ -46,6 +46,13 @@ def make_folder(path: str) -> Path:
     return folder
 
 
+def one_file(paths: Sequence[str]) -> str:
+    """The file to read, of which there can be only one."""
+    if len(paths) > 1:
+        raise BadInput(f"{paths[1]!r}: a table of more than one file is not there yet.")
+    return paths[0]
+
+
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[str]]:
     """Text written here takes the place of ``path`` when it is complete and on the disk.
@@ -135,7 +142,7 @@ def reason(error: OSError) -> str:
     return text[:1].lower() + text[1:]
 
 
-def command(*words: str, width: int = 79) -> str:
+def shell_line(*words: str, width: int = 79) -> str:
     """A command to try, quoted for a shell; its options go on a second line if one is too short."""
     quoted = [_quoted(word) for word in words]
     line = "  " + " ".join(quoted)

@@ -1,28 +1,31 @@
-"""`cardboost fit`: a CSV file in; a model, a card, C and a log out."""
+"""`cardboost fit`: a table in; a model, a card, C and a log out."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from cardboost.cli.files import INTERRUPTED, OK, BadInput, command, counted, make_folder, say
+from cardboost.cli.config import config_text
+from cardboost.cli.files import INTERRUPTED, OK, BadInput, counted, make_folder, one_file, say, shell_line
 from cardboost.cli.options import (
-    add_columns,
-    add_data_options,
-    add_delimiter,
-    add_price_options,
-    bins,
-    count,
-    fraction,
-    point_range,
-    positive,
-    real,
-    whole,
-    whole_or_none,
+    DATA,
+    FORMAT,
+    HOLDOUT,
+    POINTS,
+    ROLES,
+    TARGET,
+    estimator_parameters,
+    model_options,
+    names_in,
+    output,
 )
+from cardboost.cli.parameters import CLASSIFIER
+from cardboost.cli.verb import Verb
 from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:
@@ -30,110 +33,11 @@ if TYPE_CHECKING:
     from cardboost.cli.run import Rows, Run
     from cardboost.cli.values import Kind, Labels
 
-EXAMPLE = """\
-examples:
-  cardboost fit patients.csv --target died --max-terms 8 --out run
-  cardboost fit loans.parquet --target status --positive default --drop id
-  cardboost fit sensors.csv.gz --target fault --holdout 0.3 --time 60
-  cardboost fit shops.csv --target closed --categorical region zip
-  cardboost fit loans.csv --target paid --points 5
-  cardboost fit loans.csv --target paid --base-score 600 --double-odds 20
-  cardboost fit motor.csv --target fault --max-bytes 96
-
-Writes model.json, card.txt, card.h (the model as C), test_vectors.h and
-log.jsonl into the folder --out. CSV may be compressed (.gz, .zst); Parquet and
-.zst need an extra package, which a message names. Every column that is not the
-target, the weight or dropped is a feature: of numbers if all its cells are
-(true and false count as 1 and 0), else of categories. An empty cell, NA, NaN,
-null and ? are missing values. Ctrl-C keeps and writes the best model so far; a
-second Ctrl-C aborts.
-
-exit codes: 0 written, 2 bad usage or input, 70 a bug, 130 interrupted (the
-best model so far is written, unless Ctrl-C came before the fit or twice)
-"""
 #: a card longer than this is not shown on the screen
 _LONGEST_CARD = 20
 
 
-def add_parser(verbs: Any, **style: Any) -> None:
-    parser = verbs.add_parser(
-        "fit",
-        help="train on a CSV or Parquet file",
-        description="Train a small certified model on a CSV file with a header, or on Parquet.",
-        epilog=EXAMPLE,
-        **style,
-    )
-    parser.set_defaults(run=run)
-    add_data_options(parser, out="run", shown="result")
-
-    model = parser.add_argument_group("the model")
-    model.add_argument(
-        "--max-terms",
-        type=whole_or_none,
-        default=10,
-        metavar="N",
-        help="at most N terms, or none (default: 10)",
-    )
-    add_price_options(model)
-    model.add_argument(
-        "--max-weight", type=positive, metavar="X", help="largest weight of a term (default: automatic)"
-    )
-    model.add_argument(
-        "--max-bins", type=bins, default=255, metavar="N", help="bins per feature, 2 to 255 (default: 255)"
-    )
-
-    search = parser.add_argument_group("the search")
-    search.add_argument(
-        "--hot-start", type=count, default=40, metavar="N", help="candidates before selecting (default: 40)"
-    )
-    search.add_argument("--reselect", action="store_true", help="select again after every further candidate")
-    search.add_argument(
-        "--selector",
-        choices=("auto", "exact", "tabu", "polish", "qubo"),
-        default="auto",
-        metavar="NAME",
-        help="auto, exact, tabu, polish or qubo (default: auto)",
-    )
-    search.add_argument(
-        "--max-iter", type=whole, default=100, metavar="N", help="most candidates (default: 100)"
-    )
-    search.add_argument(
-        "--criterion",
-        choices=("gain", "edge"),
-        default="gain",
-        metavar="NAME",
-        help="of candidates: gain or edge (default: gain)",
-    )
-    search.add_argument(
-        "--time", type=positive, metavar="SECONDS", help="for the whole fit, the proof included"
-    )
-    search.add_argument(
-        "--threads", type=whole, metavar="N", help="threads (default: all cores; same result)"
-    )
-
-    card = parser.add_argument_group("whole points (any of these makes the model a scorecard)")
-    card.add_argument(
-        "--points", type=point_range, metavar="RANGE", help="of a term: 10, or 0..5 (default: -10..10)"
-    )
-    card.add_argument("--base-score", type=real, metavar="X", help="the total with odds of --base-odds to 1")
-    card.add_argument("--base-odds", type=positive, metavar="X", help="odds at --base-score (default: 1)")
-    card.add_argument("--double-odds", type=positive, metavar="N", help="points that double the odds")
-    card.add_argument(
-        "--max-bytes", type=whole, metavar="N", help="the best card whose integer C fits on a Cortex-M0"
-    )
-
-    data = parser.add_argument_group("the data")
-    add_columns(data)
-    data.add_argument(
-        "--holdout", type=fraction, default=0.0, metavar="FRACTION", help="part kept for a test (default: 0)"
-    )
-    data.add_argument(
-        "--seed", type=count, default=0, metavar="N", help="which rows are held out (default: 0)"
-    )
-    add_delimiter(data)
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: SimpleNamespace) -> int:
     from cardboost.cli.inferred import describe
     from cardboost.cli.progress import Interrupt
     from cardboost.cli.run import fit_rows
@@ -150,28 +54,14 @@ def run(arguments: argparse.Namespace) -> int:
         rows, test = _split(rows, arguments, facts)
     if not arguments.quiet:
         say_what_was_read(facts, columns, arguments.json)
-    names = (
-        "max_terms",
-        "l0",
-        "l1",
-        "l2",
-        "loss",
-        "hot_start",
-        "reselect",
-        "selector",
-        "max_iter",
-        "max_weight",
-        "max_bins",
-        "criterion",
-    )
-    options = {name: getattr(arguments, name) for name in names}
-    options |= {"time_limit": arguments.time, "n_jobs": arguments.threads}
+    options = model_parameters(arguments, classes)
     with Interrupt().listening() as interrupt:
         quiet = arguments.quiet
         outcome = fit_rows(
             rows, classes, options, facts,
             test=test, interrupt=interrupt, quiet=quiet, points=_points(arguments), budget=budget,
         )  # fmt: skip
+        outcome = replace(outcome, config=config_text(command, arguments, folder))
         written = outcome.write(folder)
     if arguments.json:
         print(json.dumps(_document(outcome, columns, [str(path) for path in written]), indent=2))
@@ -184,7 +74,31 @@ def run(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _points(arguments: argparse.Namespace) -> dict[str, Any] | None:
+def model_parameters(
+    arguments: SimpleNamespace, classes: tuple[Any, Any], leave_out: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Parameters of the classifier, whose labels are 0 and 1 for these classes."""
+    options = estimator_parameters(arguments, CLASSIFIER, leave_out)
+    if options.get("validation_fraction") is not None and options["random_state"] is None:
+        options["random_state"] = 0  # else other rows are held out every time
+    if isinstance(arguments.class_weight, dict):
+        options["class_weight"] = _factors(arguments.class_weight, classes)
+    return options
+
+
+def _factors(given: dict[str, float], classes: tuple[Any, Any]) -> dict[int, float]:
+    from cardboost.cli.values import same_label
+
+    factors = {}
+    for text, factor in given.items():
+        codes = [code for code, label in enumerate(classes) if same_label(text, label)]
+        if not codes:
+            raise BadInput(f"--class-weight {text}: the classes are {classes[0]!r} and {classes[1]!r}.")
+        factors[codes[0]] = factor
+    return factors
+
+
+def _points(arguments: SimpleNamespace) -> dict[str, Any] | None:
     """Options of ``scorecard``; None if there is to be none."""
     asked = {
         "points": arguments.points,
@@ -200,24 +114,24 @@ def _points(arguments: argparse.Namespace) -> dict[str, Any] | None:
     return asked
 
 
-def read_rows(
-    arguments: argparse.Namespace, verb: str = "fit"
-) -> tuple[Rows, tuple[Any, Any], dict[str, Any]]:
+def read_rows(arguments: SimpleNamespace, verb: str = "fit") -> tuple[Rows, tuple[Any, Any], dict[str, Any]]:
     """Features, labels and weights from the file, and what is to be said about them."""
     from cardboost.cli.run import Rows
     from cardboost.cli.tables import open_table
 
-    target, weight = arguments.target.strip(), arguments.weight
-    with open_table(arguments.data, arguments.delimiter) as source:
-        categorical = [name.strip() for name in arguments.categorical]
+    target, weight, path = arguments.target.strip(), arguments.weight, one_file(arguments.data)
+    _refuse_what_is_not_there(arguments)
+    with open_table(path, arguments.delimiter) as source:
+        categorical = names_in(arguments.categorical, source.names)
+        drop = names_in(arguments.drop, source.names)
         for name in (target, *([weight] if weight is not None else []), *categorical):
             source.where(name)
-        for name in arguments.drop:
+        for name in drop:
             source.require(name)
-        apart = {target, *(name.strip() for name in arguments.drop)}
+        apart = {target, *drop}
         if weight is not None and weight.strip() in apart:
             raise BadInput(f"--weight {weight}: this column is the target or is dropped.")
-        if target in {name.strip() for name in arguments.drop}:
+        if target in drop:
             raise BadInput(f"--drop {target}: this column is the target.")
         for name in categorical:
             if name in apart or (weight is not None and name == weight.strip()):
@@ -225,9 +139,7 @@ def read_rows(
         wanted = [name for name in source.names if name not in apart]
         if "" in wanted:
             at = source.names.index("") + 1
-            raise BadInput(
-                f"{arguments.data}: column {at} has no name; name it, or leave it out with --drop ''."
-            )
+            raise BadInput(f"{path}: column {at} has no name; name it, or leave it out with --drop ''.")
         kinds: dict[str, Kind] = dict.fromkeys(categorical, "categories")
         if weight is not None:
             kinds[weight.strip()] = "numbers"
@@ -240,13 +152,13 @@ def read_rows(
         weights = table.take_out(weight.strip())
         _check_weights(weights, weight)
     if not table.data:
-        raise BadInput(f"{arguments.data} has no column besides the target to learn from.")
+        raise BadInput(f"{path} has no column besides the target to learn from.")
     if table.n_rows == 1:
-        raise BadInput(f"{arguments.data} has only one row: a model needs rows of both classes.")
+        raise BadInput(f"{path} has only one row: a model needs rows of both classes.")
     classes = _order(labels, target, arguments.positive)
     rows = Rows(table, labels.equal(classes[1]), weights)
     facts: dict[str, Any] = {
-        "file": os.path.basename(arguments.data),
+        "file": os.path.basename(path),
         **form,
         "target": target,
         "weight": None if weight is None else weight.strip(),
@@ -258,6 +170,14 @@ def read_rows(
         "holdout": None,
     }
     return rows, classes, facts
+
+
+def _refuse_what_is_not_there(arguments: SimpleNamespace) -> None:
+    for name in ("numeric", "id", "date", "group", "decimal", "thousands", "holdout_by"):
+        if getattr(arguments, name, None):
+            raise BadInput(f"--{name.replace('_', '-')} is not there yet.")
+    if arguments.task not in ("auto", "binary"):
+        raise BadInput(f"--task {arguments.task} is not there yet.")
 
 
 def say_what_was_read(
@@ -316,20 +236,21 @@ def _check_weights(weights: Any, name: str) -> None:
         raise BadInput(f"the weight column {name!r} is zero in every row.")
 
 
-def _split(rows: Rows, arguments: argparse.Namespace, facts: dict[str, Any]) -> tuple[Rows, Rows]:
+def _split(rows: Rows, arguments: SimpleNamespace, facts: dict[str, Any]) -> tuple[Rows, Rows]:
     from cardboost.cli.run import kept_rows
 
-    keep = kept_rows(rows.positive, arguments.holdout, arguments.seed)
+    seed = arguments.seed or 0
+    keep = kept_rows(rows.positive, arguments.holdout, seed)
     if keep.all() or len(set(rows.positive[keep].tolist())) < 2:
         raise BadInput(
             f"--holdout {arguments.holdout:g} of {len(keep)} rows leaves no rows for the test, or not both "
             "classes to train on."
         )
-    facts["holdout"] = {"fraction": arguments.holdout, "seed": arguments.seed, "rows": int((~keep).sum())}
+    facts["holdout"] = {"fraction": arguments.holdout, "seed": seed, "rows": int((~keep).sum())}
     return rows.take(keep), rows.take(~keep)
 
 
-def _summary(run: Run, facts: dict[str, Any], arguments: argparse.Namespace, written: list[str]) -> str:
+def _summary(run: Run, facts: dict[str, Any], arguments: SimpleNamespace, written: list[str]) -> str:
     from cardboost.cli.run import certificate_lines, files_lines, score_line
 
     if run.ensemble.n_terms <= _LONGEST_CARD:
@@ -352,8 +273,46 @@ def _summary(run: Run, facts: dict[str, Any], arguments: argparse.Namespace, wri
     )
     lines += files_lines(run, written)
     extra = [] if arguments.delimiter is None else ["--delimiter", arguments.delimiter]
-    check = ["certify", written[0], arguments.data, "--target", facts["target"]]
+    check = ["certify", written[0], *arguments.data, "--target", facts["target"]]
     check += [] if facts["weight"] is None else ["--weight", facts["weight"]]
-    lines.append(command("cardboost", "predict", written[0], arguments.data, *extra))
-    lines.append(command("cardboost", *check, *extra))
+    lines.append(shell_line("cardboost", "predict", written[0], *arguments.data, *extra))
+    lines.append(shell_line("cardboost", *check, *extra))
     return "\n".join(lines)
+
+
+_MODEL_OPTIONS = model_options()
+command = Verb(
+    "fit",
+    run,
+    {
+        "The table": [DATA, TARGET, *ROLES, *FORMAT, *HOLDOUT],
+        **_MODEL_OPTIONS,
+        "Whole points (any of these makes the model a scorecard)": POINTS,
+        "Output": output("run", "result"),
+    },
+    description="Train a small certified model on a table: CSV with a header, or Parquet.",
+    examples="""\
+cardboost fit patients.csv --target died --max-terms 8 --out run
+cardboost fit loans.parquet --target status --positive default --drop id
+cardboost fit sensors.csv.gz --target fault --holdout 0.3 --time 60
+cardboost fit shops.csv --target closed --categorical region,zip
+cardboost fit patients.csv --target died --monotonic age=increasing
+cardboost fit loans.csv --target paid --points 5
+cardboost fit loans.csv --target paid --base-score 600 --double-odds 20
+cardboost fit motor.csv --target fault --max-bytes 96
+cardboost fit --config card.toml --max-terms 5
+""",
+    notes="""Writes model.json, card.txt, card.h (the model as C), test_vectors.h, log.jsonl
+and config.toml (these options) into the folder --out. CSV may be compressed
+(.gz, .zst); Parquet and .zst need an extra package, which a message names.
+
+Every column that is not the target, the weight or dropped is a feature: of
+numbers if all its cells are (true and false count as 1 and 0), else of
+categories. An empty cell, NA, NaN, null and ? are missing values. Several names
+are written as a,b,c, or the option is given again.
+
+Ctrl-C keeps and writes the best model so far; a second Ctrl-C aborts.
+
+Exit codes: 0 written, 2 bad usage or input, 70 a bug, 130 interrupted (the
+best model so far is written, unless Ctrl-C came before the fit or twice).""",
+)

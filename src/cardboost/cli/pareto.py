@@ -1,36 +1,21 @@
-"""`cardboost pareto`: a CSV file in; score against number of terms, with a model for every size, out."""
+"""`cardboost pareto`: a table in; score against number of terms, with a model for every size, out."""
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from cardboost.cli.files import (
-    INTERRUPTED,
-    OK,
-    BadInput,
-    command,
-    counted,
-    make_folder,
-    write_together,
-)
-from cardboost.cli.options import (
-    add_columns,
-    add_data_options,
-    add_delimiter,
-    add_price_options,
-    bins,
-    count,
-    positive,
-    sizes,
-    whole,
-)
+from cardboost.cli.checks import Value, count, folds, number, positive, sizes, text, unexpected, whole
+from cardboost.cli.config import CONFIG, config_text
+from cardboost.cli.files import INTERRUPTED, OK, BadInput, counted, make_folder, shell_line, write_together
+from cardboost.cli.options import DATA, FORMAT, ROLES, TARGET, model_options, option, output
+from cardboost.cli.verb import Verb
 from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:
@@ -39,21 +24,6 @@ if TYPE_CHECKING:
     from cardboost.pareto.front import ParetoFront, SizePoint
     from cardboost.problem.budget import Budget
 
-EXAMPLE = """\
-examples:
-  cardboost pareto patients.csv --target died --out front
-  cardboost pareto loans.csv --target paid --sizes 1-10,15,20 --scoring roc_auc
-  cardboost pareto motor.csv --target fault --pick knee --jobs 2
-
-For every size the mean score on held-out rows, its standard error, and a model
-of all rows with its certificate. Writes front.json, table.csv, front.svg,
-index.html (one page, nothing is fetched) and, of the size that --pick names,
-model.json and card.txt into the folder --out. The data are read as by fit.
-Ctrl-C keeps and writes the folds that are done; a second Ctrl-C aborts.
-
-exit codes: 0 written, 2 bad usage or input, 70 a bug, 130 interrupted (what is
-done is written, unless Ctrl-C came before the first fold or twice)
-"""
 FRONT, TABLE, FIGURE, PAGE, MODEL, CARD = (
     "front.json",
     "table.csv",
@@ -64,73 +34,7 @@ FRONT, TABLE, FIGURE, PAGE, MODEL, CARD = (
 )
 
 
-def add_parser(verbs: Any, **style: Any) -> None:
-    parser = verbs.add_parser(
-        "pareto",
-        help="score against number of terms, by cross-validation",
-        description="Score against number of terms by cross-validation, with a model for every size.",
-        epilog=EXAMPLE,
-        **style,
-    )
-    parser.set_defaults(run=run)
-    add_data_options(parser, out="front", shown="table")
-
-    front = parser.add_argument_group("the front")
-    front.add_argument(
-        "--sizes", type=sizes, default=tuple(range(1, 21)), metavar="LIST", help="terms (default: 1-20)"
-    )
-    front.add_argument("--folds", type=_folds, default=5, metavar="N", help="2 or more (default: 5)")
-    front.add_argument(
-        "--scoring",
-        default="neg_log_loss",
-        metavar="NAME",
-        help="a scorer of scikit-learn (default: neg_log_loss)",
-    )
-    front.add_argument(
-        "--pick",
-        type=_pick,
-        default="1se",
-        metavar="RULE",
-        help="the model to write: 1se, knee, best or a size (default: 1se)",
-    )
-    front.add_argument("--seed", type=count, default=0, metavar="N", help="which rows are where (default: 0)")
-    front.add_argument("--time", type=positive, metavar="SECONDS", help="for all, the proofs included")
-    front.add_argument("--jobs", type=whole, default=1, metavar="N", help="folds at once (default: 1)")
-    front.add_argument("--threads", type=whole, metavar="N", help="threads (default: all cores; same result)")
-
-    model = parser.add_argument_group("the models")
-    add_price_options(model)
-    model.add_argument(
-        "--hot-start", type=whole, default=40, metavar="N", help="candidates to choose from (default: 40)"
-    )
-    model.add_argument(
-        "--max-bins", type=bins, default=255, metavar="N", help="bins per feature, 2 to 255 (default: 255)"
-    )
-
-    data = parser.add_argument_group("the data")
-    add_columns(data)
-    add_delimiter(data)
-
-
-def _folds(text: str) -> int:
-    found = whole(text)
-    if found < 2:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 2, got {text!r}")
-    return found
-
-
-def _pick(text: str) -> str | int:
-    from cardboost.pareto.picking import RULES
-
-    if text in RULES:
-        return text
-    try:
-        return whole(text)
-    except argparse.ArgumentTypeError:
-        raise argparse.ArgumentTypeError(f"expected {', '.join(RULES)} or a size, got {text!r}") from None
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: SimpleNamespace) -> int:
     from cardboost.cli.fit import read_rows, say_what_was_read
     from cardboost.cli.inferred import describe
     from cardboost.cli.progress import Interrupt
@@ -145,11 +49,13 @@ def run(arguments: argparse.Namespace) -> int:
         say_what_was_read(facts, describe(rows.table), arguments.json, "pareto")
     started = time.perf_counter()
     with Interrupt().listening() as interrupt:
-        front = _with_classes(_compute(rows, arguments, interrupt, budget), classes)
+        front = _with_classes(_compute(rows, classes, arguments, interrupt, budget), classes)
         pick = arguments.pick
         point = front.at(pick) if isinstance(pick, int) else front.picked(pick)
         seconds = time.perf_counter() - started
-        written = write_together(folder, _contents(front, point, facts))
+        contents = _contents(front, point, facts)
+        contents[CONFIG] = config_text(command, arguments, folder).encode()
+        written = write_together(folder, contents)
     if arguments.json:
         print(json.dumps(_document(front, point, facts, seconds, written), indent=2))
     elif not arguments.quiet:
@@ -164,14 +70,16 @@ def run(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _compute(rows: Rows, arguments: argparse.Namespace, interrupt: Interrupt, budget: Budget) -> ParetoFront:
+def _compute(
+    rows: Rows, classes: tuple[Any, Any], arguments: SimpleNamespace, interrupt: Interrupt, budget: Budget
+) -> ParetoFront:
+    from cardboost.cli.fit import model_parameters
     from cardboost.cli.progress import Progress
     from cardboost.estimators.card_boost import CardBoostClassifier
     from cardboost.pareto.compute import FrontWork
 
-    names = ("l0", "l1", "l2", "loss", "hot_start", "max_bins")
-    options = {name: getattr(arguments, name) for name in names} | {"n_jobs": arguments.threads}
-    progress = Progress(0, arguments.quiet)
+    options = model_parameters(arguments, classes, _OF_THE_FRONT)
+    progress = Progress(0, arguments.quiet, seconds=arguments.time, interrupt=interrupt)
     try:
         progress.begin("reading")
         # labels go in as 0 and 1, so that either class can be the positive one
@@ -260,13 +168,13 @@ def _summary(
     front: ParetoFront,
     point: SizePoint,
     facts: dict[str, Any],
-    arguments: argparse.Namespace,
+    arguments: SimpleNamespace,
     seconds: float,
     written: list[Path],
 ) -> str:
     paths = {path.name: str(path) for path in written}
     extra = [] if arguments.delimiter is None else ["--delimiter", arguments.delimiter]
-    check = ["certify", paths[MODEL], arguments.data, "--target", facts["target"]]
+    check = ["certify", paths[MODEL], *arguments.data, "--target", facts["target"]]
     check += [] if facts["weight"] is None else ["--weight", facts["weight"]]
     done = counted(len(front), "size")
     return "\n".join(
@@ -279,7 +187,62 @@ def _summary(
             *(f"  {path}" for path in paths.values()),
             "",
             "Next:",
-            command("cardboost", "predict", paths[MODEL], arguments.data, *extra),
-            command("cardboost", *check, *extra),
+            shell_line("cardboost", "predict", paths[MODEL], *arguments.data, *extra),
+            shell_line("cardboost", *check, *extra),
         ]
     )
+
+
+def _pick(word: str) -> str | int:
+    from cardboost.pareto.picking import RULES
+
+    if word in RULES:
+        return word
+    try:
+        return int(whole(word))
+    except ValueError:
+        raise unexpected(f"{', '.join(RULES)} or a size", word) from None
+
+
+#: parameters of the estimator that are the front's own: its sizes, its time, its seed
+_OF_THE_FRONT = ("max_terms", "time_limit", "random_state")
+command = Verb(
+    "pareto",
+    run,
+    {
+        "The table": [DATA, TARGET, *ROLES, *FORMAT],
+        "The front": [
+            option(
+                "sizes",
+                Value(sizes, "LIST", show=lambda own: ",".join(map(str, own))),
+                "numbers of terms",
+                "1-20",
+            ),
+            option("folds", number(folds), "2 or more", 5),
+            option("scoring", text("NAME"), "a scorer of scikit-learn", "neg_log_loss"),
+            option("pick", Value(_pick, "RULE"), "the model to write: 1se, knee, best or a size", "1se"),
+            option("seed", number(count), "which rows are where", 0),
+            option("time", number(positive, "SECONDS"), "for all, the proofs included", shown="no limit"),
+            option("jobs", number(whole), "folds at once", 1),
+        ],
+        **model_options(leave_out=_OF_THE_FRONT),
+        "Output": output("front", "table"),
+    },
+    description="Score against number of terms by cross-validation, with a model for every size.",
+    examples="""\
+cardboost pareto patients.csv --target died --out front
+cardboost pareto loans.csv --target paid --sizes 1-10,15,20 \\
+    --scoring roc_auc
+cardboost pareto motor.csv --target fault --pick knee --jobs 2
+""",
+    notes="""For every size the mean score on held-out rows, its standard error, and a model
+of all rows with its certificate. Writes front.json, table.csv, front.svg,
+index.html (one page, nothing is fetched), config.toml and, of the size that
+--pick names, model.json and card.txt into the folder --out. The data are read
+as by fit.
+
+Ctrl-C keeps and writes the folds that are done; a second Ctrl-C aborts.
+
+Exit codes: 0 written, 2 bad usage or input, 70 a bug, 130 interrupted (what is
+done is written, unless Ctrl-C came before the first fold or twice).""",
+)

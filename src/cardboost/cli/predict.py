@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any
 
+from cardboost.cli.checks import PathText
 from cardboost.cli.files import (
     OK,
     BadInput,
     binary_ensemble,
     closest,
     listed,
+    one_file,
     read_model_file,
     replacing,
     say,
 )
-from cardboost.cli.options import add_delimiter
+from cardboost.cli.options import DATA, DELIMITER, MODEL, flag, option
+from cardboost.cli.verb import Verb
 from cardboost.model.printable import printable
 
 if TYPE_CHECKING:
@@ -28,46 +31,15 @@ if TYPE_CHECKING:
     from cardboost.data.frame import Frame
     from cardboost.model.ensemble import Ensemble
 
-EXAMPLE = """\
-examples:
-  cardboost predict run/model.json new.csv
-  cardboost predict run/model.json new.csv --out scores.csv --contributions
-
-One line per row: score, probability (of the class that high scores stand
-for; not with the hinge loss) and class. Columns are found by their names, in
-any order; columns that the model does not use may be absent, and all others
-are ignored.
-"""
 _ROWS_AT_ONCE = 65_536
 
 
-def add_parser(verbs: Any, **style: Any) -> None:
-    parser = verbs.add_parser(
-        "predict",
-        help="score the rows of a CSV or Parquet file",
-        description="Score the rows of a CSV or Parquet file with a model file.",
-        epilog=EXAMPLE,
-        **style,
-    )
-    parser.set_defaults(run=run)
-    parser.add_argument("model", metavar="MODEL.json", help="a model file")
-    parser.add_argument("data", metavar="DATA", help="rows to score, with a header")
-    parser.add_argument("--out", default="-", metavar="FILE", help="where to write (default: -, the screen)")
-    parser.add_argument(
-        "--contributions", action="store_true", help="also what each used feature adds to the score"
-    )
-    parser.add_argument(
-        "--raw", action="store_true", help="labels as they are, also those that a spreadsheet would run"
-    )
-    add_delimiter(parser)
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: SimpleNamespace) -> int:
     from cardboost.cli.tables import open_table
 
     ensemble = binary_ensemble(read_model_file(arguments.model), arguments.model)
     used = [ensemble.feature_name(j) for j in ensemble.features_used]
-    with open_table(arguments.data, arguments.delimiter) as source:
+    with open_table(one_file(arguments.data), arguments.delimiter) as source:
         require_columns(source, used, named=ensemble.feature_names is not None)
         frame, _ = source.read(used, kinds=known_kinds(ensemble, used))
         say(source.remark, "predict")
@@ -168,3 +140,26 @@ def _model_rows(ensemble: Ensemble, frame: Frame, start: int, stop: int) -> Fram
     absent = np.full(stop - start, np.nan)
     names = [ensemble.feature_name(j) for j in range(ensemble.n_features)]
     return Frame({n: frame.data[n][start:stop] if n in frame.data else absent for n in names}, stop - start)
+
+
+command = Verb(
+    "predict",
+    run,
+    {
+        "What is scored": [MODEL, DATA, DELIMITER],
+        "What is written": [
+            option("out", PathText("FILE"), "where to write", "-", shown="-, the screen"),
+            flag("contributions", "also what each used feature adds to the score"),
+            flag("raw", "labels as they are, also those that a spreadsheet would run"),
+        ],
+    },
+    description="Score the rows of a table with a model file.",
+    examples="""\
+cardboost predict run/model.json new.csv
+cardboost predict run/model.json new.csv --out scores.csv --contributions
+""",
+    notes="""One line per row: score, probability (of the class that high scores stand for;
+not with the hinge loss) and class. Columns are found by their names, in any
+order; columns that the model does not use may be absent, and all others are
+ignored.""",
+)

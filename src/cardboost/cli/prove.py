@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import textwrap
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
-from cardboost.cli.certify import add_model_and_data, read_model_and_data, size_faults
+from cardboost.cli.certify import MODEL_AND_DATA, read_model_and_data, size_faults
+from cardboost.cli.checks import PathText, number, positive, whole
 from cardboost.cli.files import INTERRUPTED, OK, BadInput, write_together
+from cardboost.cli.options import flag, option
+from cardboost.cli.verb import Verb
 from cardboost.model.printable import printable
 
 if TYPE_CHECKING:
@@ -17,38 +20,8 @@ if TYPE_CHECKING:
     from cardboost.model.ensemble import Ensemble
     from cardboost.model.files import Model
 
-EXAMPLE = """\
-examples:
-  cardboost prove run/model.json patients.csv --time 60
-  cardboost prove run/model.json patients.csv --max-nodes 50000 --out proved.json
 
-The search goes on where it ended, among the candidate terms of the fit. The
-model and its proof never get worse; the guarantee over all stumps changes only
-with the model. Card and C headers beside the model are
-written again if they are there. Ctrl-C keeps what is proven so far.
-"""
-
-
-def add_parser(verbs: Any, **style: Any) -> None:
-    parser = verbs.add_parser(
-        "prove",
-        help="go on with the proof of a model",
-        description="Search on for a better choice among the candidate terms of a model, or for the\n"
-        "proof that there is none.",
-        epilog=EXAMPLE,
-        **style,
-    )
-    parser.set_defaults(run=run)
-    add_model_and_data(parser)
-    parser.add_argument("--time", metavar="SECONDS", type=float, help="seconds at most (default: no limit)")
-    parser.add_argument(
-        "--max-nodes", metavar="N", type=int, default=20_000, help="nodes of the search at most (20000)"
-    )
-    parser.add_argument("--out", metavar="FILE", help="where to write the model (default: in its place)")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: SimpleNamespace) -> int:
     from cardboost.certificate.certificate import Certificate
     from cardboost.cli.progress import Interrupt, Progress
     from cardboost.cli.run import certificate_lines
@@ -59,10 +32,10 @@ def run(arguments: argparse.Namespace) -> int:
     model, ensemble, content, rows = read_model_and_data(arguments)
     for fault in size_faults(content):
         raise BadInput(f"{arguments.model}: certificate.{fault}.")
-    progress = Progress(0, arguments.quiet)
-    null = (content.get("null") or {}).get("objective")
+    null, interrupt = (content.get("null") or {}).get("objective"), Interrupt()
+    progress = Progress(0, arguments.quiet, seconds=arguments.time, interrupt=interrupt)
     try:
-        with Interrupt().listening() as interrupt, warnings.catch_warnings(record=True) as remarks:
+        with interrupt.listening(), warnings.catch_warnings(record=True) as remarks:
             warnings.simplefilter("always")
             progress.begin("proving")
             ensemble, certificate = prove_model(
@@ -101,7 +74,7 @@ def _report(before: Certificate, after: Certificate) -> list[str]:
 
 
 def _write(
-    arguments: argparse.Namespace, model: Model, ensemble: Ensemble, certificate: Certificate
+    arguments: SimpleNamespace, model: Model, ensemble: Ensemble, certificate: Certificate
 ) -> list[Path]:
     """The model, and in its own place the card and the headers beside it."""
     from cardboost.cli.run import CARD, HEADER, VECTORS, Headers, card_title
@@ -120,3 +93,31 @@ def _write(
         if (target.parent / HEADER).exists() and (target.parent / VECTORS).exists():
             contents |= Headers.of(ensemble).files
     return write_together(target.parent, contents)
+
+
+command = Verb(
+    "prove",
+    run,
+    {
+        "What is proven": MODEL_AND_DATA,
+        "The search": [
+            option("time", number(positive, "SECONDS"), "seconds at most", shown="no limit"),
+            option("max-nodes", number(whole), "at most so many nodes of the search", 20_000),
+        ],
+        "What is written": [
+            option("out", PathText("FILE"), "where to write the model", shown="in its place"),
+            flag("quiet", "no progress"),
+        ],
+    },
+    description="Search on for a better choice among the candidate terms of a model, or for the proof that "
+    "there is none.",
+    examples="""\
+cardboost prove run/model.json patients.csv --time 60
+cardboost prove run/model.json patients.csv --max-nodes 50000 \\
+    --out proved.json
+""",
+    notes="""The search goes on where it ended, among the candidate terms of the fit. The
+model and its proof never get worse; the guarantee over all stumps changes only
+with the model. Card and C headers beside the model are written again if they
+are there. Ctrl-C keeps what is proven so far.""",
+)

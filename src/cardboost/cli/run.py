@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.cli.config import CONFIG
 from cardboost.cli.files import BadInput, write_together
 from cardboost.cli.progress import Interrupt, Progress
 from cardboost.data.frame import Array, Frame
@@ -87,6 +88,7 @@ class Run:
     seconds: float
     interrupted: bool
     scorecard: Scorecard | None = None  # where whole points were asked for
+    config: str | None = None  # the options of the command, where it has such a file
 
     @property
     def card(self) -> str:
@@ -181,6 +183,7 @@ class Run:
             CARD: self.card.encode(),
             **self.headers.files,
             LOG: self.log().encode(),
+            CONFIG: None if self.config is None else self.config.encode(),
         }
 
     def write(self, folder: Path) -> list[Path]:
@@ -219,7 +222,7 @@ def fit_rows(
 
     estimator = CardBoostClassifier(**options)
     selects = estimator.max_terms is not None or estimator.l0 > 0
-    progress = Progress(_columns_at_most(estimator), quiet, selects)
+    progress = Progress(_columns_at_most(estimator), quiet, selects, estimator.time_limit, interrupt)
 
     class Following(FitCallback):
         """Shows how far the fit is, and ends it when somebody asks to."""
