@@ -419,7 +419,7 @@ class _Rows:
         order, count = ms.merge_rows([*keys, self.y, self.weight])
         rows = self.take(order)
         exponent = int(np.frexp(rows.weight.max())[1])
-        share = np.ldexp(rows.weight, -exponent)  # products of weights are finite
+        share: Array = np.ldexp(rows.weight, -exponent)  # products of weights are finite
         held = share * count
         group, measures = rows._measures(held)
         values = measures.values(held)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cardboost.model.printable import printable
-from cardboost.report.document import filled, table_lines
+from cardboost.report.document import WIDTH, filled, table_lines
 
 if TYPE_CHECKING:
     from cardboost.report.facts import ClassFacts, Confusion, Estimate, Facts, GroupFacts
@@ -33,12 +33,12 @@ NAMES = {
 _OF_GROUP = {
     "binary": ("auc", "event_share", "accuracy"),
     "multiclass": ("accuracy", "auc"),
-    "regression": ("rmse", "r2", "bias"),
+    "regression": ("rmse", "bias"),
 }
 _SIGNED = ("calibration_in_the_large", "bias")
 _LONGEST = 24  # characters of a label
-_MOST_CLASSES = 8  # of a confusion table that fits
-_BAR = 20
+_LONGEST_GROUP = 16
+_BAR = {"binary": 24, "regression": 12}  # characters, beside numbers that can be long
 
 
 def lines(facts: Facts) -> list[str]:
@@ -98,15 +98,16 @@ def _classes(classes: Sequence[ClassFacts]) -> list[str]:
 def _confusion(facts: Facts, confusion: Confusion) -> list[str]:
     weighted = facts.weight != facts.rows
     title = f"Confusion{_at(facts)}: {'weight' if weighted else 'rows'} by class and predicted class"
-    if len(confusion.labels) > _MOST_CLASSES:
-        return [title, f"  {len(confusion.labels)} classes: the table is in the JSON."]
-    labels = [_label(label, 24 if len(confusion.labels) == 2 else 7) for label in confusion.labels]
+    labels = [_label(label, _LONGEST if len(confusion.labels) == 2 else 7) for label in confusion.labels]
     held = confusion.weight if weighted else confusion.rows
     body = [
         [label, *(f"{cell:,.4g}" if weighted else f"{cell:,}" for cell in line)]
         for label, line in zip(labels, held, strict=True)
     ]
-    return [title, "", *table_lines(["class", *labels], body, left=(0,))]
+    table = table_lines(["class", *labels], body, left=(0,))
+    if max(map(len, table)) > WIDTH:
+        return [f"The confusion table of {len(labels)} classes is too wide to be shown."]
+    return [title, "", *table]
 
 
 def _at(facts: Facts) -> str:
@@ -133,35 +134,36 @@ def _calibration(facts: Facts) -> list[str]:
             number(group.predicted),
             number(group.observed.value),
             _interval(group.observed, number),
-            _bar(group.predicted, group.observed.value, low, high),
+            _bar(group.predicted, group.observed.value, low, high, _BAR[facts.task]),
         ]
         for group in facts.calibration
     ]
-    header = ["rows", "predicted", "observed", _interval_name(facts), "# observed, | predicted"]
-    return ["Calibration by predicted value", "", *table_lines(header, rows, left=(4,))]
+    header = ["rows", "predicted", "observed", _interval_name(facts), ""]
+    title = "Calibration by predicted value (# observed, | predicted)"
+    return [title, "", *table_lines(header, rows, left=(4,))]
 
 
-def _bar(predicted: float, observed: float | None, low: float, high: float) -> str:
+def _bar(predicted: float, observed: float | None, low: float, high: float, width: int) -> str:
     def position(value: float) -> int:
-        return round((value - low) / (high - low) * (_BAR - 1)) if high > low else 0
+        return round((value - low) / (high - low) * (width - 1)) if high > low else 0
 
     bar = list("#" * (0 if observed is None or observed == low else position(observed) + 1))
-    bar += " " * (_BAR - len(bar))
+    bar += " " * (width - len(bar))
     bar[position(predicted)] = "|"
     return "".join(bar)
 
 
 def _groups(facts: Facts) -> list[str]:
     number, measures = _numbers(facts), _OF_GROUP[facts.task]
-    header = [_label(facts.by), "rows", NAMES[measures[0]], _interval_name(facts)]
+    header = [_label(facts.by, _LONGEST_GROUP), "rows", NAMES[measures[0]], _interval_name(facts)]
     header += [NAMES[name] for name in measures[1:]]
 
     def cells(group: GroupFacts) -> list[str]:
         if group.facts is None:
-            return [_label(group.label), "few", *[""] * (len(header) - 2)]
+            return [_label(group.label, _LONGEST_GROUP), "few", *[""] * (len(header) - 2)]
         first, *others = (group.facts.measures[name] for name in measures)
         shown = [number(first.value), _interval(first, number), *(number(e.value) for e in others)]
-        return [_label(group.label), f"{group.rows:,}", *shown]
+        return [_label(group.label, _LONGEST_GROUP), f"{group.rows:,}", *shown]
 
     notes = "Of many groups some differ by chance alone."
     if any(group.facts is None for group in facts.groups):

@@ -79,7 +79,7 @@ class Ranking:
         others_up_to, events_up_to = np.cumsum(others), np.cumsum(events)
         area = (events * (others_up_to - 0.5 * others)).sum()
         distance = np.abs(others_up_to / others_up_to[-1] - events_up_to / events_up_to[-1])
-        largest = int(np.argmax(distance))
+        largest = int(np.argmax(distance >= distance.max() - _ROUNDING))  # the first of equal ones
         auc = np.minimum(1.0, area / (others_up_to[-1] * events_up_to[-1]))
         return float(auc), float(np.minimum(1.0, distance[largest])), largest
 
