@@ -22,22 +22,24 @@ _SEED = 0
 
 def run(arguments: SimpleNamespace) -> int:
     from cardboost.cli.progress import Interrupt
-    from cardboost.cli.run import files_lines, fit_rows, kept_rows, score_line
+    from cardboost.cli.rows import Target, kept_rows
+    from cardboost.cli.run import files_lines, fit_rows, score_line
 
     folder = make_folder(arguments.out)
     rows = _breast_cancer()
-    keep = kept_rows(rows.positive, _TEST_PART, _SEED)
+    keep = kept_rows(rows, _TEST_PART, _SEED)
     train, test = rows.take(keep), rows.take(~keep)
-    counts = {"0": int((~train.positive).sum()), "1": int(train.positive.sum())}
+    target = Target(_TARGET, "binary", (0, 1))
     facts = {
         "file": "train.csv",
-        "target": _TARGET,
+        "task": target.task,
+        "target": target.name,
         "weight": None,
         "rows": train.table.n_rows,
         "features": len(train.table.data),
         "categories": {},
         "missing": 0,
-        "classes": counts,
+        "classes": target.counts(train.target),
         "holdout": None,
     }
     options = {"max_terms": arguments.max_terms, "hot_start": max(40, arguments.max_terms)}
@@ -47,19 +49,20 @@ def run(arguments: SimpleNamespace) -> int:
         f"{test.table.n_rows} others for the test.\n"
     )
     with Interrupt().listening() as interrupt:
-        outcome = fit_rows(train, (0, 1), options, facts, test=test, interrupt=interrupt)
+        outcome = fit_rows(train, target, options, facts, test=test, interrupt=interrupt)
         written = [str(path) for path in outcome.write(folder)]
         model, train_csv, test_csv = written[0], str(folder / "train.csv"), str(folder / "test.csv")
         for name, part in ((train_csv, train), (test_csv, test)):
             _write_csv(Path(name), part)
             written.append(name)
-    faults = outcome.certificate.faults(train.table, train.positive.astype(int))
+    faults = outcome.certificates[0].faults(train.table, train.target)
     print(outcome.card)
     print("\n".join(score_line(name, scores) for name, scores in outcome.scores.items()))
     print(_checked(faults))
     print("\n".join(files_lines(outcome, written)))
     print(shell_line("cardboost", "predict", model, test_csv))
-    print(shell_line("cardboost", "certify", model, train_csv, "--target", _TARGET))
+    print(shell_line("cardboost", "evaluate", model, test_csv))
+    print(shell_line("cardboost", "certify", model, train_csv))
     print(shell_line("cardboost", "fit", "YOUR.csv", "--target", "COLUMN"))
     if faults:
         return CERTIFICATE_FAILS
@@ -77,14 +80,14 @@ def _breast_cancer() -> Rows:
     import numpy as np
     from sklearn.datasets import load_breast_cancer
 
-    from cardboost.cli.run import Rows
+    from cardboost.cli.rows import Rows
     from cardboost.data.frame import Frame
 
     data = load_breast_cancer()
     columns = np.asarray(data.data, dtype=np.float64).T
     names = [str(name) for name in data.feature_names]
     table = Frame(dict(zip(names, np.ascontiguousarray(columns), strict=True)), len(data.target))
-    return Rows(table, np.asarray(data.target) == 0)
+    return Rows(table, 1 - np.asarray(data.target))
 
 
 def _write_csv(path: Path, rows: Rows) -> None:
@@ -92,7 +95,7 @@ def _write_csv(path: Path, rows: Rows) -> None:
     with replacing(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*rows.table.data, _TARGET])
-        columns = [*(rows.table[name].to_numpy() for name in rows.table.columns), rows.positive.astype(int)]
+        columns = [*(rows.table[name].to_numpy() for name in rows.table.columns), rows.target]
         cells = [values.tolist() for values in columns]
         writer.writerows(zip(*cells, strict=True))
 

@@ -18,6 +18,7 @@ from cardboost.model.printable import printable
 if TYPE_CHECKING:
     from cardboost.model.ensemble import Ensemble
     from cardboost.model.files import Model
+    from cardboost.model.multiclass import MulticlassEnsemble
 
 OK = 0
 CERTIFICATE_FAILS = 1
@@ -110,30 +111,14 @@ def read_model_file(path: str) -> Model:
         raise BadInput(f"this is not a model file that can be used: {error}.") from None
 
 
-def binary_ensemble(model: Model, path: str) -> Ensemble:
-    """The ensemble of a classifier for two classes; other models have no place here yet."""
+def card_of(model: Model, path: str) -> Ensemble | MulticlassEnsemble:
+    """The card in a model file; linear models and networks have none."""
     from cardboost.model.ensemble import Ensemble
+    from cardboost.model.multiclass import MulticlassEnsemble
 
-    if isinstance(model.ensemble, Ensemble) and model.kind == "binary":
+    if isinstance(model.ensemble, Ensemble | MulticlassEnsemble):
         return model.ensemble
-    raise BadInput(
-        f"{path} holds {_described(model)}; the command line takes cards of two classes only. In Python "
-        "cardboost.load_model takes it."
-    )
-
-
-def _described(model: Model) -> str:
-    """What a file holds, in words."""
-    from cardboost.model.linear import LinearModel
-    from cardboost.model.nets import NetEnsemble
-
-    if isinstance(model.ensemble, LinearModel):
-        return "a linear model"
-    if isinstance(model.ensemble, NetEnsemble):
-        return "a model of networks"
-    return {"regression": "a model of numbers", "multiclass": "a model of more than two classes"}.get(
-        model.kind, f"a model of another kind ({model.kind})"
-    )
+    raise BadInput(f"{path} holds no card: in Python cardboost.load_model takes it, and checks it.")
 
 
 def reason(error: OSError) -> str:

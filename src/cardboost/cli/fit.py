@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from cardboost.cli.config import config_text
-from cardboost.cli.files import INTERRUPTED, OK, BadInput, counted, make_folder, one_file, say, shell_line
+from cardboost.cli.files import INTERRUPTED, OK, BadInput, counted, listed, make_folder, say, shell_line
 from cardboost.cli.options import (
     DATA,
     FORMAT,
@@ -21,50 +20,46 @@ from cardboost.cli.options import (
     TARGET,
     estimator_parameters,
     model_options,
-    names_in,
     output,
 )
-from cardboost.cli.parameters import CLASSIFIER
+from cardboost.cli.parameters import CLASSIFIER, REGRESSOR
 from cardboost.cli.verb import Verb
 from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:
-    from cardboost.cli.inferred import ColumnFacts
-    from cardboost.cli.run import Rows, Run
-    from cardboost.cli.values import Kind, Labels
+    from cardboost.cli.rows import Rows, Target, TrainingTable
+    from cardboost.cli.run import Run
 
 #: a card longer than this is not shown on the screen
 _LONGEST_CARD = 20
 
 
 def run(arguments: SimpleNamespace) -> int:
-    from cardboost.cli.inferred import describe
     from cardboost.cli.progress import Interrupt
+    from cardboost.cli.rows import read_training_table
     from cardboost.cli.run import fit_rows
     from cardboost.problem.budget import Budget
 
     budget = Budget.of(arguments.time)
     if arguments.hot_start == 0 and not arguments.reselect:
         raise BadInput("--hot-start 0 needs --reselect: without it there is no candidate to select from.")
-    rows, classes, facts = read_rows(arguments)
+    read = read_training_table(arguments)
+    rows, target, facts, test = read.rows, read.target, read.facts, None
     folder = make_folder(arguments.out)
-    columns = describe(rows.table)
-    test = None
     if arguments.holdout:
-        rows, test = _split(rows, arguments, facts)
-    if not arguments.quiet:
-        say_what_was_read(facts, columns, arguments.json)
-    options = model_parameters(arguments, classes)
+        rows, test = _hold_out(rows, target, arguments, facts)
+    say_what_was_read(read, arguments)
+    options = model_parameters(arguments, target)
     with Interrupt().listening() as interrupt:
         quiet = arguments.quiet
         outcome = fit_rows(
-            rows, classes, options, facts,
+            rows, target, options, facts,
             test=test, interrupt=interrupt, quiet=quiet, points=_points(arguments), budget=budget,
         )  # fmt: skip
         outcome = replace(outcome, config=config_text(command, arguments, folder))
         written = outcome.write(folder)
     if arguments.json:
-        print(json.dumps(_document(outcome, columns, [str(path) for path in written]), indent=2))
+        print(json.dumps(_document(outcome, read, [str(path) for path in written]), indent=2))
     elif not quiet:
         print(printable_lines(_summary(outcome, facts, arguments, [str(path) for path in written])))
     if interrupt.asked:
@@ -75,26 +70,30 @@ def run(arguments: SimpleNamespace) -> int:
 
 
 def model_parameters(
-    arguments: SimpleNamespace, classes: tuple[Any, Any], leave_out: Sequence[str] = ()
+    arguments: SimpleNamespace, target: Target, leave_out: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Parameters of the classifier, whose labels are 0 and 1 for these classes."""
-    options = estimator_parameters(arguments, CLASSIFIER, leave_out)
+    """Parameters of the estimator for a target; of two classes the labels are 0 and 1."""
+    options = estimator_parameters(arguments, CLASSIFIER if target.classes else REGRESSOR, leave_out)
     if options.get("validation_fraction") is not None and options["random_state"] is None:
         options["random_state"] = 0  # else other rows are held out every time
+    if arguments.class_weight and target.classes is None:
+        raise BadInput("--class-weight is for classes; this is regression.")
     if isinstance(arguments.class_weight, dict):
-        options["class_weight"] = _factors(arguments.class_weight, classes)
+        options["class_weight"] = _factors(arguments.class_weight, target)
     return options
 
 
-def _factors(given: dict[str, float], classes: tuple[Any, Any]) -> dict[int, float]:
-    from cardboost.cli.values import same_label
+def _factors(given: dict[str, float], target: Target) -> dict[Any, float]:
+    """Class weights by the labels that the estimator is given."""
+    from cardboost.model.predictions import label_text
 
-    factors = {}
+    assert target.classes is not None
+    factors: dict[Any, float] = {}
     for text, factor in given.items():
-        codes = [code for code, label in enumerate(classes) if same_label(text, label)]
+        codes = [k for k, label in enumerate(target.classes) if label_text(label) == label_text(text.strip())]
         if not codes:
-            raise BadInput(f"--class-weight {text}: the classes are {classes[0]!r} and {classes[1]!r}.")
-        factors[codes[0]] = factor
+            raise BadInput(f"--class-weight {text}: the classes are {listed(list(map(str, target.classes)))}.")
+        factors[codes[0] if target.task == "binary" else target.classes[codes[0]]] = factor
     return factors
 
 
@@ -114,90 +113,24 @@ def _points(arguments: SimpleNamespace) -> dict[str, Any] | None:
     return asked
 
 
-def read_rows(arguments: SimpleNamespace, verb: str = "fit") -> tuple[Rows, tuple[Any, Any], dict[str, Any]]:
-    """Features, labels and weights from the file, and what is to be said about them."""
-    from cardboost.cli.run import Rows
-    from cardboost.cli.tables import open_table
+def say_what_was_read(read: TrainingTable, arguments: SimpleNamespace, verb: str = "fit") -> None:
+    """The columns on stdout, unless that is for JSON; what was left out and other remarks on stderr."""
+    from cardboost.data.roles import left_out_lines, role_lines
 
-    target, weight, path = arguments.target.strip(), arguments.weight, one_file(arguments.data)
-    _refuse_what_is_not_there(arguments)
-    with open_table(path, arguments.delimiter) as source:
-        categorical = names_in(arguments.categorical, source.names)
-        drop = names_in(arguments.drop, source.names)
-        for name in (target, *([weight] if weight is not None else []), *categorical):
-            source.where(name)
-        for name in drop:
-            source.require(name)
-        apart = {target, *drop}
-        if weight is not None and weight.strip() in apart:
-            raise BadInput(f"--weight {weight}: this column is the target or is dropped.")
-        if target in drop:
-            raise BadInput(f"--drop {target}: this column is the target.")
-        for name in categorical:
-            if name in apart or (weight is not None and name == weight.strip()):
-                raise BadInput(f"--categorical {name}: this column is the target, the weight or is dropped.")
-        wanted = [name for name in source.names if name not in apart]
-        if "" in wanted:
-            at = source.names.index("") + 1
-            raise BadInput(f"{path}: column {at} has no name; name it, or leave it out with --drop ''.")
-        kinds: dict[str, Kind] = dict.fromkeys(categorical, "categories")
-        if weight is not None:
-            kinds[weight.strip()] = "numbers"
-        table, labels = source.read(wanted, target, kinds)
-        form, remark = source.form, source.remark
-    say(None if arguments.quiet else remark, verb)
-    assert labels is not None
-    weights = None
-    if weight is not None:
-        weights = table.take_out(weight.strip())
-        _check_weights(weights, weight)
-    if not table.data:
-        raise BadInput(f"{path} has no column besides the target to learn from.")
-    if table.n_rows == 1:
-        raise BadInput(f"{path} has only one row: a model needs rows of both classes.")
-    classes = _order(labels, target, arguments.positive)
-    rows = Rows(table, labels.equal(classes[1]), weights)
-    facts: dict[str, Any] = {
-        "file": os.path.basename(path),
-        **form,
-        "target": target,
-        "weight": None if weight is None else weight.strip(),
-        "rows": table.n_rows,
-        "features": len(table.data),
-        "categories": table.categories,
-        "missing": table.n_missing,
-        "classes": {str(label): int(labels.equal(label).sum()) for label in classes},
-        "holdout": None,
-    }
-    return rows, classes, facts
-
-
-def _refuse_what_is_not_there(arguments: SimpleNamespace) -> None:
-    for name in ("numeric", "id", "date", "group", "decimal", "thousands", "holdout_by"):
-        if getattr(arguments, name, None):
-            raise BadInput(f"--{name.replace('_', '-')} is not there yet.")
-    if arguments.task not in ("auto", "binary"):
-        raise BadInput(f"--task {arguments.task} is not there yet.")
-
-
-def say_what_was_read(
-    facts: dict[str, Any], columns: list[ColumnFacts], as_json: bool, verb: str = "fit"
-) -> None:
-    """The columns on stdout, unless that is for JSON; remarks on stderr."""
-    from cardboost.cli.inferred import remark_lines, table_lines
-
-    if not as_json:
-        counts = ", ".join(
-            f"{count:,} of class {printable(label)}" for label, count in facts["classes"].items()
-        )
+    if arguments.quiet:
+        return
+    facts = read.facts
+    if not arguments.json:
+        counts = [f"{count:,} of class {printable(label)}" for label, count in (facts["classes"] or {}).items()]
+        shown = f" ({', '.join(counts[:6])}{', ...' if len(counts) > 6 else ''})" if counts else ""
         features = counted(facts["features"], "feature")
-        print(f"{printable(facts['file'])}: {facts['rows']:,} rows ({counts}), {features}\n")
-        print("\n".join(table_lines(columns)) + "\n", flush=True)
-    for line in remark_lines(columns, f"cardboost {verb}"):
-        print(printable(line), file=sys.stderr)
+        print(f"{printable(facts['file'])}: {facts['rows']:,} rows{shown}, {features}\n")
+        print("\n".join(role_lines(read.roles, printable)) + "\n", flush=True)
+    for remark in (*left_out_lines(read.roles, printable), *read.remarks):
+        say(remark, verb)
 
 
-def _document(run: Run, columns: list[ColumnFacts], written: list[str]) -> dict[str, Any]:
+def _document(run: Run, read: TrainingTable, written: list[str]) -> dict[str, Any]:
     """What --json prints."""
     from cardboost import __version__
 
@@ -206,47 +139,32 @@ def _document(run: Run, columns: list[ColumnFacts], written: list[str]) -> dict[
         **run.result(),
         "parameters": run.parameters,
         "data": run.data,
-        "columns": [own.to_dict() for own in columns],
+        "columns": [column.to_dict() for column in read.roles],
+        "remarks": list(read.remarks),
         "card": run.card,
         "header": {"format": run.headers.format, "remark": run.headers.remark},
         "files": written,
     }
 
 
-def _order(labels: Labels, target: str, wanted: str | None) -> tuple[Any, Any]:
-    """The two classes, the positive one last."""
-    from cardboost.cli.values import same_label
-
-    classes = labels.classes()
-    if len(classes) < 2:
-        raise BadInput(f"the target {target!r} has only one class: every label is {classes[0]!r}.")
-    if wanted is None or same_label(wanted, classes[1]):
-        return classes[0], classes[1]
-    if same_label(wanted, classes[0]):
-        return classes[1], classes[0]
-    raise BadInput(f"--positive {wanted}: the classes of {target!r} are {classes[0]!r} and {classes[1]!r}.")
-
-
-def _check_weights(weights: Any, name: str) -> None:
-    if (weights != weights).any():
-        raise BadInput(f"the weight column {name!r} has missing values: every row needs a weight.")
-    if (weights < 0).any():
-        raise BadInput(f"the weight column {name!r} holds {weights.min():g}: weights must not be negative.")
-    if not (weights > 0).any():
-        raise BadInput(f"the weight column {name!r} is zero in every row.")
-
-
-def _split(rows: Rows, arguments: SimpleNamespace, facts: dict[str, Any]) -> tuple[Rows, Rows]:
-    from cardboost.cli.run import kept_rows
+def _hold_out(
+    rows: Rows, target: Target, arguments: SimpleNamespace, facts: dict[str, Any]
+) -> tuple[Rows, Rows]:
+    """Rows to train on and rows to test on; notes in ``facts`` how they were split."""
+    from cardboost.cli.rows import kept_rows
 
     seed = arguments.seed or 0
-    keep = kept_rows(rows.positive, arguments.holdout, seed)
-    if keep.all() or len(set(rows.positive[keep].tolist())) < 2:
+    keep = kept_rows(rows, arguments.holdout, seed)
+    few = target.classes is not None and len(set(rows.target[keep].tolist())) < len(target.classes)
+    if keep.all() or not keep.any() or few:
         raise BadInput(
-            f"--holdout {arguments.holdout:g} of {len(keep)} rows leaves no rows for the test, or not both "
+            f"--holdout {arguments.holdout:g} of {len(keep):,} rows leaves no rows for the test, or not all "
             "classes to train on."
         )
-    facts["holdout"] = {"fraction": arguments.holdout, "seed": seed, "rows": int((~keep).sum())}
+    by = arguments.holdout_by or arguments.group
+    facts["holdout"] = {
+        "fraction": arguments.holdout, "seed": seed, "by": by, "rows": int((~keep).sum())
+    }  # fmt: skip
     return rows.take(keep), rows.take(~keep)
 
 
@@ -261,7 +179,7 @@ def _summary(run: Run, facts: dict[str, Any], arguments: SimpleNamespace, writte
                 f"{run.ensemble.n_terms} terms: see {written[1]} for the card.",
                 "",
                 "Certificate",
-                *certificate_lines(run.certificate),
+                *(line for certificate in run.certificates for line in certificate_lines(certificate)),
                 "",
             ]
         )
@@ -272,12 +190,19 @@ def _summary(run: Run, facts: dict[str, Any], arguments: SimpleNamespace, writte
         f"fitted in  {run.seconds:.2f} s, {counted(run.trace[-1].n_columns, 'candidate term')}{stop}"
     )
     lines += files_lines(run, written)
-    extra = [] if arguments.delimiter is None else ["--delimiter", arguments.delimiter]
-    check = ["certify", written[0], *arguments.data, "--target", facts["target"]]
-    check += [] if facts["weight"] is None else ["--weight", facts["weight"]]
-    lines.append(shell_line("cardboost", "predict", written[0], *arguments.data, *extra))
-    lines.append(shell_line("cardboost", *check, *extra))
+    form = format_words(arguments)
+    for verb in ("predict", "evaluate", "certify"):
+        lines.append(shell_line("cardboost", verb, written[0], *arguments.data, *form))
     return "\n".join(lines)
+
+
+def format_words(arguments: SimpleNamespace) -> list[str]:
+    """The options that say how a table is read, for the commands that come next."""
+    words = []
+    for name in ("delimiter", "decimal", "thousands"):
+        value = getattr(arguments, name)
+        words += [] if value is None else [f"--{name}", value]
+    return words
 
 
 _MODEL_OPTIONS = model_options()
@@ -290,12 +215,14 @@ command = Verb(
         "Whole points (any of these makes the model a scorecard)": POINTS,
         "Output": output("run", "result"),
     },
-    description="Train a small certified model on a table: CSV with a header, or Parquet.",
+    description="Train a small certified model on a table: CSV with a header, Parquet, Arrow or Excel.",
     examples="""\
 cardboost fit patients.csv --target died --max-terms 8 --out run
 cardboost fit loans.parquet --target status --positive default --drop id
 cardboost fit sensors.csv.gz --target fault --holdout 0.3 --time 60
 cardboost fit shops.csv --target closed --categorical region,zip
+cardboost fit homes.csv --target price --date sold=year,month
+cardboost fit visits.csv --target ill --holdout 0.3 --group patient
 cardboost fit patients.csv --target died --monotonic age=increasing
 cardboost fit loans.csv --target paid --points 5
 cardboost fit loans.csv --target paid --base-score 600 --double-odds 20
@@ -303,13 +230,13 @@ cardboost fit motor.csv --target fault --max-bytes 96
 cardboost fit --config card.toml --max-terms 5
 """,
     notes="""Writes model.json, card.txt, card.h (the model as C), test_vectors.h, log.jsonl
-and config.toml (these options) into the folder --out. CSV may be compressed
-(.gz, .zst); Parquet and .zst need an extra package, which a message names.
+and config.toml (these options) into the folder --out.
 
-Every column that is not the target, the weight or dropped is a feature: of
-numbers if all its cells are (true and false count as 1 and 0), else of
-categories. An empty cell, NA, NaN, null and ? are missing values. Several names
-are written as a,b,c, or the option is given again.
+Every column gets a role, which is shown. Features are columns of numbers (true
+and false count as 1 and 0) and of categories. Identifiers, constants and dates
+are left out: --numeric or --categorical takes a column all the same, and --date
+derives features. An empty cell, NA, NaN, null and ? are missing values. Several
+names are written as a,b,c, or the option is given again.
 
 Ctrl-C keeps and writes the best model so far; a second Ctrl-C aborts.
 

@@ -20,7 +20,7 @@ from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from cardboost.cli.progress import Interrupt
-    from cardboost.cli.run import Rows
+    from cardboost.cli.rows import Rows, Target
     from cardboost.pareto.front import ParetoFront, SizePoint
     from cardboost.problem.budget import Budget
 
@@ -35,21 +35,22 @@ FRONT, TABLE, FIGURE, PAGE, MODEL, CARD = (
 
 
 def run(arguments: SimpleNamespace) -> int:
-    from cardboost.cli.fit import read_rows, say_what_was_read
-    from cardboost.cli.inferred import describe
+    from cardboost.cli.fit import say_what_was_read
     from cardboost.cli.progress import Interrupt
+    from cardboost.cli.rows import read_training_table
     from cardboost.problem.budget import Budget
 
     budget = Budget.of(arguments.time)
     if isinstance(arguments.pick, int) and arguments.pick not in arguments.sizes:
         raise BadInput(f"--pick {arguments.pick}: this size is not among --sizes.")
-    rows, classes, facts = read_rows(arguments, "pareto")
+    read = read_training_table(arguments)
+    facts, target = read.facts, read.target
     folder = make_folder(arguments.out)
-    if not arguments.quiet:
-        say_what_was_read(facts, describe(rows.table), arguments.json, "pareto")
+    say_what_was_read(read, arguments, "pareto")
     started = time.perf_counter()
     with Interrupt().listening() as interrupt:
-        front = _with_classes(_compute(rows, classes, arguments, interrupt, budget), classes)
+        front = _compute(read.rows, target, arguments, interrupt, budget)
+        front = _with_classes(front, target) if target.task == "binary" else front
         pick = arguments.pick
         point = front.at(pick) if isinstance(pick, int) else front.picked(pick)
         seconds = time.perf_counter() - started
@@ -71,29 +72,30 @@ def run(arguments: SimpleNamespace) -> int:
 
 
 def _compute(
-    rows: Rows, classes: tuple[Any, Any], arguments: SimpleNamespace, interrupt: Interrupt, budget: Budget
+    rows: Rows, target: Target, arguments: SimpleNamespace, interrupt: Interrupt, budget: Budget
 ) -> ParetoFront:
     from cardboost.cli.fit import model_parameters
     from cardboost.cli.progress import Progress
-    from cardboost.estimators.card_boost import CardBoostClassifier
+    from cardboost.estimators.base import certificates_of
+    from cardboost.estimators.card_boost import CardBoostClassifier, CardBoostRegressor
     from cardboost.pareto.compute import FrontWork
 
-    options = model_parameters(arguments, classes, _OF_THE_FRONT)
+    options = model_parameters(arguments, target, _OF_THE_FRONT)
+    estimator = CardBoostClassifier(**options) if target.classes else CardBoostRegressor(**options)
     progress = Progress(0, arguments.quiet, seconds=arguments.time, interrupt=interrupt)
     try:
         progress.begin("reading")
-        # labels go in as 0 and 1, so that either class can be the positive one
         work = FrontWork.make(
-            rows.table, rows.positive.astype(int), arguments.sizes, arguments.folds, arguments.scoring,
-            CardBoostClassifier(**options), rows.weight, arguments.jobs, arguments.seed,
+            rows.table, rows.labels(target), arguments.sizes, _folds(rows, target, arguments), arguments.scoring,
+            estimator, rows.weight, arguments.jobs, arguments.seed,
         )  # fmt: skip
 
         def say(stage: str, model: Any = None) -> None:
             if model is None:
                 progress.begin(stage)
             else:
-                own = model.certificate_
-                progress.proved(stage, model.max_terms, own.objective, own.lower_bound, own.guarantee)
+                for proof in certificates_of(model):
+                    progress.proved(stage, model.max_terms, proof.objective, proof.lower_bound, proof.guarantee)
 
         return work.run(replace(budget, stopped=lambda: interrupt.asked), say)
     except (ValueError, TypeError) as error:
@@ -102,35 +104,48 @@ def _compute(
         progress.close()
 
 
-def _with_classes(front: ParetoFront, classes: tuple[Any, Any]) -> ParetoFront:
+def _folds(rows: Rows, target: Target, arguments: SimpleNamespace) -> Any:
+    """How many folds, or the splits themselves where rows of one group stay together."""
+    if rows.split is None:
+        return arguments.folds
+    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
+
+    kind = StratifiedGroupKFold if target.classes else GroupKFold
+    splitter = kind(arguments.folds, shuffle=True, random_state=arguments.seed)
+    return list(splitter.split(rows.target, rows.target, rows.split))
+
+
+def _with_classes(front: ParetoFront, target: Target) -> ParetoFront:
     """The front with the labels of the file in place of 0 and 1."""
+    from cardboost.cli.run import relabelled
     from cardboost.model.base import label_array
 
     points = []
     for point in front:
         model = copy.copy(point.model)
-        model.classes_ = label_array(classes)
-        model.ensemble_ = replace(model.ensemble_, classes=classes)
-        model.certificate_ = replace(model.certificate_, positive=classes[1])
+        model.classes_ = label_array(target.classes or ())
+        model.ensemble_, (model.certificate_,) = relabelled(model.ensemble_, model.certificate_, target)
         points.append(replace(point, model=model))
     return replace(front, points=tuple(points))
 
 
 def _contents(front: ParetoFront, point: SizePoint, facts: dict[str, Any]) -> dict[str, bytes | None]:
     """The files by name."""
+    from cardboost.cli.run import certificate_content, with_left_out
+    from cardboost.estimators.base import certificates_of
     from cardboost.model.files import model_bytes, parameters_to_json
     from cardboost.pareto.file import front_bytes
     from cardboost.pareto.pages import csv_table, figure, page
 
     model = point.model
     training = {"parameters": parameters_to_json(model), "data": facts}
-    target = f"{facts['target']} = {model.classes_[1]}"
     said = f"{facts['file']}: {counted(facts['rows'], 'row')}, {counted(facts['features'], 'feature')}."
-    said += f" High scores mean {target}."
+    if facts["task"] == "binary":
+        said += f" High scores mean {facts['target']} = {model.classes_[1]}."
     try:
         contents = {
             FRONT: front_bytes(front),
-            MODEL: model_bytes(model.ensemble_, model.certificate_.to_dict(), training),
+            MODEL: model_bytes(model.ensemble_, certificate_content(certificates_of(model)), training),
         }
     except ValueError as error:
         raise BadInput(f"the front cannot be written: {error}.") from None
@@ -138,7 +153,7 @@ def _contents(front: ParetoFront, point: SizePoint, facts: dict[str, Any]) -> di
         TABLE: csv_table(front),
         FIGURE: figure(front).svg(),
         PAGE: page(front, point, said),
-        CARD: model.card(),
+        CARD: with_left_out(model.card(), facts),
     }
     return contents | {name: text.encode() for name, text in texts.items()}
 
@@ -173,9 +188,9 @@ def _summary(
     written: list[Path],
 ) -> str:
     paths = {path.name: str(path) for path in written}
-    extra = [] if arguments.delimiter is None else ["--delimiter", arguments.delimiter]
-    check = ["certify", paths[MODEL], *arguments.data, "--target", facts["target"]]
-    check += [] if facts["weight"] is None else ["--weight", facts["weight"]]
+    from cardboost.cli.fit import format_words
+
+    form = format_words(arguments)
     done = counted(len(front), "size")
     return "\n".join(
         [
@@ -187,8 +202,10 @@ def _summary(
             *(f"  {path}" for path in paths.values()),
             "",
             "Next:",
-            shell_line("cardboost", "predict", paths[MODEL], *arguments.data, *extra),
-            shell_line("cardboost", *check, *extra),
+            *(
+                shell_line("cardboost", verb, paths[MODEL], *arguments.data, *form)
+                for verb in ("predict", "certify")
+            ),
         ]
     )
 
@@ -219,7 +236,12 @@ command = Verb(
                 "1-20",
             ),
             option("folds", number(folds), "2 or more", 5),
-            option("scoring", text("NAME"), "a scorer of scikit-learn", "neg_log_loss"),
+            option(
+                "scoring",
+                text("NAME"),
+                "a scorer of scikit-learn",
+                shown="neg_log_loss; of regression neg_mean_squared_error",
+            ),
             option("pick", Value(_pick, "RULE"), "the model to write: 1se, knee, best or a size", "1se"),
             option("seed", number(count), "which rows are where", 0),
             option("time", number(positive, "SECONDS"), "for all, the proofs included", shown="no limit"),
