@@ -105,7 +105,11 @@ def test_predictions_are_those_of_the_estimator(task: str, tmp_path: Path) -> No
     assert found.classes == tuple(estimator.classes_)
     assert (found.score == estimator.decision_function(frame)).all()
     assert (found.probability == estimator.predict_proba(frame)).all()
-    facts = evaluate_predictions(found, found.class_codes(y), n_bootstrap=0)
+    codes = found.class_codes(y)
+    facts = evaluate_predictions(found, codes, n_bootstrap=0)
+    if task == "binary":
+        with pytest.raises(ValueError, match="a threshold in points needs a scorecard"):
+            evaluate_predictions(found, codes, threshold=Threshold("points", 3))
     assert facts.measures["accuracy"].value == pytest.approx(estimator.score(frame, y), abs=1e-12)
     assert facts.confusion is not None
     assert facts.confusion.labels == found.classes
@@ -133,6 +137,8 @@ def test_predictions_of_a_scorecard_follow_from_its_totals(options: dict[str, An
     assert facts.measures["accuracy"].value == pytest.approx(np.mean(found.predicted == y), abs=1e-12)
     by_score = evaluate("binary", found.class_codes(y), found.score, probability=found.probability[:, 1])
     assert by_score.measures["auc"].value == facts.measures["auc"].value
+    score = evaluate_predictions(found, found.class_codes(y), threshold=Threshold(), n_bootstrap=0)
+    assert score.confusion == facts.confusion
     other = evaluate_predictions(
         found, found.class_codes(y), threshold=Threshold("probability", 0.9), n_bootstrap=0
     )

@@ -215,6 +215,11 @@ def test_calibration_groups_divide_the_weight(seed: int, n: int, digits: int) ->
     assert np.bincount(group, weight).max() <= weight.sum() / 10 + 2 * held.max()
 
 
+def test_a_last_group_of_next_to_no_weight_is_not_alone() -> None:
+    group = ms.calibration_groups(np.arange(21.0), np.append(np.ones(20), 1e-13))
+    assert group.tolist() == [k // 2 for k in range(20)] + [9]
+
+
 def test_the_calibration_table_is_that_of_its_groups() -> None:
     own = drawn("binary", 0, 1000, ties=False)
     facts = evaluate(**own, n_bootstrap=0)
@@ -490,7 +495,7 @@ def test_the_lines_of_a_small_table() -> None:
         "  share of events            0.5000",
         "  AUC                        0.7778",
         "  Gini                       0.5556",
-        "  KS (score -2)              0.3333",
+        "  KS (at -2)                 0.3333",
         "  log loss                   0.5931",
         "  Brier score                0.2117",
         "  calibration in the large  +0.0000",

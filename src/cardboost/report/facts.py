@@ -117,7 +117,7 @@ class Facts:
         log_loss, auc (the mean of the classes, each against the rest); for numbers rmse, mae,
         median_absolute_error, r2, bias (mean prediction minus mean target).
     ks_at : float or None
-        The score up to which the distributions of the two classes differ most.
+        The score, or total of points, up to which the distributions of the two classes differ most.
     threshold : Threshold or None
         Where the positive class begins, for two classes.
     confusion : Confusion or None
@@ -308,7 +308,7 @@ def evaluate_predictions(
     ----------
     predictions : Predictions
         What :func:`cardboost.model.predictions.model_predictions` returns. Totals of points take the place of
-        scores where there are any.
+        scores where there are any, unless the threshold is on the score.
     y : array-like of shape (n_rows,)
         Targets, or the numbers of the classes, which ``predictions.class_codes`` makes of labels.
     threshold : Threshold, default=None
@@ -324,9 +324,11 @@ def evaluate_predictions(
     task, score, probability = predictions.task, predictions.score, predictions.probability
     if task == "binary":
         probability = None if probability is None else probability[:, 1]
-        if predictions.points is not None and predictions.points_threshold is not None:
-            score = predictions.points.astype(np.float64)
-            threshold = threshold or Threshold("points", predictions.points_threshold)
+        points, least = predictions.points, predictions.points_threshold
+        if points is not None and least is not None and (threshold is None or threshold.on != "score"):
+            score, threshold = points.astype(np.float64), threshold or Threshold("points", least)
+        elif threshold is not None and threshold.on == "points":
+            raise ValueError("a threshold in points needs a scorecard.")
     classes = predictions.classes
     return evaluate(task, y, score, probability=probability, classes=classes, threshold=threshold, **options)
 

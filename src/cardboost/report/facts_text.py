@@ -80,7 +80,7 @@ def _event(facts: Facts) -> str:
 def _measures(facts: Facts) -> list[str]:
     shown = []
     for name, estimate in facts.measures.items():
-        where = f" (score {facts.ks_at:.4g})" if name == "ks" and facts.ks_at is not None else ""
+        where = f" (at {facts.ks_at:.4g})" if name == "ks" and facts.ks_at is not None else ""
         number = _numbers(facts, signed=name in _SIGNED)
         shown.append([NAMES[name] + where, number(estimate.value), _interval(estimate, number)])
     return table_lines(["measure", "value", _interval_name(facts)], shown, left=(0,))

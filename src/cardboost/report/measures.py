@@ -92,7 +92,8 @@ def calibration_groups(prediction: Array, weight: Array) -> Indices:
     _, place = np.unique(prediction, return_inverse=True)
     held = np.bincount(place, weight)
     middle = np.cumsum(held) - 0.5 * held
-    part = np.floor(CALIBRATION_GROUPS * (middle / held.sum() + _ROUNDING)).astype(np.intp)
+    part = np.floor(CALIBRATION_GROUPS * (middle / held.sum() + _ROUNDING))
+    part = np.minimum(part, CALIBRATION_GROUPS - 1)  # a last one of next to no weight is not alone
     return np.unique(part, return_inverse=True)[1][place]
 
 
