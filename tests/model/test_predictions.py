@@ -105,7 +105,7 @@ def test_predictions_are_those_of_the_estimator(task: str, tmp_path: Path) -> No
     assert found.classes == tuple(estimator.classes_)
     assert (found.score == estimator.decision_function(frame)).all()
     assert (found.probability == estimator.predict_proba(frame)).all()
-    codes = found.class_codes(y)
+    codes = label_codes(y, found.classes)
     facts = evaluate_predictions(found, codes, n_bootstrap=0)
     if task == "binary":
         with pytest.raises(ValueError, match="a threshold in points needs a scorecard"):

@@ -161,10 +161,13 @@ def _hold_out(
             f"--holdout {arguments.holdout:g} of {len(keep):,} rows leaves no rows for the test, or not all "
             "classes to train on."
         )
-    by = arguments.holdout_by or arguments.group
     facts["holdout"] = {
-        "fraction": arguments.holdout, "seed": seed, "by": by, "rows": int((~keep).sum())
-    }  # fmt: skip
+        "fraction": arguments.holdout,
+        "seed": seed,
+        "by": arguments.holdout_by or arguments.group,
+        "latest": rows.split is not None and rows.split.dtype.kind == "M",
+        "rows": int((~keep).sum()),
+    }
     return rows.take(keep), rows.take(~keep)
 
 

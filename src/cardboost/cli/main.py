@@ -25,6 +25,7 @@ VERBS = {
     },
     "Use": {
         "predict": "score the rows of a table",
+        "evaluate": "say how good a model is on labelled rows",
         "export": "write a model as C, Python, SQL, ONNX or JSON",
     },
     "Check": {

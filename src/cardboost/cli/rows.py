@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from cardboost.cli.files import BadInput, closest, listed
 from cardboost.cli.options import names_in
-from cardboost.data.dates import DateParts, derive_dates
+from cardboost.data.dates import DateParts, column_dates, derive_dates
 from cardboost.data.frame import Array, Coded, Frame
-from cardboost.data.reader import Kind, TableFile, TableFormat, open_table
+from cardboost.data.reader import Kind, TableError, TableFile, TableFormat, open_table
 from cardboost.data.roles import ColumnRole, Role, assign_roles, leak_warnings, size_warnings
 from cardboost.model.base import ModelKind, label_array
-from cardboost.model.predictions import class_codes, label_text
+from cardboost.model.predictions import label_codes, label_text
 
 if TYPE_CHECKING:
     from cardboost.model.files import Model
@@ -79,10 +79,15 @@ class TrainingTable:
     remarks: tuple[str, ...]
 
 
-def opened(arguments: SimpleNamespace) -> AbstractContextManager[TableFile]:
-    """The table that the arguments name."""
-    form = TableFormat(arguments.delimiter, arguments.decimal, arguments.thousands)
-    return open_table(arguments.data, form)
+@contextlib.contextmanager
+def opened(arguments: SimpleNamespace) -> Iterator[TableFile]:
+    """The table that the arguments name; what is wrong with it is bad input."""
+    try:
+        form = TableFormat(arguments.delimiter, arguments.decimal, arguments.thousands)
+        with open_table(arguments.data, form) as source:
+            yield source
+    except TableError as error:
+        raise BadInput(str(error)) from None
 
 
 # ------------------------------------------------------------------------------------------------ training
@@ -252,26 +257,23 @@ def _read_weight(frame: Frame, option: str | None) -> Array | None:
 
 def _split_column(frame: Frame, arguments: SimpleNamespace) -> NDArray[Any] | None:
     """What rows are split by: times (datetime64) where the column holds dates, else numbers of groups."""
-    name = _stripped(getattr(arguments, "holdout_by", None) or arguments.group)
+    holdout_by = _stripped(getattr(arguments, "holdout_by", None))
+    name = holdout_by or _stripped(arguments.group)
     if name is None:
         return None
     if name not in frame.data:
         raise BadInput(f"--holdout-by {name}: {closest(name, frame.columns)}")
-    return split_values(frame.data[name], f"column {name!r}")
+    return _split_values(name, frame.data[name], holdout_by is not None)
 
 
-def split_values(values: Array | Coded, what: str) -> NDArray[Any]:
-    """Times of dates, or numbers of groups; every row needs one."""
-    from cardboost.data.dates import column_dates
-
-    dates = column_dates(values)
+def _split_values(name: str, values: Array | Coded, by_date: bool) -> NDArray[Any]:
+    """Times where the column holds dates and they are wanted, else numbers of groups."""
+    dates = column_dates(values) if by_date else None
     if dates is not None:
         if np.isnat(dates).any():
-            raise BadInput(f"{what} has rows without a date: the test cannot be split by it.")
+            raise BadInput(f"--holdout-by {name}: there are rows without a date.")
         return dates
-    if isinstance(values, Coded):
-        return values.codes
-    return np.unique(values, return_inverse=True)[1]
+    return values.codes if isinstance(values, Coded) else np.unique(values, return_inverse=True)[1]
 
 
 def kept_rows(rows: Rows, fraction: float, seed: int) -> NDArray[np.bool_]:
@@ -376,6 +378,13 @@ def _feature_kinds(model: Model) -> dict[str, Kind]:
     return kinds
 
 
+def _target_kind(model: Model) -> Kind:
+    """How the target of a model is read."""
+    if model.classes is None:
+        return "numbers"
+    return "text" if any(isinstance(label, str | bool) for label in model.classes) else "categories"
+
+
 def model_rows(
     arguments: SimpleNamespace, model: Model, *, used: bool = False, more: Sequence[str] = ()
 ) -> tuple[Rows, Frame]:
@@ -397,12 +406,12 @@ def model_rows(
         columns.require(source, model)
         for name in (target, *([] if weight is None else [weight]), *extra):
             source.require(name)
-        kinds: dict[str, Kind] = {**columns.kinds, **extra, target: "text" if model.classes else "numbers"}
+        kinds: dict[str, Kind] = {**columns.kinds, **extra, target: _target_kind(model)}
         kinds |= {} if weight is None else {weight: "numbers"}
         frame = source.read(list(kinds), kinds)
         _refuse_missing(source, target, frame.data[target])
         try:
-            codes = class_codes(frame.data[target], model.classes) if model.classes else frame.data[target]
+            codes = label_codes(frame.data[target], model.classes) if model.classes else frame.data[target]
         except ValueError as error:
             raise BadInput(f"{source.path}, column {target!r}: {error}") from None
     weights = None if weight is None else _read_weight(frame, weight)
@@ -424,5 +433,5 @@ def trained_rows(arguments: SimpleNamespace, model: Model) -> Rows:
         fraction, seed = float(held_out["fraction"]), int(held_out["seed"])
     except (KeyError, TypeError, ValueError):
         raise BadInput(f"{arguments.model}: training.data.holdout cannot be read.") from None
-    by = None if split is None else split_values(frame.data[split], f"column {split!r}")
+    by = None if split is None else _split_values(split, frame.data[split], bool(held_out.get("latest")))
     return rows.take(kept_rows(replace(rows, split=by), fraction, seed))

@@ -312,21 +312,11 @@ def relabelled(ensemble: Any, certificate: Certificate, target: Target) -> tuple
 def model_facts(model: Model, rows: Rows, **options: Any) -> Facts:
     """What is known of a model's predictions on rows; without intervals unless they are asked for."""
     from cardboost.model.predictions import model_predictions
-    from cardboost.report.facts import Threshold, evaluate
+    from cardboost.report.facts import evaluate_predictions
 
+    options = {"n_bootstrap": 0, **options}
     predictions = model_predictions(model, rows.table)
-    chance = predictions.probability
-    if chance is not None and predictions.task == "binary":
-        chance = chance[:, 1]
-    threshold, score = None, predictions.score
-    if predictions.points is not None:
-        assert predictions.points_threshold is not None
-        threshold = Threshold("points", predictions.points_threshold)
-        score = predictions.points
-    return evaluate(
-        predictions.task, rows.target, score, probability=chance, classes=predictions.classes, threshold=threshold,
-        sample_weight=rows.weight, **{"n_bootstrap": 0, **options},
-    )  # fmt: skip
+    return evaluate_predictions(predictions, rows.target, sample_weight=rows.weight, **options)
 
 
 def _columns_at_most(estimator: Any) -> int:

@@ -354,6 +354,17 @@ def check_parts(parts: Any) -> tuple[str, ...]:
     return parts
 
 
+def column_dates(values: Array | Coded) -> Dates | None:
+    """The dates of a column, NaT where there is none; None where the column does not hold dates."""
+    cells, rows = _cells(values)
+    if not cells:
+        return None
+    form = find_form(cells) if isinstance(values, Coded) else find_number_form(np.array(cells), None)
+    if form is None:
+        return None
+    return np.append(read_dates(cells, form.name), np.datetime64("NaT"))[rows]
+
+
 def derive_dates(frame: Frame, parts: Sequence[DateParts]) -> Frame:
     """Put the derived columns in the places of their dates; other columns stay as they are.
 

@@ -77,51 +77,54 @@ class Predictions:
         columns = {name: column(name) for name in ("score", "probability", "predicted", "points")}
         return replace(parts[0], **columns)
 
-    def class_codes(self, labels: Any) -> NDArray[np.intp]:
-        """The number of the class of every label.
 
-        Numbers and text that look the same are the same label.
+def label_codes(labels: Any, classes: Sequence[Any]) -> NDArray[np.intp]:
+    """The number of the class of every label.
 
-        Parameters
-        ----------
-        labels : Coded or array-like of shape (n_rows,)
-            Labels, as a file has them.
+    Numbers and text that look the same are the same label.
 
-        Returns
-        -------
-        array of int of shape (n_rows,)
-            Positions in ``classes``.
+    Parameters
+    ----------
+    labels : Coded or array-like of shape (n_rows,)
+        Labels, as a file has them.
+    classes : sequence
+        The labels of a model.
 
-        Raises
-        ------
-        ValueError
-            If a row has no label, or one that the model does not have.
-        """
-        if isinstance(labels, Coded):
-            distinct, codes = list(labels.labels), labels.codes
-        else:
-            values = np.asarray(labels)
-            missing = np.array([value is None or value != value for value in values.tolist()], dtype=bool)
-            found, inverse = np.unique(values[~missing], return_inverse=True)
-            distinct, codes = found.tolist(), np.full(len(values), -1)
-            codes[~missing] = inverse
-        if (codes < 0).any():
-            raise ValueError(f"{int((codes < 0).sum())} of {len(codes)} rows have no label.")
-        known = {_label_text(label): k for k, label in enumerate(self.classes or ())}
-        used = np.unique(codes).tolist()
-        for code in used:
-            if _label_text(distinct[code]) not in known:
-                shown, *names = class_names([distinct[code], *(self.classes or ())[:6]])
-                more = ", ..." if len(self.classes or ()) > 6 else ""
-                raise ValueError(
-                    f"the label {shown} is none of the model's classes ({', '.join(names)}{more})."
-                )
-        positions = np.zeros(len(distinct), dtype=np.intp)
-        positions[used] = [known[_label_text(distinct[code])] for code in used]
-        return positions[codes]
+    Returns
+    -------
+    array of int of shape (n_rows,)
+        Positions in ``classes``.
+
+    Raises
+    ------
+    ValueError
+        If a row has no label, or one that the model does not have.
+    """
+    if isinstance(labels, Coded):
+        distinct, codes = list(labels.labels), labels.codes
+    else:
+        values = np.asarray(labels)
+        missing = np.array([value is None or value != value for value in values.tolist()], dtype=bool)
+        found, inverse = np.unique(values[~missing], return_inverse=True)
+        distinct, codes = found.tolist(), np.full(len(values), -1)
+        codes[~missing] = inverse
+    if (codes < 0).any():
+        raise ValueError(f"{int((codes < 0).sum())} of {len(codes)} rows have no label.")
+    known = {label_text(label): k for k, label in enumerate(classes)}
+    used = np.unique(codes).tolist()
+    for code in used:
+        if label_text(distinct[code]) not in known:
+            shown, *names = class_names([distinct[code], *classes[:6]])
+            more = ", ..." if len(classes) > 6 else ""
+            raise ValueError(
+                f"the label {shown} is none of the model's classes ({', '.join(names)}{more})."
+            )
+    positions = np.zeros(len(distinct), dtype=np.intp)
+    positions[used] = [known[label_text(distinct[code])] for code in used]
+    return positions[codes]
 
 
-def _label_text(label: Any) -> str:
+def label_text(label: Any) -> str:
     """A label as files write it."""
     if isinstance(label, bool | np.bool_):
         return str(bool(label)).lower()
