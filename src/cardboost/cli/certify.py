@@ -66,13 +66,17 @@ def read_model_and_data(arguments: SimpleNamespace) -> tuple[Model, list[Certifi
     for k, (part, content) in enumerate(zip(ensemble.parts, contents, strict=True)):
         several = len(contents) > 1
         label = rows.target if model.classes is None else rows.target == (k if several else 1)
-        parts.append(CertifiedPart(part, content or {}, label, f"certificate[{k}]" if several else "certificate"))
+        parts.append(
+            CertifiedPart(part, content or {}, label, f"certificate[{k}]" if several else "certificate")
+        )
     return model, parts, rows
 
 
 def run(arguments: SimpleNamespace) -> int:
     model, parts, rows = read_model_and_data(arguments)
-    faults = [f"{_of_class(model, k)}{fault}" for k, part in enumerate(parts) for fault in _faults(part, rows)]
+    faults = [
+        f"{_of_class(model, k)}{fault}" for k, part in enumerate(parts) for fault in _faults(part, rows)
+    ]
     if arguments.json:
         print(printable_json(json.dumps(_verdict(model, parts, faults), ensure_ascii=False, indent=2)))
     else:
@@ -228,7 +232,9 @@ def _report(
             lines += [*head, *certificate_lines(Certificate(part.certificate)), ""]
         size = f"{rows.table.n_rows:,} rows and {counted(len(rows.table.data), 'feature')}"
         return "\n".join([*lines, _CHECKED.format(size)])
-    other = [fault for fault in faults if fault.split(": ")[-2:][0].startswith("data.") or "data." in fault[:40]]
+    other = [
+        fault for fault in faults if fault.split(": ")[-2:][0].startswith("data.") or "data." in fault[:40]
+    ]
     if other:  # of other rows nothing needs to hold
         lines = ["The certificate is about other data.", ""]
         lines += [*textwrap.wrap(f"{' '.join(arguments.data)} {_OTHER_DATA}", 78), ""]

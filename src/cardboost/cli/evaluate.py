@@ -44,7 +44,10 @@ command = Verb(
     "evaluate",
     run,
     {
-        "The model and the rows": [*MODEL_AND_DATA, option("by", text("COLUMN"), "also for every group of rows")],
+        "The model and the rows": [
+            *MODEL_AND_DATA,
+            option("by", text("COLUMN"), "also for every group of rows"),
+        ],
         "Intervals": [
             option("resamples", number(count), "of the rows, for intervals; 0 for none", 200),
             option("seed", number(count), "of the resamples", 0),

@@ -92,7 +92,9 @@ def _factors(given: dict[str, float], target: Target) -> dict[Any, float]:
     for text, factor in given.items():
         codes = [k for k, label in enumerate(target.classes) if label_text(label) == label_text(text.strip())]
         if not codes:
-            raise BadInput(f"--class-weight {text}: the classes are {listed(list(map(str, target.classes)))}.")
+            raise BadInput(
+                f"--class-weight {text}: the classes are {listed(list(map(str, target.classes)))}."
+            )
         factors[codes[0] if target.task == "binary" else target.classes[codes[0]]] = factor
     return factors
 
@@ -121,7 +123,9 @@ def say_what_was_read(read: TrainingTable, arguments: SimpleNamespace, verb: str
         return
     facts = read.facts
     if not arguments.json:
-        counts = [f"{count:,} of class {printable(label)}" for label, count in (facts["classes"] or {}).items()]
+        counts = [
+            f"{count:,} of class {printable(label)}" for label, count in (facts["classes"] or {}).items()
+        ]
         shown = f" ({', '.join(counts[:6])}{', ...' if len(counts) > 6 else ''})" if counts else ""
         features = counted(facts["features"], "feature")
         print(f"{printable(facts['file'])}: {facts['rows']:,} rows{shown}, {features}\n")
@@ -172,7 +176,7 @@ def _hold_out(
 
 
 def _summary(run: Run, facts: dict[str, Any], arguments: SimpleNamespace, written: list[str]) -> str:
-    from cardboost.cli.run import certificate_lines, files_lines, score_line
+    from cardboost.cli.run import USUAL_ENDINGS, certificate_lines, files_lines, score_line
 
     if run.ensemble.n_terms <= _LONGEST_CARD:
         text = run.card
@@ -188,10 +192,9 @@ def _summary(run: Run, facts: dict[str, Any], arguments: SimpleNamespace, writte
         )
     lines = [text]
     lines += [score_line(name, scores) for name, scores in run.scores.items()]
-    stop = "" if run.trace.status in ("column limit", "optimal", "exhausted") else f"; {run.trace.message}"
-    lines.append(
-        f"fitted in  {run.seconds:.2f} s, {counted(run.trace[-1].n_columns, 'candidate term')}{stop}"
-    )
+    stop = "" if run.ending.status in USUAL_ENDINGS else f"; {run.ending.message}"
+    n_candidates = sum(trace[-1].n_columns for trace in run.traces)
+    lines.append(f"fitted in  {run.seconds:.2f} s, {counted(n_candidates, 'candidate term')}{stop}")
     lines += files_lines(run, written)
     form = format_words(arguments)
     for verb in ("predict", "evaluate", "certify"):

@@ -95,7 +95,9 @@ def _compute(
                 progress.begin(stage)
             else:
                 for proof in certificates_of(model):
-                    progress.proved(stage, model.max_terms, proof.objective, proof.lower_bound, proof.guarantee)
+                    progress.proved(
+                        stage, model.max_terms, proof.objective, proof.lower_bound, proof.guarantee
+                    )
 
         return work.run(replace(budget, stopped=lambda: interrupt.asked), say)
     except (ValueError, TypeError) as error:

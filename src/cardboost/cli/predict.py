@@ -81,7 +81,12 @@ def _is_number(text: str) -> bool:
 
 
 def _columns(
-    model: Model, frame: Frame, features: Frame, keep: Sequence[str], arguments: SimpleNamespace, cells: _Cells
+    model: Model,
+    frame: Frame,
+    features: Frame,
+    keep: Sequence[str],
+    arguments: SimpleNamespace,
+    cells: _Cells,
 ) -> dict[str, list[Any]]:
     """What is written of some rows: columns of cells by their headings."""
     from cardboost.model.predictions import model_frame, model_predictions, top_reasons
@@ -119,7 +124,9 @@ def _kept(frame: Frame, name: str, cells: _Cells) -> list[Any]:
     values = frame[name].to_numpy()
     if values.dtype.kind == "O":
         return [cells(value) for value in values.tolist()]
-    return [None if value != value else int(value) if value.is_integer() else value for value in values.tolist()]
+    return [
+        None if value != value else int(value) if value.is_integer() else value for value in values.tolist()
+    ]
 
 
 def _contributions(model: Model, table: Any) -> dict[str, list[Any]]:

@@ -90,11 +90,21 @@ def _report(before: Certificate, after: Certificate) -> list[str]:
 
 
 def _write(
-    arguments: SimpleNamespace, model: Model, ensembles: Sequence[Ensemble], certificates: Sequence[Certificate]
+    arguments: SimpleNamespace,
+    model: Model,
+    ensembles: Sequence[Ensemble],
+    certificates: Sequence[Certificate],
 ) -> list[Path]:
     """The model, and in its own place the card and the headers beside it."""
     from cardboost.cli.run import (
-        CARD, HEADER, VECTORS, Headers, card_title, certificate_content, model_card, with_left_out
+        CARD,
+        HEADER,
+        VECTORS,
+        Headers,
+        card_title,
+        certificate_content,
+        model_card,
+        with_left_out,
     )  # fmt: skip
     from cardboost.model.files import model_bytes
     from cardboost.model.multiclass import MulticlassEnsemble

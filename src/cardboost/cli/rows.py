@@ -24,7 +24,9 @@ from cardboost.model.predictions import label_codes, label_text
 if TYPE_CHECKING:
     from cardboost.model.files import Model
 
-MOST_NUMBER_CLASSES = 20  # a target with more different whole numbers is one of regression, as in pareto_front
+MOST_NUMBER_CLASSES = (
+    20  # a target with more different whole numbers is one of regression, as in pareto_front
+)
 MOST_CLASSES = 100  # every class is a model of its own
 
 
@@ -105,7 +107,9 @@ def read_training_table(arguments: SimpleNamespace) -> TrainingTable:
     weight = _read_weight(frame, arguments.weight)
     split = _split_column(frame, arguments)
     try:
-        dates = [DateParts.from_training(frame, name, parts) for name, parts in arguments.date.items() if parts]
+        dates = [
+            DateParts.from_training(frame, name, parts) for name, parts in arguments.date.items() if parts
+        ]
         roles = assign_roles(frame, given)
         derived = {entry.column for entry in dates}
         features = [column.name for column in roles if column.is_feature or column.name in derived]
@@ -233,7 +237,9 @@ def _task(name: str, labels: Sequence[Any], asked: str) -> tuple[ModelKind, list
         return "regression", [f"the target {name!r} has {n:,} different numbers: regression (see --task)."]
     if n > MOST_CLASSES:
         what = "texts: is it an identifier?" if text else "numbers: --task regression predicts them."
-        raise BadInput(f"the target {name!r} has {n:,} different {what} At most {MOST_CLASSES} can be classes.")
+        raise BadInput(
+            f"the target {name!r} has {n:,} different {what} At most {MOST_CLASSES} can be classes."
+        )
     guessed = asked == "auto" and whole and n > 2
     remark = f"the target {name!r} has {n} different whole numbers: classes (--task regression for numbers)."
     return "binary" if n == 2 else "multiclass", [remark] if guessed else []

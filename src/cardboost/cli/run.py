@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from cardboost.model.files import Model
     from cardboost.model.multiclass import MulticlassEnsemble
     from cardboost.model.scorecard import Scorecard
-    from cardboost.problem.trace import Trace
+    from cardboost.problem.trace import Record, Trace
     from cardboost.report.facts import Facts
 
 MODEL, CARD, LOG = "model.json", "card.txt", "log.jsonl"
 HEADER, VECTORS = "card.h", "test_vectors.h"
 _MOST_LEFT_OUT = 12  # names on a card
+USUAL_ENDINGS = ("column limit", "optimal", "exhausted")
 #: forms of C, the smaller one first, with what is said of them
 _C = {
     "c-int16": f"{HEADER} is C without floating point (c-int16), proven to decide as the model does.",
@@ -69,7 +70,7 @@ class Run:
 
     ensemble: Ensemble | MulticlassEnsemble
     certificates: tuple[Certificate, ...]  # one, or one per class
-    trace: Trace
+    traces: tuple[Trace, ...]  # likewise
     parameters: dict[str, Any]
     data: dict[str, Any]
     scores: dict[str, Facts]
@@ -113,7 +114,7 @@ class Run:
             "classes": classes,
             **(proofs[0] if one else {"certificates": dict(zip(map(str, classes), proofs, strict=True))}),
             "scores": {name: score_values(facts) for name, facts in self.scores.items()},
-            "stopped_because": self.trace.message,
+            "stopped_because": self.ending.message,
             "interrupted": self.interrupted,
             "seconds": round(self.seconds, 3),
         }
@@ -125,23 +126,17 @@ class Run:
         lines: list[dict[str, Any]] = [
             {"event": "start", "cardboost": __version__, "data": self.data, "parameters": self.parameters}
         ]
-        for record in self.trace:
-            bound = record.lower_bound if math.isfinite(record.lower_bound) else None
-            edge = record.edge if math.isfinite(record.edge) else None
-            lines.append(
-                {
-                    "event": "round",
-                    "columns": record.n_columns,
-                    "terms": record.n_terms,
-                    "objective": record.objective,
-                    "lower_bound": bound,
-                    "edge": edge,
-                    "seconds": round(record.seconds, 6),
-                }
-            )
+        for k, trace in enumerate(self.traces):
+            part = {"class": (self.ensemble.classes or ())[k]} if len(self.traces) > 1 else {}
+            lines += [{"event": "round", **part, **_round(record)} for record in trace]
         lines.append({"event": "end", **self.result()})
         text = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
         return printable_json(text)
+
+    @property
+    def ending(self) -> Trace:
+        """The rounds that end in a way worth telling; of several classes the first of these."""
+        return next((trace for trace in self.traces if trace.status not in USUAL_ENDINGS), self.traces[0])
 
     @cached_property
     def headers(self) -> Headers:
@@ -169,6 +164,18 @@ class Run:
         except ValueError as error:
             raise BadInput(f"cannot write into {str(folder)!r}: {error}.") from None
         return write_together(folder, contents)
+
+
+def _round(record: Record) -> dict[str, Any]:
+    """A round of the log."""
+    return {
+        "columns": record.n_columns,
+        "terms": record.n_terms,
+        "objective": record.objective,
+        "lower_bound": record.lower_bound if math.isfinite(record.lower_bound) else None,
+        "edge": record.edge if math.isfinite(record.edge) else None,
+        "seconds": round(record.seconds, 6),
+    }
 
 
 def _proof(certificate: Certificate) -> dict[str, Any]:
@@ -298,8 +305,17 @@ def fit_rows(
     parts = {"training": rows} | ({} if test is None else {"test": test})
     scores = {name: model_facts(model, part) for name, part in parts.items()}
     interrupted = interrupt is not None and interrupt.asked
+    traces = estimator.trace_ if isinstance(estimator.trace_, list) else [estimator.trace_]
     return Run(
-        ensemble, tuple(certificates), estimator.trace_, parameters, data, scores, seconds, interrupted, scorecard
+        ensemble,
+        tuple(certificates),
+        tuple(traces),
+        parameters,
+        data,
+        scores,
+        seconds,
+        interrupted,
+        scorecard,
     )
 
 

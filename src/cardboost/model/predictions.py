@@ -116,9 +116,7 @@ def label_codes(labels: Any, classes: Sequence[Any]) -> NDArray[np.intp]:
         if label_text(distinct[code]) not in known:
             shown, *names = class_names([distinct[code], *classes[:6]])
             more = ", ..." if len(classes) > 6 else ""
-            raise ValueError(
-                f"the label {shown} is none of the model's classes ({', '.join(names)}{more})."
-            )
+            raise ValueError(f"the label {shown} is none of the model's classes ({', '.join(names)}{more}).")
     positions = np.zeros(len(distinct), dtype=np.intp)
     positions[used] = [known[label_text(distinct[code])] for code in used]
     return positions[codes]
