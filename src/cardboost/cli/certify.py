@@ -102,10 +102,30 @@ def _read_rows(arguments: SimpleNamespace, model: Model, ensemble: Ensemble) -> 
     held_out = recorded.get("holdout")
     if isinstance(held_out, dict) and recorded.get("rows") == table.n_rows:
         try:
-            return rows.take(kept_rows(rows.positive, float(held_out["fraction"]), int(held_out["seed"])))
+            rows = rows.take(kept_rows(rows.positive, float(held_out["fraction"]), int(held_out["seed"])))
         except (KeyError, TypeError, ValueError):
             raise BadInput(f"{arguments.model}: training.data.holdout cannot be read.") from None
-    return rows
+    return _without_validation(rows, model) if recorded.get("rows") == table.n_rows else rows
+
+
+def _without_validation(rows: Rows, model: Model) -> Rows:
+    """The rows that the fit did not keep aside to see when to stop (--validation-fraction)."""
+    import numpy as np
+
+    from cardboost.data.labels import split_rows
+
+    options = (model.training or {}).get("parameters")
+    if not isinstance(options, dict) or options.get("validation_fraction") is None:
+        return rows
+    fraction, seed = options["validation_fraction"], options.get("random_state")
+    try:
+        codes = rows.positive.astype(np.intp)
+        _, aside = split_rows(fraction, codes, len(codes), seed)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"training.parameters.validation_fraction: {str(error).rstrip('.')}.") from None
+    keep = np.ones(len(codes), dtype=bool)
+    keep[aside] = False
+    return rows.take(keep)
 
 
 def _kinds(model: Model, ensemble: Ensemble, names: list[str]) -> dict[str, Kind]:

@@ -184,7 +184,7 @@ def say_what_was_read(
     facts: dict[str, Any], columns: list[ColumnFacts], as_json: bool, verb: str = "fit"
 ) -> None:
     """The columns on stdout, unless that is for JSON; remarks on stderr."""
-    from cardboost.cli.inferred import remark_lines, table_lines
+    from cardboost.cli.inferred import column_lines, remark_lines
 
     if not as_json:
         counts = ", ".join(
@@ -192,7 +192,7 @@ def say_what_was_read(
         )
         features = counted(facts["features"], "feature")
         print(f"{printable(facts['file'])}: {facts['rows']:,} rows ({counts}), {features}\n")
-        print("\n".join(table_lines(columns)) + "\n", flush=True)
+        print("\n".join(column_lines(columns)) + "\n", flush=True)
     for line in remark_lines(columns, f"cardboost {verb}"):
         print(printable(line), file=sys.stderr)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from cardboost.cli.config import CONFIG
 from cardboost.cli.files import BadInput, write_together
+from cardboost.cli.options import in_options
 from cardboost.cli.progress import Interrupt, Progress
 from cardboost.data.frame import Array, Frame
 from cardboost.model.printable import printable_json
@@ -260,7 +261,7 @@ def fit_rows(
         for own in reversed(certificate.bounds):  # the headline comes last
             progress.end(own.scope, ensemble.n_terms, certificate.objective, own.lower_bound, own.guarantee)
     except (ValueError, TypeError) as error:
-        raise BadInput(str(error)) from None
+        raise BadInput(in_options(str(error))) from None
     finally:
         progress.close()
     ensemble = replace(ensemble, classes=classes)
