@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from cardboost.cli.inferred import describe, remark_lines, table_lines
+from cardboost.cli.inferred import column_lines, describe, remark_lines
 from cardboost.cli.main import main
 from cardboost.data.frame import Coded, Frame
 
@@ -75,7 +75,7 @@ def test_many_distinct_numbers_are_not_counted():
     found = facts(many=np.random.default_rng(0).normal(size=50_000), few=numbers)
     assert found["many"].distinct is None
     assert found["few"].distinct == 997
-    head, many, few = table_lines(list(found.values()))
+    head, many, few = column_lines(list(found.values()))
     assert "over 1,000" in many
     assert few.split() == ["few", "numbers", "997", "0", "0"]
     assert head.split() == ["column", "kind", "distinct", "missing", "example"]
@@ -84,7 +84,7 @@ def test_many_distinct_numbers_are_not_counted():
 def test_the_table_is_narrow_and_short():
     columns = {f"column with a rather long name {k}": ["long text " * 30, "b", "b", "b"] for k in range(200)}
     columns["column with a rather long name 150"] = ["a", "a", "a", "a"]
-    lines = table_lines(list(facts(**columns).values()))
+    lines = column_lines(list(facts(**columns).values()))
     assert max(map(len, lines)) < 80
     assert len(lines) == 33
     assert lines[-1] == "... and 169 more columns"

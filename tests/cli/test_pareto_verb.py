@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from cardboost import ParetoFront, load_model
-from cardboost.cli.checks import sizes
 from cardboost.cli.main import main
 
 FILES = {"front.json", "table.csv", "front.svg", "index.html", "model.json", "card.txt", "config.toml"}
@@ -172,8 +171,3 @@ def test_time_that_is_up(work, capsys):
     assert code == 0
     assert "Not complete: time_limit was reached" in out
     assert ParetoFront.load("front/front.json").n_folds_done == 1
-
-
-def test_lists_of_sizes():
-    assert sizes("1-3,5, 8-9") == (1, 2, 3, 5, 8, 9)
-    assert sizes("7") == (7,)

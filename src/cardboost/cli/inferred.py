@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from cardboost.cli.screen import table_lines
 from cardboost.cli.source import dropping
 from cardboost.cli.values import plain
 from cardboost.data.frame import Array, Coded, Frame
-from cardboost.model.printable import printable
 
 #: distinct numbers are counted up to here
 _COUNTED = 1000
 _SAMPLE = 20_000
 _SHOWN = 30
-_WIDTH = 79
+_LONGEST_NAME = 28
 _PAIRS = (
     frozenset((0, 1)),
     frozenset(("yes", "no")),
@@ -97,27 +97,19 @@ def _remark(name: str, values: Any, present: Any, distinct: int | None, n_rows: 
     return None
 
 
-def table_lines(columns: Sequence[ColumnFacts]) -> list[str]:
+def column_lines(columns: Sequence[ColumnFacts]) -> list[str]:
     """The table for the screen; of many columns the first ones and those with a remark."""
     shown = [own for k, own in enumerate(columns) if k < _SHOWN or own.remark is not None][: 2 * _SHOWN]
-    cells = [("column", "kind", "distinct", "missing", "example")]
+    rows = []
     for own in shown:
         distinct = f"over {_COUNTED:,}" if own.distinct is None else f"{own.distinct:,}"
-        example = "" if own.example is None else " ".join(str(own.example).split())
-        cells.append((own.name, own.kind, distinct, f"{own.missing:,}", example))
-    name = min(28, max(len(row[0]) for row in cells))
-    lines = []
-    for row in cells:
-        head = f"{_cut(row[0], name):<{name}}  {row[1]:<10}  {row[2]:>10}  {row[3]:>9}  "
-        lines.append((head + _cut(row[4], _WIDTH - len(head))).rstrip())
+        name = own.name if len(own.name) <= _LONGEST_NAME else f"{own.name[: _LONGEST_NAME - 3]}..."
+        example = "" if own.example is None else str(own.example)
+        rows.append((name, own.kind, distinct, f"{own.missing:,}", example))
+    lines = table_lines(("column", "kind", "distinct", "missing", "example"), rows, left=(0, 1, 4))
     if len(shown) < len(columns):
         lines.append(f"... and {len(columns) - len(shown):,} more columns")
     return lines
-
-
-def _cut(text: str, width: int) -> str:
-    text = printable(" ".join(text.split()))
-    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def remark_lines(columns: Sequence[ColumnFacts], verb: str = "cardboost fit") -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -299,7 +300,22 @@ def estimator_parameters(
     return values
 
 
-# ------------------------------------------------------------------------------------------------ whole points
+_PARAMETER = re.compile(rf"(?<![-'\w])({'|'.join(DECLARED)})\b(=True\b|=| must)?")
+
+
+def in_options(message: str) -> str:
+    """What an estimator says of its parameters, with the names that they have on the command line."""
+
+    def renamed(match: re.Match[str]) -> str:
+        name, end = match[1], match[2] or ""
+        if "_" not in name and not end:
+            return match[0]  # a word like any
+        return f"--{option_name(name)}{ {'=True': '', '=': ' '}.get(end, end) }"
+
+    return _PARAMETER.sub(renamed, message)
+
+
+# ----------------------------------------------------------------------------------------------- whole points
 
 POINTS = [
     option(

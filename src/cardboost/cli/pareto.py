@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cardboost.cli.checks import Value, count, folds, number, positive, sizes, text, unexpected, whole
 from cardboost.cli.config import CONFIG, config_text
 from cardboost.cli.files import INTERRUPTED, OK, BadInput, counted, make_folder, shell_line, write_together
-from cardboost.cli.options import DATA, FORMAT, ROLES, TARGET, model_options, option, output
+from cardboost.cli.options import DATA, FORMAT, ROLES, TARGET, in_options, model_options, option, output
 from cardboost.cli.verb import Verb
 from cardboost.model.printable import printable, printable_lines
 
@@ -60,6 +60,7 @@ def run(arguments: SimpleNamespace) -> int:
     if arguments.json:
         print(json.dumps(_document(front, point, facts, seconds, written), indent=2))
     elif not arguments.quiet:
+        print(_shown(front), end="\n\n")
         print(printable_lines(_summary(front, point, facts, arguments, seconds, written)))
     if interrupt.asked:
         partly = "all" if front.status == "complete" else f"{front.n_folds_done} of {front.n_folds}"
@@ -101,7 +102,7 @@ def _compute(
 
         return work.run(replace(budget, stopped=lambda: interrupt.asked), say)
     except (ValueError, TypeError) as error:
-        raise BadInput(str(error)) from None
+        raise BadInput(in_options(str(error))) from None
     finally:
         progress.close()
 
@@ -181,6 +182,14 @@ def _document(
     }
 
 
+def _shown(front: ParetoFront) -> str:
+    """The table as the screen likes it."""
+    from cardboost.cli.screen import table_lines
+    from cardboost.pareto.pages import HEADER, LAST, rows_of_text, text_table
+
+    return text_table(front, table_lines(HEADER, rows_of_text(front), LAST))
+
+
 def _summary(
     front: ParetoFront,
     point: SizePoint,
@@ -196,8 +205,6 @@ def _summary(
     done = counted(len(front), "size")
     return "\n".join(
         [
-            str(front),
-            "",
             f"{done} in {seconds:.1f} s; {MODEL} and {CARD} are those of {counted(point.size, 'term')}.",
             "",
             "The files:",
@@ -223,8 +230,8 @@ def _pick(word: str) -> str | int:
         raise unexpected(f"{', '.join(RULES)} or a size", word) from None
 
 
-#: parameters of the estimator that are the front's own: its sizes, its time, its seed
-_OF_THE_FRONT = ("max_terms", "time_limit", "random_state")
+#: parameters of the estimator that are the front's own: its sizes, its time, its seed, its held-out rows
+_OF_THE_FRONT = ("max_terms", "time_limit", "random_state", "validation_fraction")
 command = Verb(
     "pareto",
     run,

@@ -27,7 +27,8 @@ _PLAIN_SECONDS = 2.0
 _LIVE_SECONDS = 0.1
 #: of a long run: the next plain line comes when this share of the time so far has passed again
 _PLAIN_SHARE = 0.1
-COLUMNS = ("stage", "size", "objective", "bound", "guarantee", "seconds")
+#: with the least width of each on a terminal, so that columns do not move
+COLUMNS = {"stage": 22, "size": 4, "objective": 10, "bound": 10, "guarantee": 9, "seconds": 7}
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def plain(cells: tuple[str, ...]) -> str:
     return f"{stage:<22}{size:>6}{objective:>13}{bound:>13}{share:>11}{seconds:>10}"
 
 
-HEADER = plain(COLUMNS)
+HEADER = plain(tuple(COLUMNS))
 
 
 class Progress:
@@ -209,8 +210,9 @@ class Progress:
         from rich.text import Text
 
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-        for name in COLUMNS:
-            table.add_column(name, justify="left" if name == "stage" else "right", no_wrap=True)
+        for name, width in COLUMNS.items():
+            side: Any = "left" if name == "stage" else "right"
+            table.add_column(name, justify=side, min_width=width, no_wrap=True)
         with self._lock:
             line, rows = self._line, [*self._done]
         for cells in rows:
@@ -242,7 +244,8 @@ class Progress:
         if not words and counted is None:
             return None
         row = Table.grid(padding=(0, 2, 0, 0))
-        row.add_row(ProgressBar(1.0, done, width=30), ", ".join(words))
+        bar = ProgressBar(1.0, done, width=30, complete_style="cyan", finished_style="cyan")
+        row.add_row(bar, ", ".join(words))
         return row
 
 

@@ -16,6 +16,7 @@ from cardboost.cli.files import BadInput, closest, listed
 from cardboost.cli.options import names_in
 from cardboost.data.dates import DateParts, column_dates, derive_dates
 from cardboost.data.frame import Array, Coded, Frame
+from cardboost.data.labels import split_rows
 from cardboost.data.reader import Kind, TableError, TableFile, TableFormat, open_table
 from cardboost.data.roles import ColumnRole, Role, assign_roles, leak_warnings, size_warnings
 from cardboost.model.base import ModelKind, label_array
@@ -433,11 +434,29 @@ def trained_rows(arguments: SimpleNamespace, model: Model) -> Rows:
     if isinstance(factors, list) and len(factors) == len(model.classes or ()):
         weight = np.array(factors, dtype=np.float64)[rows.target]
         rows = replace(rows, weight=weight * (1.0 if rows.weight is None else rows.weight))
-    if not isinstance(held_out, dict) or recorded(model).get("rows") != rows.table.n_rows:
+    if recorded(model).get("rows") != rows.table.n_rows:
         return rows
+    if not isinstance(held_out, dict):
+        return _without_validation(rows, model)
     try:
         fraction, seed = float(held_out["fraction"]), int(held_out["seed"])
     except (KeyError, TypeError, ValueError):
         raise BadInput(f"{arguments.model}: training.data.holdout cannot be read.") from None
     by = None if split is None else _split_values(split, frame.data[split], bool(held_out.get("latest")))
-    return rows.take(kept_rows(replace(rows, split=by), fraction, seed))
+    return _without_validation(rows.take(kept_rows(replace(rows, split=by), fraction, seed)), model)
+
+
+def _without_validation(rows: Rows, model: Model) -> Rows:
+    """The rows that the fit did not keep aside to see when to stop (--validation-fraction)."""
+    parameters = (model.training or {}).get("parameters")
+    if not isinstance(parameters, dict) or parameters.get("validation_fraction") is None:
+        return rows
+    codes = None if model.classes is None else rows.target
+    fraction, seed = parameters["validation_fraction"], parameters.get("random_state")
+    try:
+        _, aside = split_rows(fraction, codes, rows.table.n_rows, seed)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"training.parameters.validation_fraction: {str(error).rstrip('.')}.") from None
+    keep = np.ones(rows.table.n_rows, dtype=bool)
+    keep[aside] = False
+    return rows.take(keep)

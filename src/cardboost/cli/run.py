@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cardboost.cli.config import CONFIG
 from cardboost.cli.files import BadInput, write_together
+from cardboost.cli.options import in_options
 from cardboost.cli.progress import Interrupt, Progress
 from cardboost.model.printable import printable, printable_json
 from cardboost.problem.budget import Budget, Stage
@@ -288,7 +289,7 @@ def fit_rows(
                 n_terms, objective = part.n_terms, certificate.objective
                 progress.end(bound.scope, n_terms, objective, bound.lower_bound, bound.guarantee)
     except (ValueError, TypeError) as error:
-        raise BadInput(str(error)) from None
+        raise BadInput(in_options(str(error))) from None
     finally:
         progress.close()
     if target.task == "multiclass" and options.get("class_weight") is not None:

@@ -74,7 +74,7 @@ class Verb(click.Command):
         return self.run(arguments)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        needed = [_label(param) for param in self.params if param.required]
+        needed = [label(param) for param in self.params if param.required]
         groups = {heading: [_record(param) for param in group] for heading, group in self.groups.items()}
         usage = " ".join([*needed, "[OPTIONS]"])
         _write_help(formatter, ctx.command_path, usage, self.help or "", groups)
@@ -158,7 +158,7 @@ def _heading(text: str) -> str:
     return text if plain else click.style(text, bold=True)
 
 
-def _label(param: click.Parameter) -> str:
+def label(param: click.Parameter) -> str:
     """An option with its value, or an argument, as help shows it."""
     if isinstance(param, click.Argument):
         return f"{param.type.name}..." if param.nargs == -1 else param.type.name
@@ -168,7 +168,7 @@ def _label(param: click.Parameter) -> str:
 
 
 def _record(param: click.Parameter) -> tuple[str, str]:
-    return _label(param), str(getattr(param, "help", None) or "")
+    return label(param), str(getattr(param, "help", None) or "")
 
 
 # ------------------------------------------------------------------------------------------------ bad usage
@@ -189,7 +189,7 @@ def usage_sentence(error: click.UsageError) -> str:
 
 def _fault(error: click.UsageError) -> str:
     param = getattr(error, "param", None)
-    name = "" if param is None else _label(param).partition(" ")[0].rstrip(".")
+    name = "" if param is None else label(param).partition(" ")[0].rstrip(".")
     if isinstance(error, click.NoSuchOption):
         params = error.ctx.command.get_params(error.ctx) if error.ctx is not None else []
         known = [word for own in params for word in (*own.opts, *own.secondary_opts) if word.startswith("--")]
