@@ -53,10 +53,20 @@ MAY_IMPORT = {
     "datasets": set(),
     "reproduce": {"data", "problem", "dictionary", "master", "selection", "boosting", "solvers", "estimators"}
     | {"datasets", "report", "model"},
-    "cli": {"data", "problem", "model", "certificate", "boosting", "export", "estimators", "pareto", "datasets"}
+    "cli": {
+        "data",
+        "problem",
+        "model",
+        "certificate",
+        "boosting",
+        "export",
+        "estimators",
+        "pareto",
+        "datasets",
+    }
     | {"reproduce", "report"},
     "testing": {"problem"},
-    "": {"estimators", "linear", "model", "pareto"},
+    "": {"data", "estimators", "linear", "model", "pareto"},
 }
 
 
