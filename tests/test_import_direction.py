@@ -66,7 +66,7 @@ MAY_IMPORT = {
     }
     | {"reproduce", "report"},
     "testing": {"problem"},
-    "": {"estimators", "linear", "model", "pareto"},
+    "": {"data", "estimators", "linear", "model", "pareto"},
 }
 
 

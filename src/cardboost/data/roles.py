@@ -237,15 +237,16 @@ def _number_key(present: Array, different: Array) -> str | None:
         return None
     if max(-low, high) >= 2.0**64 or not (np.rint(different) == different).all():
         return None
-    steps = np.diff(different)
-    slots = (high - low) / float(np.gcd.reduce(steps.astype(np.uint64))) + 1.0
-    rises = np.diff(present.astype(np.float64, copy=False))
-    in_order = distinct == n and bool((rises > 0).all() or (rises < 0).all())
-    if _surprise(n, distinct, slots) >= (_UNLIKELY_IN_ORDER if in_order else _UNLIKELY):
-        if in_order:
+    step = np.gcd.reduce(np.diff(different).astype(np.int64)) if high - low < 2.0**63 else 1
+    slots = (high - low) / float(step) + 1.0
+    surprise = _surprise(n, distinct, slots)
+    if distinct == n and surprise >= _UNLIKELY_IN_ORDER:
+        rises = np.diff(present.astype(np.float64, copy=False))
+        if (rises > 0).all() or (rises < 0).all():
             return "counts the rows"
+    if surprise >= _UNLIKELY:
         return f"has another whole number in {'every row' if distinct == n else 'most rows'}, with few gaps,"
-    if n >= _LEAST_LONG and _are_long(different):
+    if n >= _LEAST_LONG and max(-low, high) >= _LONG and _are_long(different):
         return "has long whole numbers that differ in most rows"
     return None
 
