@@ -87,8 +87,8 @@ def _compute(
     try:
         progress.begin("reading")
         work = FrontWork.make(
-            rows.table, rows.labels(target), arguments.sizes, _folds(rows, target, arguments), arguments.scoring,
-            estimator, rows.weight, arguments.jobs, arguments.seed,
+            rows.table, rows.labels(target), arguments.sizes, _folds(rows, target, arguments),
+            arguments.scoring, estimator, rows.weight, arguments.jobs, arguments.seed,
         )  # fmt: skip
 
         def say(stage: str, model: Any = None) -> None:
@@ -146,7 +146,7 @@ def _contents(front: ParetoFront, point: SizePoint, facts: dict[str, Any]) -> di
     if facts["task"] == "binary":
         said += f" High scores mean {facts['target']} = {model.classes_[1]}."
     try:
-        contents = {
+        contents: dict[str, bytes | None] = {
             FRONT: front_bytes(front),
             MODEL: model_bytes(model.ensemble_, certificate_content(certificates_of(model)), training),
         }

@@ -18,6 +18,7 @@ from cardboost.model.printable import printable
 
 if TYPE_CHECKING:
     from cardboost.data.frame import Frame
+    from cardboost.data.reader import Kind
     from cardboost.model.files import Model
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # how cells begin that a spreadsheet would run
@@ -33,7 +34,7 @@ def run(arguments: SimpleNamespace) -> int:
         keep = names_in(arguments.keep, source.names)
         for name in keep:
             source.require(name)
-        kinds = {**dict.fromkeys(keep, "text"), **needed.kinds}
+        kinds: dict[str, Kind] = {**dict.fromkeys(keep, "text"), **needed.kinds}
         batches = source.batches(list(kinds), kinds)
         cells = _Cells(raw=arguments.raw or arguments.json)
         tables = (_columns(model, frame, needed.features(frame), keep, arguments, cells) for frame in batches)

@@ -109,8 +109,9 @@ def _write(
     from cardboost.model.files import model_bytes
     from cardboost.model.multiclass import MulticlassEnsemble
 
-    several = isinstance(model.ensemble, MulticlassEnsemble)
-    ensemble = replace(model.ensemble, ensembles=tuple(ensembles)) if several else ensembles[0]
+    ensemble: Ensemble | MulticlassEnsemble = ensembles[0]
+    if isinstance(model.ensemble, MulticlassEnsemble):
+        ensemble = replace(model.ensemble, ensembles=tuple(ensembles))
     target = Path(arguments.out or arguments.model)
     contents: dict[str, bytes | None] = {
         target.name: model_bytes(ensemble, certificate_content(certificates), model.training)

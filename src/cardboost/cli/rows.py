@@ -73,7 +73,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class TrainingTable:
-    """A table as `fit` and `pareto` take it. ``facts`` go into files, ``remarks`` are sentences for the user."""
+    """A table as `fit` and `pareto` take it: ``facts`` for files, ``remarks`` for the user."""
 
     rows: Rows
     target: Target
@@ -304,7 +304,7 @@ def kept_rows(rows: Rows, fraction: float, seed: int) -> NDArray[np.bool_]:
     return keep
 
 
-# ------------------------------------------------------------------------------------------------ a model's rows
+# ------------------------------------------------------------------------------------------------ for a model
 
 
 def recorded(model: Model) -> dict[str, Any]:
@@ -333,7 +333,7 @@ class ModelColumns:
 
     @classmethod
     def of(cls, model: Model, path: str, *, used: bool) -> ModelColumns:
-        """Those of all features, or of the features in ``used`` alone; ``path`` names the file of the model."""
+        """Those of all features, or of the ``used`` ones alone; ``path`` names the file of the model."""
         ensemble, notes = model.ensemble, recorded(model)
         try:
             dates = tuple(map(DateParts.from_dict, notes.get("dates") or ()))
@@ -408,7 +408,7 @@ def model_rows(
     target, weight = target.strip(), _stripped(weight) if isinstance(weight, str) else None
     if weight is not None and weight in columns.names:
         raise BadInput(f"--weight {weight}: this column is a feature of the model.")
-    extra = {name: "auto" for name in more if name not in columns.names}
+    extra: dict[str, Kind] = {name: "auto" for name in more if name not in columns.names}
     with opened(arguments) as source:
         columns.require(source, model)
         for name in (target, *([] if weight is None else [weight]), *extra):
@@ -422,7 +422,7 @@ def model_rows(
         except ValueError as error:
             raise BadInput(f"{source.path}, column {target!r}: {error}") from None
     weights = None if weight is None else _read_weight(frame, weight)
-    return Rows(columns.features(frame), codes, weights), frame
+    return Rows(columns.features(frame), np.asarray(codes), weights), frame
 
 
 def trained_rows(arguments: SimpleNamespace, model: Model) -> Rows:

@@ -49,7 +49,7 @@ class Headers:
     files: dict[str, bytes | None]
 
     @classmethod
-    def of(cls, ensemble: Ensemble) -> Headers:
+    def of(cls, ensemble: Ensemble | MulticlassEnsemble) -> Headers:
         """Whole numbers where they are proven to decide as the model does, else floats."""
         from cardboost.export import FORMATS
 

@@ -310,7 +310,7 @@ def evaluate_predictions(
         What :func:`cardboost.model.predictions.model_predictions` returns. Totals of points take the place of
         scores where there are any, unless the threshold is on the score.
     y : array-like of shape (n_rows,)
-        Targets, or the numbers of the classes, which ``cardboost.model.predictions.label_codes`` makes of labels.
+        Targets, or the numbers of the classes (``cardboost.model.predictions.label_codes``).
     threshold : Threshold, default=None
         Where the second of two classes begins. None: where the model says.
     **options
