@@ -40,7 +40,7 @@ PHASES = {
     "candidates": "cardboost.boosting.training.Master",
     "selection": "cardboost.boosting.training.polish",
     "proof": "cardboost.boosting.task.dictionary_relaxation",
-    "scores": "cardboost.cli.run.score",
+    "scores": "cardboost.cli.run.model_facts",
     "export": "cardboost.export.c_vectors.vectors",
     "writing": "cardboost.cli.run.write_together",
 }
@@ -76,7 +76,7 @@ def test_ctrl_c_in_every_phase_keeps_a_valid_model(work, monkeypatch, capfd, int
 
 @pytest.mark.parametrize(
     ("place", "times"),
-    [("cardboost.cli.csv_table.number_of", 1), ("cardboost.cli.csv_table.check_target", 1)]
+    [("cardboost.cli.rows.open_table", 1), ("cardboost.cli.rows.assign_roles", 1)]
     + [(place, 2) for place in PHASES.values()],
 )
 def test_ctrl_c_while_reading_or_twice_changes_nothing(

@@ -108,8 +108,7 @@ def test_bad_usage_is_one_sentence(work, capsys, words, message):
     [
         ("", "empty"),
         ("age,state\n", "no rows"),
-        ("age,state\n1,ill\n2,ill\n", "only one class"),
-        ("age,state\n1,a\n2,b\n3,c\n", "more than two classes"),
+        ("age,state\n1,ill\n2,ill\n", "is 'ill' in every row"),
         ("age,dose\n1,2\n", "has no column 'state'"),
     ],
 )

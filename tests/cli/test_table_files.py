@@ -12,15 +12,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cardboost.cli.csv_table import open_csv
+from cardboost.cli.tables import open_table
+from cardboost.cli.text_file import _zstd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardboost.cli import fast_csv
-from cardboost.cli.csv_table import open_csv
 from cardboost.cli.files import BadInput
 from cardboost.cli.main import main
-from cardboost.cli.tables import open_table
-from cardboost.cli.text_file import _zstd
 from cardboost.data.frame import Coded
 
 QUICK = ["--target", "état", "--max-terms", "2", "--hot-start", "6", "--threads", "1"]

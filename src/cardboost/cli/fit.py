@@ -48,13 +48,13 @@ def run(arguments: SimpleNamespace) -> int:
     folder = make_folder(arguments.out)
     if arguments.holdout:
         rows, test = _hold_out(rows, target, arguments, facts)
+    options, points = model_parameters(arguments, target), _points(arguments, target)
     say_what_was_read(read, arguments)
-    options = model_parameters(arguments, target)
     with Interrupt().listening() as interrupt:
         quiet = arguments.quiet
         outcome = fit_rows(
             rows, target, options, facts,
-            test=test, interrupt=interrupt, quiet=quiet, points=_points(arguments), budget=budget,
+            test=test, interrupt=interrupt, quiet=quiet, points=points, budget=budget,
         )  # fmt: skip
         outcome = replace(outcome, config=config_text(command, arguments, folder))
         written = outcome.write(folder)
@@ -99,7 +99,7 @@ def _factors(given: dict[str, float], target: Target) -> dict[Any, float]:
     return factors
 
 
-def _points(arguments: SimpleNamespace) -> dict[str, Any] | None:
+def _points(arguments: SimpleNamespace, target: Target) -> dict[str, Any] | None:
     """Options of ``scorecard``; None if there is to be none."""
     asked = {
         "points": arguments.points,
@@ -110,6 +110,8 @@ def _points(arguments: SimpleNamespace) -> dict[str, Any] | None:
     }
     if all(value is None for value in asked.values()):
         return None
+    if target.task != "binary":
+        raise BadInput(f"whole points are for two classes; this is {target.task}.")
     if arguments.max_terms is None and not arguments.l0:
         raise BadInput("whole points need --max-terms or --l0: they are chosen together with the terms.")
     return asked

@@ -67,18 +67,20 @@ class _Cells:
         self.quoted: str | None = None
 
     def __call__(self, text: Any) -> Any:
-        if self.raw or not isinstance(text, str) or not text.startswith(_FORMULA) or _is_number(text):
+        if self.raw or not _is_formula(text):
             return text
         self.quoted = self.quoted or f"'{text}"
         return f"'{text}"
 
 
-def _is_number(text: str) -> bool:
+def _is_formula(text: Any) -> bool:
+    if not isinstance(text, str) or not text.startswith(_FORMULA):
+        return False
     try:
         float(text)
     except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _columns(
@@ -170,7 +172,7 @@ command = Verb(
     {
         "The model and the rows": [MODEL, DATA, *FORMAT],
         "What is written": [
-            option("out", PathText("FILE"), "where to write", "-", shown="the screen"),
+            option("out", PathText("FILE"), "where to write", "-", shown="-, the screen"),
             columns("keep", "columns of the table to carry through"),
             option("reasons", number(count), "the features that speak most for the prediction", 0),
             flag("contributions", "also what each used feature adds to the score"),

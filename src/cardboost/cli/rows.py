@@ -106,6 +106,7 @@ def read_training_table(arguments: SimpleNamespace) -> TrainingTable:
         target, codes, said = _read_target(source, frame, arguments)
         form, remarks = source.form, [*source.remarks, *said]
     weight = _read_weight(frame, arguments.weight)
+    _refuse_weightless_classes(target, codes, weight)
     split = _split_column(frame, arguments)
     try:
         dates = [
@@ -259,6 +260,15 @@ def _read_weight(frame: Frame, option: str | None) -> Array | None:
     return weights
 
 
+def _refuse_weightless_classes(target: Target, codes: NDArray[Any], weight: Array | None) -> None:
+    if weight is None or target.classes is None:
+        return
+    held = np.bincount(codes, weight, len(target.classes))
+    if not held.all():
+        label = target.classes[int(np.argmin(held))]
+        raise BadInput(f"class {label!r} of the target {target.name!r} has no row with a weight above 0.")
+
+
 # ------------------------------------------------------------------------------------------------ holding out
 
 
@@ -341,10 +351,10 @@ class ModelColumns:
             raise BadInput(f"{path}: training.data.dates: {error}") from None
         column_of = {name: entry.column for entry in dates for name in entry.names}
         features = ensemble.features_used if used else range(ensemble.n_features)
-        kinds = _feature_kinds(model)
+        kinds = _feature_kinds(model, "numbers" if used else "auto")
         wanted: dict[str, Kind] = {}
         for name in map(ensemble.feature_name, features):
-            wanted[column_of.get(name, name)] = "auto" if name in column_of else kinds.get(name, "numbers")
+            wanted[column_of.get(name, name)] = "auto" if name in column_of else kinds[name]
         needed = tuple(entry for entry in dates if entry.column in wanted)
         return cls(tuple(wanted), wanted, needed)
 
@@ -369,20 +379,25 @@ class ModelColumns:
         return derive_dates(frame.select(self.names), self.dates)
 
 
-def _feature_kinds(model: Model) -> dict[str, Kind]:
+def _feature_kinds(model: Model, otherwise: Kind) -> dict[str, Kind]:
     """How `cardboost fit` read the features; for other models what the model and its certificate say."""
     ensemble, noted = model.ensemble, recorded(model).get("categories")
     names = [ensemble.feature_name(j) for j in range(ensemble.n_features)]
     if isinstance(noted, dict):
         return {name: "categories" if name in noted else "numbers" for name in names}
-    certificates = model.certificate if isinstance(model.certificate, list) else [model.certificate]
-    labels = (certificates[0] or {}).get("categories")
-    kinds: dict[str, Kind] = {}
-    for j, name in enumerate(names):
-        known = ensemble.categories.get(j) if hasattr(ensemble, "categories") else None
-        kept = known.kept if known is not None else (labels[j] or {}).get("kept", ()) if labels else ()
-        kinds[name] = "text" if any(isinstance(label, str) for label in tuple(kept)[:1]) else "numbers"
+    first = model.certificate[0] if isinstance(model.certificate, list) else model.certificate
+    certified = (first or {}).get("categories")
+    kinds: dict[str, Kind] = dict.fromkeys(names, otherwise)
+    for name, entry in zip(names, certified if isinstance(certified, list) else [], strict=False):
+        kinds[name] = _kind_of_labels(entry.get("kept") if isinstance(entry, dict) else None)
+    for feature, known in getattr(ensemble, "categories", {}).items():
+        kinds[names[feature]] = _kind_of_labels([*known.kept, *known.rare])
     return kinds
+
+
+def _kind_of_labels(labels: Any) -> Kind:
+    """How a column of these labels is read."""
+    return "text" if isinstance(labels, list) and isinstance(next(iter(labels), None), str) else "numbers"
 
 
 def _target_kind(model: Model) -> Kind:

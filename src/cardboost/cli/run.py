@@ -247,8 +247,6 @@ def fit_rows(
     from cardboost.model.files import Model, parameters_to_json
 
     kind = CardBoostRegressor if target.task == "regression" else CardBoostClassifier
-    if points is not None and target.task != "binary":
-        raise BadInput("whole points are for two classes.")
     estimator = kind(**options)
     selects = estimator.max_terms is not None or estimator.l0 > 0
     progress = Progress(_columns_at_most(estimator), quiet, selects, estimator.time_limit, interrupt)
