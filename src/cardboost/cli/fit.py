@@ -275,8 +275,8 @@ def _summary(run: Run, facts: dict[str, Any], arguments: SimpleNamespace, writte
     extra = [] if arguments.delimiter is None else ["--delimiter", arguments.delimiter]
     check = ["certify", written[0], *arguments.data, "--target", facts["target"]]
     check += [] if facts["weight"] is None else ["--weight", facts["weight"]]
-    lines.append(shell_line("cardboost", "predict", written[0], *arguments.data, *extra))
-    lines.append(shell_line("cardboost", *check, *extra))
+    lines.append(shell_line("predict", written[0], *arguments.data, *extra))
+    lines.append(shell_line(*check, *extra))
     return "\n".join(lines)
 
 

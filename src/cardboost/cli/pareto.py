@@ -194,8 +194,8 @@ def _summary(
             *(f"  {path}" for path in paths.values()),
             "",
             "Next:",
-            shell_line("cardboost", "predict", paths[MODEL], *arguments.data, *extra),
-            shell_line("cardboost", *check, *extra),
+            shell_line("predict", paths[MODEL], *arguments.data, *extra),
+            shell_line(*check, *extra),
         ]
     )
 
