@@ -5,5 +5,5 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def no_plain_progress(monkeypatch):
-    """A fit on a busy machine may take long enough for a line on stderr, which most tests expect to be empty."""
+    """On a busy machine a fit takes long enough for a line on stderr, which most tests expect to be empty."""
     monkeypatch.setattr("cardboost.cli.progress._PLAIN_SECONDS", 600.0)
