@@ -5,6 +5,8 @@ import io
 import json
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 from cardboost import CardBoostClassifier, load_model
+from cardboost.cli import files
 from cardboost.cli.main import main
 from cardboost.cli.progress import HEADER
 from cardboost.data.frame import Frame
@@ -88,6 +91,34 @@ def test_the_demo(work, capsys):
     code, out, _ = run(capsys, "predict", model, test)
     assert code == 0
     assert len(out.splitlines()) == 172
+
+
+def next_lines(out):
+    """The commands that are printed at the end, as words."""
+    lines = out.split("\nNext:\n")[1].replace("\\\n", " ").splitlines()
+    return [shlex.split(line) for line in lines]
+
+
+def test_what_comes_next_can_be_copied(work, capsys):
+    said = run(capsys, "demo", "--max-terms", "2", "--out", "my demo")[1]
+    commands = next_lines(said)
+    assert [words[:2] for words in commands] == [
+        ["cardboost", verb] for verb in ("predict", "certify", "fit")
+    ]
+    for _, *words in commands:
+        code, out, _ = run(capsys, *words)
+        assert code == 0, words
+    for _, *words in next_lines(out):
+        assert run(capsys, *words)[0] == 0, words
+    assert run(capsys, "pareto", "my demo/train.csv", "--target", "malignant", "--sizes", "1-2")[0] == 0
+
+
+def test_what_comes_next_names_the_command_that_runs(monkeypatch):
+    monkeypatch.setattr(sys, "argv", [".venv/bin/cardboost", "demo"])
+    monkeypatch.setenv("PATH", "")
+    assert files.shell_line("predict", "a b") == "  .venv/bin/cardboost predict 'a b'"
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
+    assert files.shell_line("predict") == "  cardboost predict"
 
 
 def test_fit_writes_the_model_that_python_fits(data, work, capsys):

@@ -3,6 +3,7 @@
 import inspect
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -194,6 +195,16 @@ def test_help_says_defaults(words, command):
         if isinstance(param.default, int | float | str) and not isinstance(param.default, bool):
             shown = re.search(r"\(default:\xa0([^)\xa0,]+)", param.help)[1]
             assert param.type.convert(shown, param, None) == param.type.convert(param.default, param, None)
+
+
+@pytest.mark.parametrize(("words", "command"), COMMANDS)
+def test_the_examples_of_help_are_commands(words, command):
+    lines = getattr(command, "examples", "").replace("\\\n", " ").splitlines()
+    for line in lines:
+        first, *rest = shlex.split(line.partition(" > ")[0])
+        if first == "cardboost" and "--config" not in rest:
+            assert rest[: len(words)] == words
+            command.arguments(rest[len(words) :])
 
 
 def test_help_of_the_command(capsys):

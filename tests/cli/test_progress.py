@@ -169,6 +169,7 @@ def test_plain_lines_are_rare(capsys, monkeypatch):
 def test_a_plain_line_is_never_repeated(capsys, monkeypatch):
     now = [100.0]
     monkeypatch.setattr(progress, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(progress, "_PLAIN_SECONDS", 2.0)
     shown = Progress(3)
     for k in range(1000):
         now[0] += 1.0

@@ -85,7 +85,7 @@ def _words(param: click.Parameter, value: Any) -> Any:
         if not isinstance(value, bool):
             raise ValueError(f"expected true or false, got {value!r}")
         return value
-    if not getattr(param, "multiple", False) and param.nargs == 1:
+    if not _takes_many(param):
         return _word(value)
     if isinstance(value, Mapping):
         return [f"{name}={_listed(own)}" for name, own in value.items()]
@@ -133,21 +133,18 @@ def config_text(command: click.Command, arguments: SimpleNamespace, folder: Path
         if isinstance(value, dict):
             rows = [f"{_key(own)} = {_toml(part)}" for own, part in value.items()]
             tables += ["", f"[{option_key(param)}]", *rows] if rows else []
-        elif value is not None or _means_none(param):
-            shown = getattr(param.type, "show", None)
-            written = (
-                value if shown is None or (isinstance(value, list | tuple) and _many(param)) else shown(value)
-            )
-            lines += [f"{option_key(param)} = {_toml(written)}"] if written != () else []
+        elif value != () and (value is not None or _means_none(param)):
+            show = None if _takes_many(param) else getattr(param.type, "show", None)
+            lines.append(f"{option_key(param)} = {_toml(value if show is None else show(value))}")
     return "\n".join([*lines, *tables, ""])
 
 
-def _many(param: click.Parameter) -> bool:
+def _takes_many(param: click.Parameter) -> bool:
     return param.nargs == -1 or bool(getattr(param, "multiple", False))
 
 
 def _means_none(param: click.Parameter) -> bool:
-    """Whether an option has to be written when its value is None: where it is not the default."""
+    """Whether None is a value of an option that is not its default, and has to be written."""
     return "none" in getattr(param.type, "words", ()) and isinstance(param.default, int | float | str)
 
 
@@ -166,5 +163,11 @@ def _toml(value: Any) -> str:
         return repr(value)
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
-    text = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return '"' + "".join(c if c.isprintable() and c not in '"\\' else f"\\U{ord(c):08x}" for c in text) + '"'
+    return f'"{"".join(map(_toml_character, value))}"'
+
+
+def _toml_character(character: str) -> str:
+    if "\ud800" <= character <= "\udfff":  # of a file name that is no text
+        return "\ufffd"
+    plain = character.isprintable() and character not in '"\\'
+    return character if plain else f"\\U{ord(character):08x}"

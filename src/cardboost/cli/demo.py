@@ -60,10 +60,10 @@ def run(arguments: SimpleNamespace) -> int:
     print("\n".join(score_line(name, scores) for name, scores in outcome.scores.items()))
     print(_checked(faults))
     print("\n".join(files_lines(outcome, written)))
-    print(shell_line("cardboost", "predict", model, test_csv))
-    print(shell_line("cardboost", "evaluate", model, test_csv))
-    print(shell_line("cardboost", "certify", model, train_csv))
-    print(shell_line("cardboost", "fit", "YOUR.csv", "--target", "COLUMN"))
+    print(shell_line("predict", model, test_csv))
+    print(shell_line("evaluate", model, test_csv))
+    print(shell_line("certify", model, train_csv))
+    print(shell_line("fit", train_csv, "--target", _TARGET, "--max-terms", "5"))
     if faults:
         return CERTIFICATE_FAILS
     return INTERRUPTED if interrupt.asked else OK

@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import os
 import shlex
+import shutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -127,14 +128,21 @@ def reason(error: OSError) -> str:
     return text[:1].lower() + text[1:]
 
 
-def shell_line(*words: str, width: int = 79) -> str:
+def shell_line(*arguments: str, width: int = 79) -> str:
     """A command to try, quoted for a shell; its options go on a second line if one is too short."""
+    words = (_program(), *arguments)
     quoted = [_quoted(word) for word in words]
     line = "  " + " ".join(quoted)
     first_option = next((k for k, word in enumerate(words) if word.startswith("--")), 0)
     if len(line) <= width or not first_option:
         return line
     return f"  {' '.join(quoted[:first_option])} \\\n      {' '.join(quoted[first_option:])}"
+
+
+def _program() -> str:
+    """What to type for this command: its name, or its path where a shell does not find it (`make demo`)."""
+    started = sys.argv[0] if os.path.basename(sys.argv[0]) == "cardboost" else None
+    return "cardboost" if started is None or shutil.which("cardboost") else started
 
 
 def _quoted(word: str) -> str:

@@ -200,7 +200,7 @@ def _summary(run: Run, facts: dict[str, Any], arguments: SimpleNamespace, writte
     lines += files_lines(run, written)
     form = format_words(arguments)
     for verb in ("predict", "evaluate", "certify"):
-        lines.append(shell_line("cardboost", verb, written[0], *arguments.data, *form))
+        lines.append(shell_line(verb, written[0], *arguments.data, *form))
     return "\n".join(lines)
 
 

@@ -27,6 +27,10 @@ class Argument(click.Argument):
         super().__init__([name], type=kind, required=True, nargs=-1 if many else 1)
         self.help = help
 
+    def consume_value(self, ctx: click.Context, opts: Any) -> Any:
+        """No words are no value, also for click 8.1: a configuration may have one."""
+        return super().consume_value(ctx, {name: words for name, words in opts.items() if words != ()})
+
 
 def option(
     name: str,

@@ -212,7 +212,7 @@ def _summary(
             "",
             "Next:",
             *(
-                shell_line("cardboost", verb, paths[MODEL], *arguments.data, *form)
+                shell_line(verb, paths[MODEL], *arguments.data, *form)
                 for verb in ("predict", "certify")
             ),
         ]
