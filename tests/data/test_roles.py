@@ -52,7 +52,10 @@ IDENTIFIERS = {
     "MD5": [hashlib.md5(str(k).encode()).hexdigest() for k in range(N)],
     "SHA-1": [hashlib.sha1(str(k).encode()).hexdigest().upper() for k in range(N)],
     "prefixed codes": [f"CUST-{k:06d}" for k in range(N)],
-    "prefixed codes that repeat": [f"P{k % 130:04d}" for k in range(N)],
+    "prefixed codes that repeat": [f"P{k:04d}" for k in draw(0, 200)],
+    "short codes without gaps": [f"P{k % 160}" for k in range(N)],
+    "codes with a year": [f"INV-2024-{k:05d}" for k in range(N)],
+    "long numbers as text": [f"{k:013d}" for k in draw(0, 10**12)],
     "names": [f"{first} {last}" for first, last in zip(draw(0, 50), draw(0, 10**5), strict=True)],
     "e-mail": [f"x{k}@example.com" for k in draw(0, 10**6)],
     "phone numbers as text": [f"+49 171 {k}" for k in draw(10**6, 10**7)],
@@ -104,9 +107,10 @@ def test_features(name):
         [1, 2, 3, 4, 5],
         ["a", "b", "c", "d"],
         draw(18, 80, 60),
-        [f"town {'abcdefghij'[k // 10]}{'abcdefghij'[k % 10]}" for k in RNG.integers(0, 80, 60)],
+        [f"town {'abcdefghij'[k // 10]}{'abcdefghij'[k % 10]}" for k in draw(0, 80, 60)],
+        [f"town{k}" for k in draw(0, 80, 60)],
     ],
-    ids=["a row a year", "five numbers", "four labels", "60 ages", "60 rows of 80 towns"],
+    ids=["a row a year", "five numbers", "four labels", "60 ages", "60 rows of 80 towns", "numbered towns"],
 )
 def test_few_rows_make_no_identifier(cells):
     assert role_of(cells).is_feature
@@ -402,3 +406,9 @@ def test_sizes():
         "class 'yes' has only 1 row: with fewer than 10, much of what is learned about it is chance.",
     ]
     assert len(size_warnings(100, dict.fromkeys(range(30), 3))) == 13
+
+
+def test_labels_of_any_length():
+    long = [f"x{k}" for k in range(50)] + ["x" + "7" * 5000]
+    assert role_of(long).role is Role.IDENTIFIER
+    assert role_of(["9" * 400 + str(k) for k in range(20)]).role is Role.IDENTIFIER

@@ -35,7 +35,9 @@ _LONG = 1e7  # numbers of eight digits
 _LEAST_LONG = 20  # rows
 _VOCABULARY = 500  # labels: more are an identifier, if most rows differ
 _ROWS_OF_KEY = 3  # at most, on average, of a code such as CUST-000123
+_CODE_DIGITS = 4  # of such a code; with fewer it may be a name such as town17
 _WORDS = 4  # of a label that is free text
+_TELLING = (10, 0.01)  # rows, and share of them, that are missing or not: with fewer this tells nothing
 _LOOKED_AT = 1000  # labels whose shape is compared
 _FEW_ROWS, _FEW_OF_CLASS = 50, 10
 
@@ -138,7 +140,7 @@ def _as_given(found: ColumnRole, role: Role) -> ColumnRole:
 
 def _constant(missing: int, n_rows: int) -> str | None:
     """Why one value alone is a constant; None where missing or not may tell something."""
-    if min(missing, n_rows - missing) >= max(_LEAST_ROWS, 0.01 * n_rows):
+    if min(missing, n_rows - missing) >= max(_TELLING[0], _TELLING[1] * n_rows):
         return None
     return f"has the same value in every row{' that has one' if missing else ''}"
 
@@ -319,8 +321,10 @@ def _text_key(some: Sequence[str], n: int, distinct: int, example: str) -> str |
     """Why text is an identifier, or None. ``some``: labels of a column with so many rows and labels."""
     if n < _LEAST_ROWS:
         return None
-    if distinct >= _LEAST_ROWS and _ROWS_OF_KEY * distinct >= n and (shape := _key_shape(some)) is not None:
-        return f"holds {shape} such as {shown(example)} and looks like an identifier"
+    if distinct >= _LEAST_ROWS and _ROWS_OF_KEY * distinct >= n:
+        shape = _key_shape(some, n, distinct)
+        if shape is not None:
+            return f"holds {shape} such as {shown(example)} and looks like an identifier"
     # As many repetitions as random draws from n^2 / (2 repeated) labels would give.
     if 2 * distinct < n or n * n < 2 * _VOCABULARY * (n - distinct):
         return None
@@ -330,14 +334,21 @@ def _text_key(some: Sequence[str], n: int, distinct: int, example: str) -> str |
     return f"has {differs} and looks like an identifier"
 
 
-def _key_shape(some: Sequence[str]) -> str | None:
-    """What to call labels that all have the shape of a key."""
+def _key_shape(some: Sequence[str], n: int, distinct: int) -> str | None:
+    """What to call labels that all have the shape of a key; None for others."""
     if all(map(_UUID.fullmatch, some)):
         return "UUIDs"
     if len(set(map(len, some))) == 1 and all(map(_HEX.fullmatch, some)):
-        return "hexadecimal keys"
+        return "long numbers" if all(map(str.isdigit, some)) else "hexadecimal keys"
     shapes = {re.sub(r"\d+", "#", label) for label in some}
-    return "numbered codes" if len(shapes) == 1 and _CODE.fullmatch(shapes.pop()) else None
+    if len(shapes) > 1 or not _CODE.fullmatch(shapes.pop()):
+        return None
+    digits = [re.sub(r"\D", "", label) for label in some]
+    if sum(map(len, digits)) < _CODE_DIGITS * len(some):
+        slots = max(map(int, digits)) - min(map(int, digits)) + 1
+        if _surprise(n, distinct, float(slots)) < _UNLIKELY_IN_ORDER:
+            return None
+    return "numbered codes"
 
 
 # ------------------------------------------------------------------------------------------------ warnings
