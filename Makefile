@@ -97,7 +97,7 @@ INSTALL = $(VENV)/bin/python $(PIP) install --no-build-isolation --config-settin
 
 $(VENV)/run.stamp: $(VENV)/made.stamp $(BUILD_INPUTS)
 	@$(CHECK)
-	$(INSTALL) -c constraints/test.txt -e .
+	$(INSTALL) -c constraints/test.txt -e '.[cli]'
 	@touch $@
 
 $(VENV)/test.stamp: $(VENV)/made.stamp $(BUILD_INPUTS)

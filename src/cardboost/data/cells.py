@@ -1,0 +1,323 @@
+"""What cells of text mean: numbers with the marks of any locale, missing values, truth values.
+
+All of it works on Arrow arrays of distinct texts, without a loop over cells. Which mark is the decimal one is
+decided for a whole file: for every column it is counted how many cells are numbers with each pair of marks.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardboost.data.frame import Array, Coded
+
+#: auto: numbers, or categories where the cells are text; numbers: nothing else; text: labels as they stand;
+#: categories: numbers as labels where all cells are numbers, else text
+Kind = Literal["auto", "numbers", "categories", "text"]
+
+#: words for a missing value, in any case; "none" is a label, as in a column of garages
+MISSING = ("", "na", "n/a", "#n/a", "#na", "nan", "null", "?")
+#: missing among numbers only: as a label "-" may be a blood group
+DASHES = ("-", ".")
+#: a column with so many numbers among its cells is one of numbers, and what is not a number is a mistake
+MOSTLY = 0.95
+TRUTH = {"true": 1.0, "false": 0.0}
+_INFINITE = {
+    sign + word: math.copysign(math.inf, -1.0 if sign == "-" else 1.0)
+    for word in ("inf", "infinity")
+    for sign in ("", "+", "-")
+}
+_WORDS = dict.fromkeys((*MISSING, *DASHES), math.nan) | TRUTH | _INFINITE
+_SPACES, _APOSTROPHES = "\u00a0\u202f\u2009", "\u2019"
+
+
+class TableError(ValueError):
+    """One sentence: what is wrong with a file, and where."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """How numbers are written: 1234.5 by default. A space stands for every kind of space."""
+
+    decimal: str = "."
+    thousands: str | None = None
+
+    @property
+    def example(self) -> str:
+        return f"1{self.thousands or ''}234{self.decimal}5"
+
+    @property
+    def pattern(self) -> str:
+        """A regular expression for numbers. Groups have three digits; between commas also two (1,23,456)."""
+        whole = r"\d+"
+        if self.thousands is not None:
+            mark = re.escape(self.thousands)
+            inner = r"\d{2,3}" if self.thousands == "," else r"\d{3}"
+            whole = rf"(?:\d+|[1-9]\d{{0,2}}(?:{mark}{inner})*{mark}\d{{3}})"
+        point = re.escape(self.decimal)
+        return rf"^[+-]?(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?$"
+
+
+#: the plainest first, which is taken where several give the same numbers
+LOCALES = tuple(Marks(decimal, thousands) for thousands in (None, ",", ".", " ", "'") for decimal in ".,"
+                if decimal != thousands)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """Distinct texts as numbers, each as with one of the ways to write them."""
+
+    values: Array  # NaN where a text is missing or no number
+    missing: NDArray[np.bool_]
+    matches: NDArray[np.bool_]  # (ways, texts); words that stand for numbers match all of them
+
+
+@cache
+def _looks_like_number(thousands: frozenset[str]) -> str:
+    inside = rf"\d.,'{_APOSTROPHES} {_SPACES}" + "".join(re.escape(mark) for mark in thousands)
+    return rf"^[+\-−]?[{inside}]*\d[{inside}]*(?:[eE][+-]?\d+)?$"
+
+
+def meaning(texts: Any, ways: Sequence[Marks], current: int) -> Meaning:
+    """What an Arrow array of texts means; ``values`` are those of ``ways[current]``."""
+    import pyarrow as arrow
+    import pyarrow.compute as compute
+
+    trimmed = compute.utf8_trim_whitespace(texts)
+    word = compute.index_in(compute.utf8_lower(trimmed), arrow.array(list(_WORDS)))
+    word = word.fill_null(-1).to_numpy(zero_copy_only=False)
+    values = np.array([*_WORDS.values(), math.nan])[word]
+    missing = (word >= 0) & np.isnan(values)
+    matches = np.repeat(((word >= 0) & ~missing)[None], len(ways), axis=0)
+    odd = frozenset(way.thousands for way in ways if way.thousands is not None)
+    like = compute.match_substring_regex(trimmed, _looks_like_number(odd))
+    places = np.flatnonzero(like.to_numpy(zero_copy_only=False))
+    if len(places):
+        numerals = trimmed.take(arrow.array(places))
+        if not compute.all(compute.string_is_ascii(numerals)).as_py():
+            for pattern, plain in ((f"[{_SPACES}]", " "), (_APOSTROPHES, "'"), ("−", "-")):
+                numerals = compute.replace_substring_regex(numerals, pattern, plain)
+        for k, way in enumerate(ways):
+            match = compute.match_substring_regex(numerals, way.pattern)
+            matches[k, places] = match.to_numpy(zero_copy_only=False)
+            if k == current:
+                values[places] = _cast(compute.if_else(match, numerals, None), way)
+    return Meaning(values, missing, matches)
+
+
+def _cast(numerals: Any, way: Marks) -> Array:
+    import pyarrow.compute as compute
+
+    if way.thousands is not None:
+        numerals = compute.replace_substring(numerals, way.thousands, "")
+    if way.decimal != ".":
+        numerals = compute.replace_substring(numerals, way.decimal, ".")
+    values: Array = numerals.cast("float64").to_numpy(zero_copy_only=False)
+    return values
+
+
+def ways_of(texts: Any, ways: Sequence[Marks]) -> list[Marks] | None:
+    """With which marks a column of texts is one of numbers; None if with none, or if all is missing."""
+    found = meaning(texts, ways, 0)
+    counts = np.count_nonzero(found.matches, axis=1)
+    return viable(counts, int(np.count_nonzero(~found.missing)), ways)
+
+
+def viable(counts: NDArray[np.int64], n_known: int, ways: Sequence[Marks]) -> list[Marks] | None:
+    """The ways with which the most cells are numbers, if that is most of all cells."""
+    if n_known == 0 or counts.max() < MOSTLY * n_known:
+        return None
+    return [way for way, count in zip(ways, counts, strict=True) if count == counts.max()]
+
+
+def plain(number: float) -> int | float | None:
+    """A number as a label: whole ones without a point; None if it is missing."""
+    if math.isnan(number):
+        return None
+    return int(number) if number.is_integer() and abs(number) < 2.0**53 else number
+
+
+# ------------------------------------------------------------------------------------------------ a column
+
+
+class Numbers:
+    """Float64 values that grow: memory is touched only where there are values."""
+
+    def __init__(self) -> None:
+        self.room: Array = np.empty(0)
+        self.count = 0
+
+    def append(self, values: Array) -> None:
+        end = self.count + len(values)
+        if end > len(self.room):
+            room = np.empty(end if self.count == 0 else 2 * end)
+            room[: self.count] = self.values
+            self.room = room
+        self.room[self.count : end] = values
+        self.count = end
+
+    @property
+    def values(self) -> Array:
+        return self.room[: self.count]
+
+
+class Column:
+    """One column as it comes in: numbers, and codes of texts where there is text.
+
+    Parameters
+    ----------
+    ways : sequence of Marks
+        The ways to write numbers that are counted; ``ways[current]`` is the one that is read.
+    offset : int
+        The number of the first row.
+    keep : bool
+        Whether the values are kept, or only counted.
+    """
+
+    def __init__(
+        self, name: str, kind: Kind, ways: Sequence[Marks], current: int, offset: int = 0, keep: bool = True
+    ) -> None:
+        self.name, self.kind, self.ways, self.current, self.keep = name, kind, ways, current, keep
+        self.n_rows = offset
+        self.numbers = Numbers()  # of all rows, as long as all cells are numbers
+        self.texts: list[Any] = []  # Arrow arrays of distinct texts, one for each batch of text
+        self.codes: list[NDArray[np.int32]] = []
+        self.are_words = True  # text stands for missing values too; not in files with types
+        self.known = 0  # cells that came as text and are not missing
+        self.n_parsed = 0  # rows that came as numbers, without their text
+        self.known_parsed = 0
+        self.whole = True  # all numbers that were let go are whole
+        self.matches = np.zeros(len(ways), dtype=np.int64)  # of cells that came as text
+        self.n_anyhow = 0  # cells of text that are numbers with any of the ways
+        self.first: tuple[int, str] | None = None  # row and text of the first cell that is no number
+        self.infinite: tuple[int, str] | None = None
+        self.strange: tuple[int, str] | None = None  # a cell that is a number only with other marks
+
+    @property
+    def late(self) -> bool:
+        """Whether text came in other batches than numbers, of which the text is not here."""
+        return self.first is not None and self.n_parsed > 0
+
+    def add(self, array: Any, typed: bool) -> None:
+        """Append a batch: float64, bool, or a dictionary of text. ``typed``: text is never a number."""
+        if hasattr(array, "dictionary"):
+            self._add_text(array, typed)
+        else:
+            self._add_numbers(array)
+        self.n_rows += len(array)
+
+    def _add_numbers(self, array: Any) -> None:
+        values = array.cast("float64").to_numpy(zero_copy_only=False)
+        self.known_parsed += len(array) - array.null_count
+        self.n_parsed += len(array)
+        if self.infinite is None and len(places := np.flatnonzero(np.isinf(values))):
+            self.infinite = (self.n_rows + int(places[0]), f"{values[places[0]]:g}")
+        self.numbers.append(values)
+        if self.first is not None or not self.keep:
+            self._release()
+
+    def _add_text(self, array: Any, typed: bool) -> None:
+        self.are_words &= not typed
+        texts = array.dictionary
+        codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+        if typed and self.kind in ("auto", "categories"):
+            self.first = self.first or (self.n_rows, "")
+        elif self.kind != "text":
+            self._count(texts, codes)
+        if self.first is not None or not self.keep:
+            self._release()
+        if self.keep and self.kind != "numbers":
+            self.texts.append(texts)
+            self.codes.append(codes)
+
+    def _release(self) -> None:
+        """Let go of the numbers."""
+        values = self.numbers.values
+        self.whole = self.whole and not (np.floor(values) < values).any()
+        self.numbers = Numbers()
+
+    def _count(self, texts: Any, codes: NDArray[np.int32]) -> None:
+        """How many cells are numbers, and the first one that is not."""
+        found = meaning(texts, self.ways, self.current)
+        times = np.bincount(codes[codes >= 0], minlength=len(texts))
+        self.known += int(times[~found.missing].sum())
+        self.matches += found.matches @ times
+        anyhow = found.matches.any(axis=0)
+        self.n_anyhow += int(times[anyhow].sum())
+        text = ~found.missing & ~found.matches[self.current]
+        strange = text & anyhow
+        self.first = self.first or self._first_of(text & (times > 0), texts, codes)
+        self.strange = self.strange or self._first_of(strange & (times > 0), texts, codes)
+        infinite = np.isinf(found.values) & (times > 0)
+        self.infinite = self.infinite or self._first_of(infinite, texts, codes)
+        if self.first is None:
+            self.numbers.append(np.append(found.values, math.nan)[codes])
+
+    def _first_of(
+        self, which: NDArray[np.bool_], texts: Any, codes: NDArray[np.int32]
+    ) -> tuple[int, str] | None:
+        """Row and text of the first cell with one of these texts."""
+        if not which.any():
+            return None
+        row = int(np.argmax(np.append(which, False)[codes]))
+        return self.n_rows + row, texts[int(codes[row])].as_py().strip()
+
+    @property
+    def is_numbers(self) -> bool:
+        """Whether all cells so far are numbers or missing, and are to be taken for numbers."""
+        return self.kind != "text" and self.first is None
+
+    @property
+    def n_known(self) -> int:
+        return self.known + self.known_parsed
+
+    def n_numbers(self) -> NDArray[np.int64]:
+        """How many cells are numbers with each of the ways; whole ones are written alike with all."""
+        alike = np.array([self.whole or way.decimal == self.ways[self.current].decimal for way in self.ways])
+        return self.matches + alike * self.known_parsed
+
+    def finish(self, as_numbers: bool) -> Array | Coded:
+        """All batches as one column. ``as_numbers``: every cell is a number or missing."""
+        if as_numbers:
+            values = self.numbers.values
+            return number_labels(values) if self.kind == "categories" else values
+        import pyarrow as arrow
+
+        offsets = np.cumsum([0, *map(len, self.texts)])[:-1]
+        pairs = zip(self.codes, offsets, strict=True)
+        codes = np.concatenate([np.where(part < 0, -1, part + offset) for part, offset in pairs])
+        texts, self.texts, self.codes = arrow.concat_arrays(self.texts), [], []
+        return _text_labels(texts, codes.astype(np.int32), self.are_words)
+
+
+def number_labels(values: Array) -> Coded:
+    """Numbers as labels, whole ones as int."""
+    known, codes = np.unique(values, return_inverse=True)
+    n_known = int(np.count_nonzero(~np.isnan(known)))
+    codes = np.where(codes >= n_known, -1, codes).astype(np.int32)
+    return Coded(tuple(plain(value) for value in known[:n_known].tolist()), codes)
+
+
+def _text_labels(texts: Any, codes: NDArray[np.int32], are_words: bool) -> Coded:
+    """Texts as labels: only those that occur, ascending."""
+    import pyarrow as arrow
+    import pyarrow.compute as compute
+
+    used = np.zeros(len(texts) + 1, dtype=bool)
+    used[codes] = True
+    known = arrow.array(used[:-1])
+    if are_words:
+        texts = compute.utf8_trim_whitespace(texts)
+        missing = compute.is_in(compute.utf8_lower(texts), arrow.array(MISSING))
+        known = compute.and_(known, compute.invert(missing))
+    labels = compute.unique(texts.filter(known))
+    labels = labels.take(compute.array_sort_indices(labels))
+    into = compute.index_in(texts, labels).fill_null(-1).to_numpy(zero_copy_only=False)
+    return Coded(tuple(labels.to_pylist()), np.append(into, -1).astype(np.int32)[codes])

@@ -1,0 +1,485 @@
+"""Tables of delimited text, read by pyarrow in blocks.
+
+The first lines tell encoding, delimiter and header. Everything after the header is cut and converted by
+pyarrow; Python's ``csv`` is asked again only for the line of a fault. A block that contradicts what the first
+ones showed (text among numbers, a first quote, another encoding) is read again in another way.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import csv
+import io
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cardboost.data.cells import DASHES, MISSING, Kind, Marks, TableError, ways_of
+from cardboost.data.sentences import counted, short
+
+#: a longer line is no line of a table, but a file of another kind or a quote that nothing closes
+LONGEST_LINE = 10_000_000
+#: more than any table that is worth to be trained on; a bomb would fill the disk or run for days
+MOST_DECOMPRESSED = 64_000_000_000
+#: tables rarely shrink more than a hundred times; a file of gzip can by 1,032, one of Zstandard by far more
+HIGHEST_RATIO = 500
+RATIO_COUNTS_FROM = 1_000_000_000
+BLOCK, SAMPLE = 1 << 22, 1 << 20
+DELIMITERS = ",;\t|"
+_SNIFFED_LINES = 50
+_CONTRADICTIONS = 3  # after so many all columns are read as text
+#: a line behind the last one of every file; none of a file can be equal, as NUL is refused
+_END = "\0"
+_MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_FALLBACK = {"utf-8": "cp1252", "cp1252": "latin-1"}
+_SHOWN = {"utf-8": "UTF-8", "utf-8-sig": "UTF-8", "utf-16": "UTF-16", "utf-32": "UTF-32"} | {
+    "cp1252": "Windows-1252",
+    "latin-1": "Latin-1",
+}
+_NULLS = sorted(
+    {
+        space + form
+        for word in (*MISSING, *DASHES)
+        for form in (word, word.upper(), word.capitalize(), "NaN")
+        for space in ("", " ")
+    }
+)
+
+
+def refuse_bomb(path: str, size: int, decompressed: int) -> None:
+    """Compressed data that are too much for a table."""
+    is_dense = decompressed > RATIO_COUNTS_FROM and decompressed > HIGHEST_RATIO * size
+    if is_dense or decompressed > MOST_DECOMPRESSED:
+        raise TableError(
+            f"{path}: {size:,} bytes that decompress to {decompressed:,} or more are no table; decompress the "
+            "file first if they are."
+        )
+
+
+class _Again(Exception):
+    """The file has to be read again from its beginning, in another way."""
+
+
+class _Text(io.BufferedIOBase):
+    """The text of a file as UTF-8, decompressed, and checked on its way where ``check`` is set."""
+
+    def __init__(self, table: TextTable, check: bool = True) -> None:
+        self.table, self.check = table, check
+        self.file = open(table.file, "rb", buffering=0)
+        self.source: Any = self.file
+        if table.compression is not None:
+            import pyarrow as arrow
+
+            self.source = arrow.CompressedInputStream(self.file, table.compression)
+        self.decoder = codecs.getincrementaldecoder(table.encoding)("strict" if check else "replace")
+        self.n_bytes = self.n_quotes = 0
+        self.is_ascii = True  # so far
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.source.close()
+        self.file.close()
+        super().close()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        text = b""
+        while not text:  # a piece of UTF-16 may be less than a character
+            data = self.raw(BLOCK if size is None or size < 0 else size)
+            text = self._decoded(data)
+            if not data:
+                break
+        if self.check:
+            self._check(text)
+        self.n_bytes += len(text)
+        return text
+
+    read1 = read
+
+    def raw(self, size: int) -> bytes:
+        """Bytes as they are in the file, decompressed."""
+        table = self.table
+        if table.compression is None:
+            return self.file.read(size) or b""
+        try:
+            data: bytes = self.source.read(size)
+        except (OSError, ValueError):
+            raise TableError(
+                f"cannot read {table.path!r}: its compressed data are damaged or cut off."
+            ) from None
+        refuse_bomb(table.path, table.size, self.n_bytes + len(data))
+        return data
+
+    def _decoded(self, data: bytes) -> bytes:
+        is_utf8 = self.table.encoding == "utf-8"
+        if is_utf8 and data.isascii() and data and not self.decoder.getstate()[0]:
+            return data
+        try:
+            text = self.decoder.decode(data, final=not data)
+        except UnicodeDecodeError as error:
+            is_ascii = self.is_ascii and error.object[: error.start].isascii()
+            self.table.change_encoding(is_ascii, self.n_bytes + error.start)
+            raise _Again from None
+        self.is_ascii &= text.isascii()
+        return data if is_utf8 and self.check else text.encode("utf-8")
+
+    def _check(self, text: bytes) -> None:
+        table = self.table
+        if b"\0" in text:
+            line = table.line_of_byte(self.n_bytes + text.index(b"\0"))
+            raise TableError(
+                f"{table.path}, line {line}: a NUL byte; this is not a text file, or a damaged one."
+            )
+        n_quotes = text.count(b'"')
+        self.n_quotes += n_quotes
+        if n_quotes and not table.quoted:
+            table.quoted = True
+            raise _Again
+
+
+@dataclass
+class TextTable:
+    """A file of text with its header read.
+
+    Parameters
+    ----------
+    path : str
+        What messages call it.
+    file : str
+        Where it is; a copy, if it came through a pipe.
+    size : int
+        Its bytes.
+    """
+
+    path: str
+    file: str
+    size: int
+    compression: str | None
+    delimiter: str | None
+    unit: str = "line"  # what places count
+    format: str = "csv"
+    marks_fixed: bool = False
+    encoding: str = "utf-8"
+    quoted: bool = False
+    longest: int = 0  # characters of the longest line so far
+    names: list[str] = field(default_factory=list)
+    width: int = 0  # cells of a row
+    header_lines: int = 0
+    remarks: list[str] = field(default_factory=list)
+    as_text: set[int] = field(default_factory=set)  # columns that turned out not to be plain numbers
+    guess: dict[int, Any] = field(default_factory=dict)  # types of the first block
+
+    typed = False
+
+    def __post_init__(self) -> None:
+        with _Text(self) as stream:
+            head = stream.raw(4)
+        self.encoding = next((name for mark, name in _MARKS if head.startswith(mark)), "utf-8")
+        while True:
+            with contextlib.suppress(_Again):
+                self._read_header()
+                return
+
+    @property
+    def form(self) -> dict[str, str | None]:
+        text = self.unit == "line"
+        return {
+            "format": self.format,
+            "compression": self.compression,
+            "encoding": _SHOWN[self.encoding] if text else None,
+            "delimiter": self.delimiter if text else None,
+        }
+
+    # -------------------------------------------------------------------------------------------- the header
+
+    def _read_header(self) -> None:
+        with _Text(self) as stream:
+            text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+            lines = [line for _ in range(_SNIFFED_LINES) if (line := text.readline(LONGEST_LINE + 1))]
+        self.longest = max(map(len, lines), default=0)
+        if self.longest > LONGEST_LINE:
+            raise self._too_long(f"line {1 + [len(line) for line in lines].index(self.longest)}")
+        if not any(line.strip() for line in lines):
+            raise TableError(f"{self.path} is empty: a header with column names is needed.")
+        hint = re.fullmatch(r'"?sep=(.)"?\s*', lines[0])  # Excel writes and obeys it
+        if self.delimiter is None:
+            self.delimiter = hint[1] if hint is not None else _sniff(lines)
+        if hint is not None:
+            lines[0] = "\n"
+        reader = csv.reader([*lines, _END], delimiter=self.delimiter)
+        header: list[str] = []
+        line = 1
+        try:
+            while not any(cell.strip() for cell in header):
+                line = reader.line_num + 1
+                header = next(reader)
+        except csv.Error as error:
+            raise self._csv_fault(error, line) from None
+        if header == [_END]:
+            raise TableError(f"{self.path} is empty: a header with column names is needed.")
+        self._refuse_open_quote(header, line)
+        self.header_lines = reader.line_num
+        rows: list[list[str]] = []
+        with contextlib.suppress(csv.Error):
+            rows.extend(row for row in reader if any(cell.strip() for cell in row))
+        if rows and rows[-1][-1].endswith(_END):  # the mark itself, or a row that is cut off
+            rows.pop()
+        self._drop_unnamed([name.strip() for name in header], rows)
+
+    def _drop_unnamed(self, names: list[str], rows: list[list[str]]) -> None:
+        """Columns at the end that have neither a name nor values are left out; later rows are held to it."""
+        widths = {len(row) for row in rows}
+        self.width = widths.pop() if len(widths) == 1 else len(names)
+        named = max((k for k, name in enumerate(names, 1) if name), default=0)
+        kept = max([named, *(k for row in rows for k, cell in enumerate(row, 1) if cell.strip())])
+        if kept > len(names) or self.width < named or not rows:
+            self.names, self.width = names, len(names)
+            return
+        self.names = names[:kept]
+        if kept < max(self.width, len(names)):
+            self.remarks.append(
+                f"{self.path}: columns at the end without a name and without values are left out."
+            )
+
+    def _refuse_open_quote(self, row: Sequence[str], line: int) -> None:
+        """A quote that nothing closes makes one cell of the rest of the file, with the mark of its end."""
+        if row and row[-1].endswith(_END):
+            line += sum(cell.count("\n") for cell in row[:-1])
+            raise TableError(f"{self.path}, line {line}: a quote is opened here that nothing closes.")
+
+    def _csv_fault(self, error: csv.Error, line: int) -> TableError:
+        """What Python's reader says about a row, as one sentence."""
+        place, limit = f"{self.path}, line {line}", csv.field_size_limit()
+        if "field limit" in str(error):
+            why = f"a cell has more than {limit:,} characters; perhaps a quote is not closed"
+            return TableError(f"{place}: {why}.")
+        return TableError(f"{place}: this is not CSV ({error}).")
+
+    def change_encoding(self, is_ascii: bool, byte: int) -> None:
+        """Text that is not in the encoding so far."""
+        other = _FALLBACK.get(self.encoding)
+        if other is None:
+            shown = _SHOWN[self.encoding]
+            raise TableError(f"{self.path} is not a text file in {shown}: save it as CSV UTF-8.")
+        if self.encoding == "utf-8" and not is_ascii:
+            place = f"{self.path}, line {self.line_of_byte(byte)}"
+            raise TableError(f"{place}: not UTF-8, which the file begins with: save it as CSV UTF-8.")
+        self.encoding = other
+        self.remarks = [remark for remark in self.remarks if "UTF-8" not in remark]
+        self.remarks.append(f"{self.path} is not in UTF-8: it was read as {_SHOWN[other]}.")
+
+    # -------------------------------------------------------------------------------------------- the rows
+
+    def survey(self, ways: Sequence[Marks]) -> list[Marks]:
+        """Which ways to write numbers are possible, by the first block."""
+        import pyarrow as arrow
+
+        batch = self.guess_types(ways[0])
+        if batch is None or self.marks_fixed:
+            return list(ways)
+        texts = [column for column in batch.columns[: len(self.names)] if column.type == arrow.string()]
+        if all((possible := ways_of(text, ways)) is None or ways[0] in possible for text in texts):
+            has_decimals = arrow.float64() in batch.schema.types
+            return [way for way in ways if way.decimal == ways[0].decimal or not has_decimals]
+        remaining = list(ways)
+        for text in self._first_block(arrow.string(), ways[0]).columns[: len(self.names)]:
+            possible = ways_of(text, ways)
+            remaining = [way for way in remaining if possible is None or way in possible]
+        return remaining or list(ways)
+
+    def guess_types(self, marks: Marks) -> Any:
+        """Which columns hold numbers in the first block, as pyarrow sees them. Returns the block."""
+        import pyarrow as arrow
+
+        batch = self._first_block(None, marks)
+        truth, number = arrow.bool_(), arrow.float64()
+        kinds = {truth: truth, arrow.int64(): number, number: number, arrow.null(): number}
+        types = () if batch is None else batch.schema.types
+        self.guess = {k: kinds[own] for k, own in enumerate(types) if own in kinds}
+        return batch
+
+    def _first_block(self, kind: Any, marks: Marks) -> Any:
+        types = {} if kind is None else dict.fromkeys(range(self.width), kind)
+        while True:
+            with contextlib.suppress(_Again), contextlib.closing(self._attempt(types, marks, True)) as blocks:
+                return next(blocks, None)
+
+    def batches(self, wanted: Mapping[int, Kind], marks: Marks) -> Iterator[list[Any]]:
+        """The columns of these numbers: float64, bool, or dictionaries of text."""
+        import pyarrow as arrow
+
+        text = arrow.dictionary(arrow.int32(), arrow.string())
+        n_done = 0
+        while True:
+            types = {
+                k: self.guess.get(k, text) if kind in ("auto", "numbers") and k not in self.as_text else text
+                for k, kind in wanted.items()
+            }
+            n_skipped = n_done
+            try:
+                for batch in self._attempt(types or {0: text}, marks):
+                    if n_skipped >= batch.num_rows:
+                        n_skipped -= batch.num_rows
+                        continue
+                    rest, n_skipped = batch.slice(n_skipped), 0
+                    n_done += rest.num_rows
+                    yield [rest.column(f"c{k}") for k in wanted] or [rest.column(0)]
+                return
+            except _Again:
+                continue
+
+    def _attempt(self, types: Mapping[int, Any], marks: Marks, sample: bool = False) -> Iterator[Any]:
+        """Record batches of columns c0, c1, ...; _Again where something has to be done in another way.
+
+        A sample has all columns, and those without a type have the one that pyarrow guesses.
+        """
+        import pyarrow as arrow
+        import pyarrow.csv
+
+        column_types = {f"c{k}": kind for k, kind in types.items()}
+        if not sample:
+            column_types |= {f"c{k}": arrow.null() for k in range(len(self.names), self.width)}
+        least = SAMPLE if sample else BLOCK
+        options = {
+            "read_options": arrow.csv.ReadOptions(
+                column_names=[f"c{k}" for k in range(self.width)],
+                skip_rows=self.header_lines,
+                block_size=max(least, min(16 * self.longest, LONGEST_LINE)),
+            ),
+            "parse_options": arrow.csv.ParseOptions(
+                delimiter=self.delimiter, newlines_in_values=self.quoted, invalid_row_handler=_skip_blank
+            ),
+            "convert_options": arrow.csv.ConvertOptions(
+                column_types=column_types,
+                include_columns=[] if sample else list(column_types),
+                null_values=_NULLS,
+                strings_can_be_null=False,
+                decimal_point=marks.decimal,
+            ),
+        }
+        with _Text(self) as stream:
+            try:
+                with arrow.csv.open_csv(stream, **options) as reader:
+                    yield from reader
+            except arrow.ArrowInvalid as error:
+                self._cure(str(error))
+            if stream.n_quotes % 2 and not sample:
+                self._explain(None)  # perhaps one of them is open at the end
+
+    def _cure(self, error: str) -> None:
+        """What to do about an error of pyarrow: nothing, _Again, or a sentence."""
+        if error.startswith("Empty CSV file"):
+            return
+        if "straddling object" in error:
+            if self.longest < LONGEST_LINE:
+                self.longest = LONGEST_LINE
+                raise _Again
+            self._explain(None)
+            raise self._too_long("a line")
+        match = re.match(r"In CSV column #(\d+): .*conversion error to (\w+)", error, re.DOTALL)
+        if match is not None:
+            column = int(match[1])
+            if match[2] in ("double", "bool"):
+                self.as_text.add(column)
+                if len(self.as_text) > _CONTRADICTIONS:
+                    self.as_text.update(range(self.width))
+                raise _Again
+            if match[2] == "null":
+                self._explain_value(column)
+        self._explain(error)
+
+    # -------------------------------------------------------------------------------------------- faults
+
+    def _too_long(self, place: str) -> TableError:
+        return TableError(
+            f"{self.path}, {place}: more than {LONGEST_LINE:,} characters in one row; perhaps a quote is not "
+            "closed, or this is no table."
+        )
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        """Rows as Python's ``csv`` sees them, with the lines that they begin on; blank ones are left out."""
+        limit = csv.field_size_limit(LONGEST_LINE)
+        try:
+            with _Text(self, check=False) as stream:
+                text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+                reader = csv.reader(itertools.chain(text, [_END]), delimiter=self.delimiter or ",")
+                for number in itertools.count(1):
+                    line = number if self.unit == "row" else reader.line_num + 1
+                    row = next(reader)
+                    if row == [_END]:
+                        return
+                    is_row = len(row) == self.width or "".join(row).strip()
+                    if reader.line_num > self.header_lines and row and is_row:
+                        yield line, row
+        except csv.Error as error:
+            raise self._csv_fault(error, line) from None
+        finally:
+            csv.field_size_limit(limit)
+
+    def _explain(self, error: str | None) -> None:
+        """Look for the line of a fault; without an error there may be none."""
+        for line, row in self._records():
+            self._refuse_open_quote(row, line)
+            if len(row) != self.width:
+                columns = counted(len(self.names), "column")
+                other = f"the header has {columns}"
+                if self.width > len(self.names):
+                    other += f", and the rows before have {counted(self.width, 'cell')}"
+                raise TableError(
+                    f"{self.path}, {self.unit} {line}: {counted(len(row), 'cell')}, but {other}."
+                )
+        if error is not None:
+            why = " ".join(error.split()).rstrip(".")
+            raise TableError(f"{self.path} cannot be read as CSV: {why}.")
+
+    def _explain_value(self, column: int) -> None:
+        """A value in a column that has no name, and had none in the first rows."""
+        for line, row in self._records():
+            if len(row) == self.width and row[column].strip():
+                raise TableError(
+                    f"{self.path}, {self.unit} {line}: {short(row[column].strip())} in column {column + 1}, "
+                    "which has no name in the header."
+                )
+
+    def place(self, row: int) -> str:
+        try:
+            line, _ = next(itertools.islice(self._records(), row, None))
+        except (TableError, StopIteration):
+            return f"row {row + 1}"
+        return f"{self.unit} {line}"
+
+    def line_of_byte(self, byte: int) -> int:
+        """The line of a byte of the text as UTF-8."""
+        line = 1
+        with _Text(self, check=False) as stream:
+            while byte > stream.n_bytes and (data := stream.read(min(byte - stream.n_bytes, BLOCK))):
+                line += data.count(b"\n")
+        return line
+
+
+def _skip_blank(row: Any) -> str:
+    return "error" if row.text.strip() else "skip"
+
+
+def _sniff(lines: Sequence[str]) -> str:
+    """The delimiter that gives the most columns in the header, above all the same number in every line."""
+
+    def merit(delimiter: str) -> tuple[bool, int, bool]:
+        with contextlib.suppress(csv.Error):
+            widths = [len(row) for row in csv.reader(lines, delimiter=delimiter) if any(map(str.strip, row))]
+            complete = widths[:-1] if len(widths) > 2 else widths  # the last record may be cut off
+            same = len(set(complete)) == 1
+            return same and widths[0] > 1, widths[0], same
+        return False, 0, False
+
+    return max(DELIMITERS, key=merit)
