@@ -117,8 +117,7 @@ def kinds(own, names):
 def test_columns_are_read_as_the_model_knows_them():
     known = {0: Categories(("north",), ("south",)), 1: Categories((100, 200))}
     names = ["region", "zip", "age"]
-    assert kinds(model(known), names) == {"region": "text", "zip": "numbers", "age": "numbers"}
-    assert kinds(model(), names[:1]) == {"region": "numbers"}
+    assert kinds(model(known), names) == {"region": "text", "zip": "numbers", "age": "auto"}
 
     noted = {"data": {"categories": {"region": 2, "zip": 3}}}
     expected = {"region": "categories", "zip": "categories", "age": "numbers"}
@@ -130,7 +129,7 @@ def test_columns_are_read_as_the_model_knows_them():
     assert kinds(model(certificate=certified), names) == expected
     assert kinds(model(known, certificate={"categories": None}), names) == {
         "region": "text",
-        "zip": "auto",
+        "zip": "numbers",
         "age": "auto",
     }
     for odd in ({"categories": 7}, {"categories": [7]}, {}):
@@ -152,7 +151,7 @@ def test_from_fit_to_certify(work, capsys):
     ]
     code, out, err = run(capsys, "fit", "shops.csv", *words)
     assert (code, err) == (0, "")
-    assert any(line.split()[:3] == ["zip", "categories", "3"] for line in out.splitlines())
+    assert any(line.split()[:3] == ["zip", "categorical", "3"] for line in out.splitlines())
     assert run(capsys, "certify", "run/model.json", "shops.csv")[0] == 0
     code, out, _ = run(capsys, "predict", "run/model.json", "shops.csv")
     assert code == 0

@@ -103,7 +103,7 @@ def test_what_comes_next_can_be_copied(work, capsys):
     said = run(capsys, "demo", "--max-terms", "2", "--out", "my demo")[1]
     commands = next_lines(said)
     assert [words[:2] for words in commands] == [
-        ["cardboost", verb] for verb in ("predict", "certify", "fit")
+        ["cardboost", verb] for verb in ("predict", "evaluate", "certify", "fit")
     ]
     for _, *words in commands:
         code, out, _ = run(capsys, *words)

@@ -206,6 +206,8 @@ def _read_target(
     task, remark = _task(name, labels, arguments.task)
     if task == "regression":
         return Target(name, task), np.asarray(values, dtype=np.float64), remark
+    if any(isinstance(label, float) for label in labels):  # which scikit-learn does not take for classes
+        labels = [label_text(label) for label in labels]
     if arguments.positive is None:
         return Target(name, task, tuple(labels)), codes, remark
     if task != "binary":
