@@ -80,7 +80,9 @@ def _compute(
     from cardboost.pareto.compute import FrontWork
 
     options = model_parameters(arguments, classes, _OF_THE_FRONT)
-    progress = Progress(0, arguments.quiet, seconds=arguments.time, interrupt=interrupt)
+    progress = Progress(
+        0, arguments.quiet, seconds=budget.left if budget.limited else None, interrupt=interrupt
+    )
     try:
         progress.begin("reading")
         # labels go in as 0 and 1, so that either class can be the positive one

@@ -33,7 +33,8 @@ def run(arguments: SimpleNamespace) -> int:
     for fault in size_faults(content):
         raise BadInput(f"{arguments.model}: certificate.{fault}.")
     null, interrupt = (content.get("null") or {}).get("objective"), Interrupt()
-    progress = Progress(0, arguments.quiet, seconds=arguments.time, interrupt=interrupt)
+    left = None if arguments.time is None else arguments.time - (clock() - started)
+    progress = Progress(0, arguments.quiet, seconds=left, interrupt=interrupt)
     try:
         with interrupt.listening(), warnings.catch_warnings(record=True) as remarks:
             warnings.simplefilter("always")
