@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import shutil
 import sys
+import textwrap
 import traceback
 from collections.abc import Sequence
 
@@ -104,24 +106,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except click.UsageError as error:
-        print(printable(usage_sentence(error)), file=sys.stderr)
+        _complain(usage_sentence(error))
         return BAD_INPUT
     except BadInput as error:
-        sentence = printable(" ".join(str(error).split("\n")))
-        print(f"{name}: {sentence}", file=sys.stderr)
+        _complain(f"{name}: {' '.join(str(error).split(chr(10)))}")
         return BAD_INPUT
     except KeyboardInterrupt:
-        print(f"{name}: aborted.", file=sys.stderr)
+        _complain(f"{name}: aborted.")
         return INTERRUPTED
     except MemoryError:
-        print(f"{name}: there is not enough memory for these data.", file=sys.stderr)
+        _complain(f"{name}: there is not enough memory for these data.")
         return BAD_INPUT
     except BrokenPipeError:  # the reader of our output has seen enough
         _give_up_output()
         return PIPE_CLOSED
     except OSError as error:  # files have their own message: this is the screen, or what stands for it
         _give_up_output()
-        print(f"{name}: cannot write the output: {reason(error)}.", file=sys.stderr)
+        _complain(f"{name}: cannot write the output: {reason(error)}.")
         return BAD_INPUT
     except Exception:
         traceback.print_exc()
@@ -135,6 +136,17 @@ def _run(words: list[str]) -> int:
             return int(cardboost.invoke(context))
     except click.exceptions.Exit as end:  # of --help and --version
         return end.exit_code or OK
+
+
+def _complain(sentence: str) -> None:
+    """One line on stderr; on a terminal it breaks between words."""
+    text = printable(sentence)
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        text = textwrap.fill(
+            text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+    print(text, file=sys.stderr)
 
 
 def _open_streams() -> None:

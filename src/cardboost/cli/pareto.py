@@ -83,7 +83,8 @@ def _compute(
 
     options = model_parameters(arguments, target, _OF_THE_FRONT)
     estimator = CardBoostClassifier(**options) if target.classes else CardBoostRegressor(**options)
-    progress = Progress(0, arguments.quiet, seconds=arguments.time, interrupt=interrupt)
+    left = budget.left if budget.limited else None
+    progress = Progress(0, arguments.quiet, seconds=left, interrupt=interrupt)
     try:
         progress.begin("reading")
         work = FrontWork.make(

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +77,7 @@ class Progress:
     selects : bool
         Whether a choice among the candidates follows.
     seconds : float or None
-        The limit on time.
+        How much time is left.
     interrupt : Interrupt or None
         What is said of it is shown with the table.
     """
@@ -164,7 +164,7 @@ class Progress:
             if not self.live:
                 self._draw(last and self._written is not None)
         if self.live and self._screen is None:
-            self._screen = _start_screen(self._render)
+            self._screen = _screen(self._render)
 
     def close(self) -> None:
         """Leave the rows behind, and a clean line."""
@@ -203,16 +203,17 @@ class Progress:
 
     # ------------------------------------------------------------------------------------ on a terminal
 
-    def _render(self) -> RenderableType:
+    def _render(self, width_of_screen: int) -> RenderableType:
         """The table, and what remains below it."""
         from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+        steady = width_of_screen >= sum(COLUMNS.values()) + 2 * len(COLUMNS)
         for name, width in COLUMNS.items():
             side: Any = "left" if name == "stage" else "right"
-            table.add_column(name, justify=side, min_width=width, no_wrap=True)
+            table.add_column(name, justify=side, min_width=width if steady else None, no_wrap=True)
         with self._lock:
             line, rows = self._line, [*self._done]
         for cells in rows:
@@ -240,7 +241,7 @@ class Progress:
             words, done = [f"{line.size} of {self.total} candidates"], (line.size or 0) / self.total
         if self.seconds is not None:
             left = max(0.0, self.seconds - self._elapsed)
-            words, done = [*words, f"at most {left:.0f} s remain"], 1.0 - left / self.seconds
+            words, done = [*words, f"at most {left:.0f} s remain"], 1.0 - left / max(self.seconds, 1e-9)
         if not words and counted is None:
             return None
         row = Table.grid(padding=(0, 2, 0, 0))
@@ -266,7 +267,8 @@ class _Stderr:
         return True
 
 
-def _start_screen(render: Any) -> Any:
+def _screen(render: Callable[[int], RenderableType]) -> Any:
+    """What rich writes over again and again: ``render`` for the width of the screen."""
     from rich.console import Console
     from rich.live import Live
 
@@ -276,7 +278,7 @@ def _start_screen(render: Any) -> Any:
 
     console = Screen(file=_Stderr(), highlight=False, markup=False)  # type: ignore[arg-type]
     live = Live(
-        get_renderable=render,
+        get_renderable=lambda: render(console.width),
         console=console,
         refresh_per_second=1 / _LIVE_SECONDS,
         redirect_stdout=False,

@@ -37,7 +37,8 @@ def run(arguments: SimpleNamespace) -> int:
     for part in parts:
         for fault in size_faults(part.certificate):
             raise BadInput(f"{arguments.model}: {part.path}.{fault}.")
-    progress = Progress(0, arguments.quiet, seconds=arguments.time, interrupt=interrupt)
+    left = budget.left if budget.limited else None
+    progress = Progress(0, arguments.quiet, seconds=left, interrupt=interrupt)
     proven = []
     try:
         with interrupt.listening(), warnings.catch_warnings(record=True) as remarks:

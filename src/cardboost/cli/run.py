@@ -249,7 +249,9 @@ def fit_rows(
     kind = CardBoostRegressor if target.task == "regression" else CardBoostClassifier
     estimator = kind(**options)
     selects = estimator.max_terms is not None or estimator.l0 > 0
-    progress = Progress(_columns_at_most(estimator), quiet, selects, estimator.time_limit, interrupt)
+    budget = Budget.of(estimator.time_limit) if budget is None else budget
+    seconds_left = budget.left if budget.limited else None
+    progress = Progress(_columns_at_most(estimator), quiet, selects, seconds_left, interrupt)
 
     class Following(FitCallback):
         """Shows how far the fit is, and ends it when somebody asks to."""
@@ -267,7 +269,6 @@ def fit_rows(
         def stopped(self) -> bool:
             return interrupt is not None and interrupt.asked
 
-    budget = Budget.of(estimator.time_limit) if budget is None else budget
     began = budget.elapsed
     try:
         progress.begin("binning")
