@@ -212,10 +212,7 @@ def _summary(
             *(f"  {path}" for path in paths.values()),
             "",
             "Next:",
-            *(
-                shell_line(verb, paths[MODEL], *arguments.data, *form)
-                for verb in ("predict", "certify")
-            ),
+            *(shell_line(verb, paths[MODEL], *arguments.data, *form) for verb in ("predict", "certify")),
         ]
     )
 
