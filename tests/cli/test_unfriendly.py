@@ -8,9 +8,7 @@ import warnings
 
 import pytest
 
-from cardboost.cli import csv_table, fast_csv, files
-from cardboost.cli.csv_table import open_csv
-from cardboost.cli.files import BadInput
+from cardboost.cli import files
 from cardboost.cli.main import main
 
 GOOD = "a,b,y\n1,x,0\n2,y,1\n7,x,0\n9,x,1\n4,y,1\n"
@@ -57,43 +55,6 @@ def test_a_quote_that_nothing_closes(work, capsys, text, sentence):
     """Otherwise it makes one cell of all rows that follow."""
     (work / "data.csv").write_text(text)
     assert sentence in refusal(capsys, "fit", "data.csv", *QUICK)
-
-
-@pytest.mark.parametrize("at", [3, 70, 4_999])
-@pytest.mark.parametrize("column", [0, 3])
-def test_both_readers_of_csv_see_an_open_quote(work, monkeypatch, at, column):
-    monkeypatch.setattr(fast_csv, "_WORTH_BYTES", 0)
-    rows = [[str(k % 7), "u", str(k % 2), "x"] for k in range(5_000)]
-    rows[at][column] = '"' + rows[at][column]
-    text = "\n".join(",".join(row) for row in [["a", "c", "y", "b"], *rows])
-    (work / "data.csv").write_text(text + "\n")
-    # the column with the quote is not among those that are read
-    with open_csv("data.csv") as source, pytest.raises(BadInput, match="a quote"):
-        source.read(["c"], "y")
-
-
-def test_quotes_inside_plain_cells_are_no_fault(work, monkeypatch):
-    (work / "data.csv").write_text('a,y\n5" pipe,0\n"6"" pipe",1\n7,1\n')
-    for least in (0, 10**9):
-        monkeypatch.setattr(fast_csv, "_WORTH_BYTES", least)
-        with open_csv("data.csv") as source:
-            frame, _ = source.read(["a"], "y")
-        assert list(frame.data["a"].labels) == ['5" pipe', '6" pipe', "7"]
-
-
-def test_files_that_end_without_a_line_break(work):
-    for text in (GOOD, GOOD.rstrip("\n"), GOOD.replace("\n", "\r\n"), GOOD + "\n\n"):
-        (work / "data.csv").write_bytes(text.encode())
-        with open_csv("data.csv") as source:
-            frame, labels = source.read(["a", "b"], "y")
-        assert (frame.n_rows, len(labels.codes)) == (5, 5)
-
-
-def test_blocks_end_with_the_file(work, monkeypatch):
-    for size in range(3, 21):
-        monkeypatch.setattr(csv_table, "_CELLS_PER_BLOCK", size)
-        with open_csv("good.csv") as source:
-            assert source.read(["a"], "y")[0].n_rows == 5
 
 
 def test_columns_of_one_name_can_be_dropped(work, capsys):

@@ -18,19 +18,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardboost.certificate import checker
-from cardboost.cli.csv_table import _DECIMAL_COMMA, open_csv
-from cardboost.cli.values import number_of
 from cardboost.data.binning import MISSING, bin_table
 from cardboost.data.categories import CategoricalColumn, plain_label
+from cardboost.data.cells import LOCALES, meaning
+from cardboost.data.reader import TableFormat, open_table
 from cardboost.data.table import check_finite, read_table
 from cardboost.data.weights import RowWeights
 
 # ------------------------------------------------------------------------------------------------ sources
 
 words = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"]), min_size=1, max_size=6)
-words = words.filter(
-    lambda text: text.strip() == text and number_of(text) is None and not _DECIMAL_COMMA.fullmatch(text)
-)
+
+
+def is_text(word):
+    """Whether a cell is a label in every file: no number, however it is written, and not missing."""
+    found = meaning(pa.array([word]), LOCALES, 0)
+    return word.strip() == word and not found.missing.any() and not found.matches.any()
+
+
+words = words.filter(is_text)
 
 
 def text_columns(rows):
@@ -114,8 +120,8 @@ def sources(data, rng, folder):
         writer.writerow([*data, "row"])  # a line with one empty cell would be a blank line
         cells = ([("" if cell is None else cell) for cell in own] for own in data.values())
         writer.writerows(zip(*cells, range(len(array)), strict=True))
-    with open_csv(str(folder / "data.csv"), ",") as file:
-        yield file.read(list(data))[0]
+    with open_table(str(folder / "data.csv"), TableFormat(",")) as file:
+        yield file.read(list(data))
 
 
 def assert_same(one, two):

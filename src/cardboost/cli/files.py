@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import shlex
 import shutil
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from cardboost.data.sentences import closest, counted, listed, reason  # noqa: F401 - for the verbs
 from cardboost.model import atomic
 from cardboost.model.printable import printable
 
@@ -157,25 +157,3 @@ def say(remark: str | None, verb: str) -> None:
     """A remark on stderr, where there is one."""
     if remark is not None:
         print(printable(f"cardboost {verb}: {remark}"), file=sys.stderr)
-
-
-def counted(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
-def closest(name: str, names: Iterable[str]) -> str:
-    """A hint for a name that was not found: the nearest ones, or a few of those there are."""
-    names = list(names)
-    folded = {column.lower(): column for column in reversed(names)}
-    near = [folded[match] for match in difflib.get_close_matches(name.lower(), list(folded), n=3, cutoff=0.5)]
-    if near:
-        return f"did you mean {listed(near, 'or')}?"
-    return f"the columns are {listed(names)}." if names else "there are no columns."
-
-
-def listed(names: Sequence[str], joiner: str = "and", most: int = 6) -> str:
-    """'a', 'b' and 'c', or the first few of many."""
-    shown = [repr(name) for name in names[:most]]
-    if len(names) > most:
-        return ", ".join(shown) + f" {joiner} {len(names) - most} more"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {joiner} {shown[-1]}"

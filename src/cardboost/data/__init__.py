@@ -1,5 +1,11 @@
 """What comes in: tables, row weights, bins; arguments and threads.
 
+reader.py      tables in files: what is opened, read, refused
+text_table.py  files of delimited text, in any encoding
+typed_table.py Parquet, Arrow, spreadsheets
+cells.py       what cells of text mean
+frame.py       a table as it was read from a file
+sentences.py   parts of the sentences in messages
 table.py       arrays and frames as columns, with their checks
 columns.py     one column of an array or a frame
 categories.py  labels, their codes, categorical columns

@@ -301,8 +301,8 @@ def number_labels(values: Array) -> Coded:
     """Numbers as labels, whole ones as int."""
     known, codes = np.unique(values, return_inverse=True)
     n_known = int(np.count_nonzero(~np.isnan(known)))
-    codes = np.where(codes >= n_known, -1, codes).astype(np.int32)
-    return Coded(tuple(plain(value) for value in known[:n_known].tolist()), codes)
+    labels = tuple(plain(value) for value in known[:n_known].tolist())
+    return Coded(labels, np.where(codes >= n_known, -1, codes).astype(np.int32))
 
 
 def _text_labels(texts: Any, codes: NDArray[np.int32], are_words: bool) -> Coded:

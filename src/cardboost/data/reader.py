@@ -16,6 +16,7 @@ import shutil
 import stat
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import IO, Any
@@ -136,7 +137,7 @@ def _open_part(path: str, form: TableFormat, stack: contextlib.ExitStack) -> Tex
             with _temporary(stack, "w", encoding="utf-8", newline="") as copy:
                 remarks = spreadsheet_to_text(shown, file, copy)
             table = TextTable(shown, copy.name, size, None, ",", unit="row", format="excel", marks_fixed=True)
-            table.remarks += remarks
+            table.sheets = remarks
             return table
         compression = {_GZIP: "gzip", _ZSTD: "zstd"}.get(head[:2] if head[:2] == _GZIP else head[:4])
         return TextTable(shown, file, size, compression, form.delimiter)
@@ -190,6 +191,7 @@ class TableFile:
         others = "" if len(parts) == 1 else f" and {counted(len(parts) - 1, 'more file')}"
         self.path = parts[0].path + others
         self.names = parts[0].names
+        self._times = Counter(self.names)
         for part in parts[1:]:
             self._require_same_names(part)
         self.given = TableFormat(decimal=".", thousands="") if all(p.marks_fixed for p in parts) else form
@@ -203,13 +205,11 @@ class TableFile:
 
     def _require_same_names(self, part: TextTable | TypedTable) -> None:
         first = self.parts[0].path
-        lacking = [name for name in self.names if name not in part.names]
-        more = [name for name in part.names if name not in self.names]
-        if lacking or more:
-            what = [f"lacks {listed(lacking)}"] * bool(lacking) + [f"also has {listed(more)}"] * bool(more)
-            raise TableError(f"{part.path} has other columns than {first}: it {' and '.join(what)}.")
-        if sorted(part.names) != sorted(self.names):
-            raise TableError(f"{part.path} has other columns than {first}: names occur more than once.")
+        times = Counter(part.names)
+        differences = {"lacks": list(self._times - times), "also has": list(times - self._times)}
+        what = " and ".join(f"{verb} {listed(names)}" for verb, names in differences.items() if names)
+        if what:
+            raise TableError(f"{part.path} has other columns than {first}: it {what}.")
 
     def _use(self, marks: Marks) -> None:
         """Read numbers with these marks from now on."""
@@ -239,12 +239,12 @@ class TableFile:
             remarks.append(f"{self.path} was read with {marks}.")
         return list(dict.fromkeys(remarks))
 
-    def require(self, name: str) -> None:
-        """Refuse a name that is not in the header, with suggestions, or more than once."""
-        if name.strip() not in self.names:
+    def require(self, name: str, unique: bool = True) -> None:
+        """Refuse a name that is not in the header, with suggestions, or there more than once."""
+        if name.strip() not in self._times:
             known = [other for other in self.names if other]
             raise TableError(f"{self.path} has no column {name!r}: {closest(name, known)}")
-        if self.names.count(name.strip()) > 1:
+        if unique and self._times[name.strip()] > 1:
             raise TableError(
                 f"{self.path} has more than one column named {name.strip()!r}: names must differ."
             )
@@ -318,9 +318,9 @@ class TableFile:
         """Arrow arrays of these columns, or of any if none is wanted, batch by batch."""
         with _system_faults(self.path):
             for part in self.parts:
+                position = {name: k for k, name in enumerate(part.names)}
                 kinds: dict[int, Kind] = {
-                    part.names.index(name.strip()): "text" if name in text else kind
-                    for name, kind in wanted.items()
+                    position[name.strip()]: "text" if name in text else kind for name, kind in wanted.items()
                 }
                 for arrays in part.batches(kinds, self.marks):
                     yield arrays, part.typed
@@ -353,8 +353,10 @@ class TableFile:
         """The marks with which all columns of numbers can be read."""
         marks, possible = self.marks, self.possible
         for column in columns:
+            if column.kind not in ("auto", "numbers") or column.strange is None:
+                continue
             ways = viable(column.n_numbers(), column.n_known, self.ways)
-            if column.kind not in ("auto", "numbers") or column.strange is None or ways is None:
+            if ways is None:
                 continue
             row, cell = column.strange
             possible = [way for way in possible if way in ways]
@@ -362,8 +364,8 @@ class TableFile:
                 raise self._unlike(column)
             if _ambiguous(possible):
                 raise TableError(
-                    f"{self._at(row)}: column {column.name!r} holds {short(cell)}, which may be a decimal number "
-                    "or one of thousands: say which with --decimal ',' or --thousands ','."
+                    f"{self._at(row)}: column {column.name!r} holds {short(cell)}, which may be a decimal "
+                    "number or one of thousands: say which with --decimal ',' or --thousands ','."
                 )
             marks = possible[0]
         self.possible = possible
@@ -396,8 +398,8 @@ class TableFile:
             if numbers >= MOSTLY * column.n_known:
                 count = f"{numbers:,} of its {column.n_known:,} cells are numbers"
                 raise TableError(
-                    f"{self._at(row)}: column {column.name!r} holds {short(cell)}, but {count}: correct what is "
-                    f"not, or {as_categories(column.name)}."
+                    f"{self._at(row)}: column {column.name!r} holds {short(cell)}, but {count}: correct "
+                    f"what is not, or {as_categories(column.name)}."
                 )
             if column.n_anyhow + column.known_parsed >= MOSTLY * column.n_known:
                 raise self._unlike(column)

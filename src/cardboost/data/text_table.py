@@ -13,9 +13,9 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any, cast
 
 from cardboost.data.cells import DASHES, MISSING, Kind, Marks, TableError, ways_of
 from cardboost.data.sentences import counted, short
@@ -60,8 +60,8 @@ def refuse_bomb(path: str, size: int, decompressed: int) -> None:
     is_dense = decompressed > RATIO_COUNTS_FROM and decompressed > HIGHEST_RATIO * size
     if is_dense or decompressed > MOST_DECOMPRESSED:
         raise TableError(
-            f"{path}: {size:,} bytes that decompress to {decompressed:,} or more are no table; decompress the "
-            "file first if they are."
+            f"{path}: {size:,} bytes that decompress to {decompressed:,} or more are no table; decompress "
+            "the file first if they are."
         )
 
 
@@ -74,7 +74,7 @@ class _Text(io.BufferedIOBase):
 
     def __init__(self, table: TextTable, check: bool = True) -> None:
         self.table, self.check = table, check
-        self.file = open(table.file, "rb", buffering=0)
+        self.file = open(table.file, "rb", buffering=0)  # noqa: SIM115 - closed by close()
         self.source: Any = self.file
         if table.compression is not None:
             import pyarrow as arrow
@@ -105,6 +105,10 @@ class _Text(io.BufferedIOBase):
         return text
 
     read1 = read
+
+    def lines(self) -> io.TextIOWrapper:
+        """The text in lines, with their ends."""
+        return io.TextIOWrapper(cast(IO[bytes], self), encoding="utf-8", newline="")
 
     def raw(self, size: int) -> bytes:
         """Bytes as they are in the file, decompressed."""
@@ -175,7 +179,8 @@ class TextTable:
     names: list[str] = field(default_factory=list)
     width: int = 0  # cells of a row
     header_lines: int = 0
-    remarks: list[str] = field(default_factory=list)
+    sheets: list[str] = field(default_factory=list)  # remarks on a spreadsheet that this was
+    has_dropped: bool = False  # columns at the end without names and values
     as_text: set[int] = field(default_factory=set)  # columns that turned out not to be plain numbers
     guess: dict[int, Any] = field(default_factory=dict)  # types of the first block
 
@@ -200,15 +205,25 @@ class TextTable:
             "delimiter": self.delimiter if text else None,
         }
 
+    @property
+    def remarks(self) -> list[str]:
+        """What the user should know about how it was read, a sentence each."""
+        remarks = list(self.sheets)
+        if self.encoding in _FALLBACK.values():
+            remarks.append(f"{self.path} is not in UTF-8: it was read as {_SHOWN[self.encoding]}.")
+        if self.has_dropped:
+            remarks.append(f"{self.path}: columns at the end without a name and without values are left out.")
+        return remarks
+
     # -------------------------------------------------------------------------------------------- the header
 
     def _read_header(self) -> None:
         with _Text(self) as stream:
-            text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+            text = stream.lines()
             lines = [line for _ in range(_SNIFFED_LINES) if (line := text.readline(LONGEST_LINE + 1))]
         self.longest = max(map(len, lines), default=0)
         if self.longest > LONGEST_LINE:
-            raise self._too_long(f"line {1 + [len(line) for line in lines].index(self.longest)}")
+            raise self._too_long(f"line {1 + [*map(len, lines)].index(self.longest)}")
         if not any(line.strip() for line in lines):
             raise TableError(f"{self.path} is empty: a header with column names is needed.")
         hint = re.fullmatch(r'"?sep=(.)"?\s*', lines[0])  # Excel writes and obeys it
@@ -217,17 +232,16 @@ class TextTable:
         if hint is not None:
             lines[0] = "\n"
         reader = csv.reader([*lines, _END], delimiter=self.delimiter)
-        header: list[str] = []
-        line = 1
+        header, first_line = [""], 1
         try:
             while not any(cell.strip() for cell in header):
-                line = reader.line_num + 1
+                first_line = reader.line_num + 1
                 header = next(reader)
         except csv.Error as error:
-            raise self._csv_fault(error, line) from None
+            raise self._csv_fault(error, first_line) from None
         if header == [_END]:
             raise TableError(f"{self.path} is empty: a header with column names is needed.")
-        self._refuse_open_quote(header, line)
+        self._refuse_open_quote(header, first_line)
         self.header_lines = reader.line_num
         rows: list[list[str]] = []
         with contextlib.suppress(csv.Error):
@@ -246,10 +260,7 @@ class TextTable:
             self.names, self.width = names, len(names)
             return
         self.names = names[:kept]
-        if kept < max(self.width, len(names)):
-            self.remarks.append(
-                f"{self.path}: columns at the end without a name and without values are left out."
-            )
+        self.has_dropped = kept < max(self.width, len(names))
 
     def _refuse_open_quote(self, row: Sequence[str], line: int) -> None:
         """A quote that nothing closes makes one cell of the rest of the file, with the mark of its end."""
@@ -275,8 +286,6 @@ class TextTable:
             place = f"{self.path}, line {self.line_of_byte(byte)}"
             raise TableError(f"{place}: not UTF-8, which the file begins with: save it as CSV UTF-8.")
         self.encoding = other
-        self.remarks = [remark for remark in self.remarks if "UTF-8" not in remark]
-        self.remarks.append(f"{self.path} is not in UTF-8: it was read as {_SHOWN[other]}.")
 
     # -------------------------------------------------------------------------------------------- the rows
 
@@ -305,7 +314,8 @@ class TextTable:
         truth, number = arrow.bool_(), arrow.float64()
         kinds = {truth: truth, arrow.int64(): number, number: number, arrow.null(): number}
         types = () if batch is None else batch.schema.types
-        self.guess = {k: kinds[own] for k, own in enumerate(types) if own in kinds}
+        self.guess = {k: kinds[kind] for k, kind in enumerate(types) if kind in kinds}
+        self.as_text.clear()
         return batch
 
     def _first_block(self, kind: Any, marks: Marks) -> Any:
@@ -338,7 +348,7 @@ class TextTable:
             except _Again:
                 continue
 
-    def _attempt(self, types: Mapping[int, Any], marks: Marks, sample: bool = False) -> Iterator[Any]:
+    def _attempt(self, types: Mapping[int, Any], marks: Marks, sample: bool = False) -> Generator[Any]:
         """Record batches of columns c0, c1, ...; _Again where something has to be done in another way.
 
         A sample has all columns, and those without a type have the one that pyarrow guesses.
@@ -411,8 +421,7 @@ class TextTable:
         limit = csv.field_size_limit(LONGEST_LINE)
         try:
             with _Text(self, check=False) as stream:
-                text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-                reader = csv.reader(itertools.chain(text, [_END]), delimiter=self.delimiter or ",")
+                reader = csv.reader(itertools.chain(stream.lines(), [_END]), delimiter=self.delimiter or ",")
                 for number in itertools.count(1):
                     line = number if self.unit == "row" else reader.line_num + 1
                     row = next(reader)
