@@ -17,6 +17,7 @@ from cardboost.model.predictions import (
     Predictions,
     column_kinds,
     has_probabilities,
+    label_codes,
     model_predictions,
     scorecard_of,
     top_reasons,

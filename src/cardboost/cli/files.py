@@ -48,13 +48,6 @@ def make_folder(path: str) -> Path:
     return folder
 
 
-def one_file(paths: Sequence[str]) -> str:
-    """The file to read, of which there can be only one."""
-    if len(paths) > 1:
-        raise BadInput(f"{paths[1]!r}: a table of more than one file is not there yet.")
-    return paths[0]
-
-
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[str]]:
     """Text written here takes the place of ``path`` when it is complete and on the disk.
@@ -120,12 +113,6 @@ def card_of(model: Model, path: str) -> Ensemble | MulticlassEnsemble:
     if isinstance(model.ensemble, Ensemble | MulticlassEnsemble):
         return model.ensemble
     raise BadInput(f"{path} holds no card: in Python cardboost.load_model takes it, and checks it.")
-
-
-def reason(error: OSError) -> str:
-    """Why, in the words of the system: "no such file or directory"."""
-    text = error.strerror or str(error)
-    return text[:1].lower() + text[1:]
 
 
 def shell_line(*arguments: str, width: int = 79) -> str:

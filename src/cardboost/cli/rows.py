@@ -197,6 +197,7 @@ def _read_target(
     name = arguments.target.strip()
     values = frame.data.pop(name)
     _refuse_missing(source, name, values)
+    values = _truth_values(source, name, values) if arguments.task != "regression" else values
     if isinstance(values, Coded):
         used, codes = np.unique(values.codes, return_inverse=True)
         labels = [values.labels[k] for k in used.tolist()]
@@ -218,6 +219,15 @@ def _read_target(
     if matches[0]:
         labels, codes = labels[::-1], 1 - codes
     return Target(name, task, tuple(labels)), codes, remark
+
+
+def _truth_values(source: TableFile, name: str, values: Array | Coded) -> Array | Coded:
+    """True and false, which are read as 1 and 0, as the labels that stand in the table."""
+    if isinstance(values, Coded) or not np.isin(values, (0.0, 1.0)).all():
+        return values
+    cells = source.read([name], {name: "text"}).data[name]
+    words = {label.lower() for label in cells.labels} if isinstance(cells, Coded) else set()
+    return cells if words and words <= {"true", "false"} else values
 
 
 def _refuse_missing(source: TableFile, name: str, values: Array | Coded) -> None:

@@ -111,7 +111,8 @@ def label_codes(labels: Any, classes: Sequence[Any]) -> NDArray[np.intp]:
     if (codes < 0).any():
         raise ValueError(f"{int((codes < 0).sum())} of {len(codes)} rows have no label.")
     if any(isinstance(label, bool | np.bool_) for label in classes):
-        distinct = [label.lower() if isinstance(label, str) else label for label in distinct]
+        truth = {"0": False, "1": True}
+        distinct = [truth.get(label_text(label), str(label).lower()) for label in distinct]
     known = {label_text(label): k for k, label in enumerate(classes)}
     used = np.unique(codes).tolist()
     for code in used:
