@@ -117,7 +117,7 @@ def test_parquet_is_the_same_table_as_csv(work):
         for path in ("a.parquet", "coded.parquet"):
             two, source = read(path, **kinds)
             same(one, two)
-            assert source.remark is None
+            assert source.remarks == []
 
 
 PLAIN = b"a,y\n" + b"1,0\n2,1\n" * 5000

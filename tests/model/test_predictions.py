@@ -133,15 +133,17 @@ def test_predictions_of_a_scorecard_follow_from_its_totals(options: dict[str, An
     np.testing.assert_allclose(found.score, card.ensemble.decision_function(frame), atol=1e-9)
     assert len(np.unique(found.score)) == len(np.unique(found.points))
     assert top_reasons(model, frame, 3) == card.reasons(frame, 3)
-    facts = evaluate_predictions(found, found.class_codes(y), n_bootstrap=0)
+    facts = evaluate_predictions(found, label_codes(y, found.classes), n_bootstrap=0)
     assert facts.threshold == Threshold("points", card.threshold)
     assert facts.measures["accuracy"].value == pytest.approx(np.mean(found.predicted == y), abs=1e-12)
-    by_score = evaluate("binary", found.class_codes(y), found.score, probability=found.probability[:, 1])
+    by_score = evaluate(
+        "binary", label_codes(y, found.classes), found.score, probability=found.probability[:, 1]
+    )
     assert by_score.measures["auc"].value == facts.measures["auc"].value
-    score = evaluate_predictions(found, found.class_codes(y), threshold=Threshold(), n_bootstrap=0)
+    score = evaluate_predictions(found, label_codes(y, found.classes), threshold=Threshold(), n_bootstrap=0)
     assert score.confusion == facts.confusion
     other = evaluate_predictions(
-        found, found.class_codes(y), threshold=Threshold("probability", 0.9), n_bootstrap=0
+        found, label_codes(y, found.classes), threshold=Threshold("probability", 0.9), n_bootstrap=0
     )
     assert other.measures["sensitivity"].value < facts.measures["sensitivity"].value  # type: ignore[operator]
 
@@ -218,7 +220,7 @@ def test_columns_by_name(tmp_path: Path) -> None:
 )
 def test_labels_of_files_are_those_of_the_model(classes: Any, labels: Any, codes: list[int]) -> None:
     found = Predictions("binary", classes, np.zeros(2), None, np.zeros(2))
-    assert found.class_codes(labels).tolist() == codes
+    assert label_codes(labels, found.classes).tolist() == codes
 
 
 @pytest.mark.parametrize(
@@ -232,7 +234,7 @@ def test_labels_of_files_are_those_of_the_model(classes: Any, labels: Any, codes
 )
 def test_labels_that_the_model_does_not_have(labels: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Predictions("binary", ("no", "yes"), np.zeros(2), None, np.zeros(2)).class_codes(labels)
+        label_codes(labels, ("no", "yes"))
 
 
 # ------------------------------------------------------------------------------------ reasons

@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cardboost.cli.config import CONFIG
 from cardboost.cli.files import BadInput, write_together
 from cardboost.cli.options import in_options
@@ -330,9 +332,12 @@ def model_facts(model: Model, rows: Rows, **options: Any) -> Facts:
     from cardboost.model.predictions import model_predictions
     from cardboost.report.facts import evaluate_predictions
 
+    weight = rows.weight
+    if weight is not None:  # times a power of two, so that the sum of large ones is a number
+        weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))
     options = {"n_bootstrap": 0, **options}
     predictions = model_predictions(model, rows.table)
-    return evaluate_predictions(predictions, rows.target, sample_weight=rows.weight, **options)
+    return evaluate_predictions(predictions, rows.target, sample_weight=weight, **options)
 
 
 def _columns_at_most(estimator: Any) -> int:
