@@ -125,9 +125,9 @@ def _cast(numerals: Any, way: Marks) -> Array:
 
 def ways_of(texts: Any, ways: Sequence[Marks]) -> list[Marks] | None:
     """With which marks a column of texts is one of numbers; None if with none, or if all is missing."""
-    found = meaning(texts, ways, 0)
-    counts = np.count_nonzero(found.matches, axis=1)
-    return viable(counts, int(np.count_nonzero(~found.missing)), ways)
+    coded = texts.dictionary_encode()
+    found, times = meaning(coded.dictionary, ways, 0), np.bincount(coded.indices)
+    return viable(found.matches @ times, int(times[~found.missing].sum()), ways)
 
 
 def viable(counts: NDArray[np.int64], n_known: int, ways: Sequence[Marks]) -> list[Marks] | None:
@@ -150,8 +150,8 @@ def plain(number: float) -> int | float | None:
 class Numbers:
     """Float64 values that grow: memory is touched only where there are values."""
 
-    def __init__(self) -> None:
-        self.room: Array = np.empty(0)
+    def __init__(self, room: int = 0) -> None:
+        self.room: Array = np.empty(room)
         self.count = 0
 
     def append(self, values: Array) -> None:
@@ -179,14 +179,16 @@ class Column:
         The number of the first row.
     keep : bool
         Whether the values are kept, or only counted.
+    room : int
+        About how many rows there will be.
     """
 
     def __init__(
-        self, name: str, kind: Kind, ways: Sequence[Marks], current: int, offset: int = 0, keep: bool = True
+        self, name: str, kind: Kind, ways: Sequence[Marks], current: int, offset: int, keep: bool, room: int
     ) -> None:
         self.name, self.kind, self.ways, self.current, self.keep = name, kind, ways, current, keep
         self.n_rows = offset
-        self.numbers = Numbers()  # of all rows, as long as all cells are numbers
+        self.numbers = Numbers(room)  # of all rows, as long as all cells are numbers
         self.texts: list[Any] = []  # Arrow arrays of distinct texts, one for each batch of text
         self.codes: list[NDArray[np.int32]] = []
         self.are_words = True  # text stands for missing values too; not in files with types

@@ -310,9 +310,11 @@ class TableFile:
             self.require(name)
         return {name: (kinds or {}).get(name, "auto") for name in names}
 
-    def _columns(self, wanted: Mapping[str, Kind], offset: int = 0, keep: bool = True) -> list[Column]:
+    def _columns(
+        self, wanted: Mapping[str, Kind], offset: int = 0, keep: bool = True, room: int = 0
+    ) -> list[Column]:
         current = self.ways.index(self.marks)
-        return [Column(name, kind, self.ways, current, offset, keep) for name, kind in wanted.items()]
+        return [Column(name, kind, self.ways, current, offset, keep, room) for name, kind in wanted.items()]
 
     def _arrays(self, wanted: Mapping[str, Kind], text: Set[str]) -> Iterator[tuple[list[Any], bool]]:
         """Arrow arrays of these columns, or of any if none is wanted, batch by batch."""
@@ -327,7 +329,8 @@ class TableFile:
 
     def _pass(self, wanted: Mapping[str, Kind], keep: bool, text: Set[str]) -> tuple[list[Column], int]:
         """All rows once. ``text``: columns to be read as text, whatever they hold."""
-        columns, n_rows = self._columns(wanted, 0, keep), 0
+        room = sum(part.n_rows_guess for part in self.parts) if keep else 0
+        columns, n_rows = self._columns(wanted, 0, keep, room), 0
         for arrays, typed in self._arrays(wanted, text):
             n_rows += len(arrays[0])
             for column, array in zip(columns, arrays, strict=False):

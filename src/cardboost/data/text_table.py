@@ -27,7 +27,7 @@ MOST_DECOMPRESSED = 64_000_000_000
 #: tables rarely shrink more than a hundred times; a file of gzip can by 1,032, one of Zstandard by far more
 HIGHEST_RATIO = 500
 RATIO_COUNTS_FROM = 1_000_000_000
-BLOCK, SAMPLE = 1 << 22, 1 << 20
+BLOCK, SAMPLE = 1 << 22, 1 << 18
 DELIMITERS = ",;\t|"
 _SNIFFED_LINES = 50
 _CONTRADICTIONS = 3  # after so many all columns are read as text
@@ -181,6 +181,7 @@ class TextTable:
     header_lines: int = 0
     sheets: list[str] = field(default_factory=list)  # remarks on a spreadsheet that this was
     has_dropped: bool = False  # columns at the end without names and values
+    n_rows_guess: int = 0  # from the first block and the size of the file
     as_text: set[int] = field(default_factory=set)  # columns that turned out not to be plain numbers
     guess: dict[int, Any] = field(default_factory=dict)  # types of the first block
 
@@ -316,7 +317,14 @@ class TextTable:
         types = () if batch is None else batch.schema.types
         self.guess = {k: kinds[kind] for k, kind in enumerate(types) if kind in kinds}
         self.as_text.clear()
+        if batch is not None and self.compression is None:
+            self.n_rows_guess = int(
+                1.05 * batch.num_rows * self.size / min(self.size, self._block_size(SAMPLE))
+            )
         return batch
+
+    def _block_size(self, least: int) -> int:
+        return max(least, min(16 * self.longest, LONGEST_LINE))
 
     def _first_block(self, kind: Any, marks: Marks) -> Any:
         types = {} if kind is None else dict.fromkeys(range(self.width), kind)
@@ -359,12 +367,11 @@ class TextTable:
         column_types = {f"c{k}": kind for k, kind in types.items()}
         if not sample:
             column_types |= {f"c{k}": arrow.null() for k in range(len(self.names), self.width)}
-        least = SAMPLE if sample else BLOCK
         options = {
             "read_options": arrow.csv.ReadOptions(
                 column_names=[f"c{k}" for k in range(self.width)],
                 skip_rows=self.header_lines,
-                block_size=max(least, min(16 * self.longest, LONGEST_LINE)),
+                block_size=self._block_size(SAMPLE if sample else BLOCK),
             ),
             "parse_options": arrow.csv.ParseOptions(
                 delimiter=self.delimiter, newlines_in_values=self.quoted, invalid_row_handler=_skip_blank

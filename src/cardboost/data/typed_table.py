@@ -45,6 +45,7 @@ class TypedTable:
 
     typed = True
     marks_fixed = True
+    n_rows_guess = 0
 
     def __post_init__(self) -> None:
         with self._opened() as (schema, _):
