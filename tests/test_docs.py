@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import doctest
 import importlib
@@ -25,6 +26,7 @@ PAGES += sorted((ROOT / "docs").glob("*.md"))
 SOURCES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NOT_RUN = re.compile(r"^<!-- not run: .{10,} -->\n```sh\n.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -34,7 +36,7 @@ def relative(path: Path) -> str:
 
 def blocks(page: Path, *languages: str) -> list[tuple[str, str]]:
     """Language and text of the fenced blocks in these languages, in order."""
-    found = FENCE.findall(page.read_text(encoding="utf-8"))
+    found = FENCE.findall(NOT_RUN.sub("", page.read_text(encoding="utf-8")))
     return [(language, text) for language, text in found if language in languages]
 
 
@@ -53,25 +55,61 @@ def run_page(page: Path) -> dict[str, object]:
         if language == "python":
             exec(compile(text, relative(page), "exec"), names)
             continue
-        for line in text.splitlines():
+        for line in text.replace("\\\n", " ").splitlines():
             program, *words = shlex.split(line, comments=True) or [""]
             if program == "cardboost":
-                assert main(words) == 0, line
+                run_command(words, line)
             else:
                 assert program in ("", "make"), line
     return names
 
 
-WITH_CODE = [page for page in PAGES if blocks(page, "python")]
+def run_command(words: list[str], line: str) -> None:
+    """A command of a page, which may write its output into a file."""
+    if ">" not in words:
+        assert main(words) == 0, line
+        return
+    *words, _, path = words
+    with open(path, "w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
+        assert main(words) == 0, line
+
+
+def write_example_tables(folder: Path) -> None:
+    """The files that pages and help speak of: a few patients and shops."""
+    random = np.random.default_rng(0)
+    rows = 200
+    age, pressure = random.integers(20, 90, rows), random.integers(90, 200, rows)
+    town, smoker = random.choice(["Oslo", "Bergen", "Tromsø"], rows), random.choice(["yes", "no"], rows)
+    died = (age + 0.2 * pressure + 15 * (smoker == "yes") + 10 * random.normal(size=rows) > 95).astype(int)
+    table = {"age": age, "pressure": pressure, "smoker": smoker, "town": town}
+    shops = {"region": town, "zip": age // 20, "age": pressure, "name": [f"shop {k}" for k in range(rows)]}
+    for name, columns in {
+        "patients": table | {"site": ["B"] * rows, "died": died},
+        "new": table,
+        "shops": shops | {"closed": died},
+    }.items():
+        lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+WITH_CODE = [page for page in PAGES if blocks(page, "python", "sh")]
 
 
 def test_there_are_pages_with_code():
-    assert {"README.md", "docs/certificate.md"} <= set(map(relative, WITH_CODE))
+    assert {"README.md", "docs/certificate.md", "docs/cli.md"} <= set(map(relative, WITH_CODE))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_commands_stand_where_they_are_run(page):
+    """In blocks of the language sh, not in indented text."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    assert re.findall(r"^(?: {4}|\t)(?:cardboost [a-z]+ .*)", text, re.MULTILINE) == []
 
 
 SLOW = {
     "README.md",
-    *(f"docs/{name}.md" for name in ("estimators", "scorecards", "certificate", "export", "pareto")),
+    *(f"docs/{name}.md" for name in ("cli", "estimators", "scorecards", "certificate", "export", "pareto")),
+    "docs/reproduce.md",
 }
 PAGES_TO_RUN = [
     pytest.param(page, id=relative(page), marks=[pytest.mark.long] if relative(page) in SLOW else [])
@@ -82,6 +120,7 @@ PAGES_TO_RUN = [
 @pytest.mark.parametrize("page", PAGES_TO_RUN)
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    write_example_tables(tmp_path)
     names = run_page(page)
     capsys.readouterr()
     if relative(page) == "README.md":

@@ -47,11 +47,12 @@ def test_the_classifier_adds_little_to_the_parts_of_scikit_learn_that_it_needs()
     before = "import sklearn.base, sklearn.callback, sklearn.utils.multiclass, sklearn.utils.validation"
     modules = within(0.3, before, "import cardboost; cardboost.CardBoostClassifier", share=0.3)
     others = {name.partition(".")[0] for name in modules} - {"cardboost"} - set(sys.stdlib_module_names)
-    assert not others & {"pandas", "polars", "rich", "matplotlib", "hypothesis", "pytest"}
+    assert not others & {"click", "pandas", "polars", "rich", "pyarrow", "matplotlib", "hypothesis", "pytest"}
 
 
 def test_nothing_is_imported_that_is_not_needed():
     heavy = {
+        "click",
         "pandas",
         "polars",
         "rich",

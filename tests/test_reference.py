@@ -64,9 +64,9 @@ def test_every_parameter_is_documented(name):
     value = CASES[name]
     docstring = inspect.getdoc(value)
     assert docstring, f"{name} has no docstring"
-    parameters = set(inspect.signature(value).parameters) - {"self", "cls"}
     if inspect.isclass(value) and issubclass(value, (Exception, str)):
         return
+    parameters = set(inspect.signature(value).parameters) - {"self", "cls"}
     if inspect.isclass(value):  # results are read, not made: their fields may be documented as attributes
         fields = documented(docstring.replace("Attributes\n----------", "Parameters\n----------"))
     else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from cardboost.data.roles import ColumnRoleWarning as ColumnRoleWarning
     from cardboost.estimators.callbacks import FitCallback as FitCallback
     from cardboost.estimators.card_boost import CardBoostClassifier as CardBoostClassifier
     from cardboost.estimators.card_boost import CardBoostRegressor as CardBoostRegressor
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _HOME = {
     "CardBoostClassifier": "cardboost.estimators.card_boost",
     "CardBoostRegressor": "cardboost.estimators.card_boost",
+    "ColumnRoleWarning": "cardboost.data.roles",
     "FitCallback": "cardboost.estimators.callbacks",
     "NeuralBoostClassifier": "cardboost.estimators.neural_boost",
     "NeuralBoostRegressor": "cardboost.estimators.neural_boost",

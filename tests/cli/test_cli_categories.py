@@ -6,12 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cardboost.cli.certify import _kinds
 from cardboost.cli.files import BadInput
-from cardboost.cli.fit import read_rows
-from cardboost.cli.inferred import describe, remark_lines
-from cardboost.cli.main import build_parser, main
-from cardboost.cli.predict import known_kinds
+from cardboost.cli.fit import command
+from cardboost.cli.main import main
+from cardboost.cli.rows import ModelColumns, read_training_table
 from cardboost.data.categories import Categories
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.files import Model
@@ -40,7 +38,7 @@ def work(tmp_path, monkeypatch):
 
 
 def rows_of(*words):
-    return read_rows(build_parser().parse_args(["fit", "shops.csv", "--target", "closed", *words]))
+    return read_training_table(command.arguments(["shops.csv", "--target", "closed", *words]))
 
 
 def run(capsys, *words):
@@ -50,25 +48,20 @@ def run(capsys, *words):
 
 
 def test_what_is_inferred(work):
-    rows, _, facts = rows_of()
-    assert facts["categories"] == {"region": 2, "name": 200}
-    assert facts["features"] == 4
-    assert facts["missing"] == sum(line.startswith(",") for line in shops().splitlines())
-    assert {own.name: own.kind for own in describe(rows.table)} == {
-        "region": "categories",
-        "zip": "numbers",
-        "age": "numbers",
-        "name": "categories",
+    read = rows_of()
+    assert read.facts["categories"] == {"region": 2}
+    assert read.facts["features"] == 3
+    assert read.facts["missing"] == sum(line.startswith(",") for line in shops().splitlines())
+    assert {column.name: str(column.role) for column in read.roles} == {
+        "region": "categorical",
+        "zip": "numeric",
+        "age": "numeric",
+        "name": "identifier",
     }
-    assert remark_lines(describe(rows.table)) == [
-        "cardboost fit: column 'name' has 200 different values in 200 rows and looks like an identifier: "
-        "--drop name leaves it out."
-    ]
-    rows, _, facts = rows_of("--categorical", "zip", "--drop", "name")
-    assert facts["categories"] == {"region": 2, "zip": 3}
-    kinds = [(own.name, own.kind, own.distinct) for own in describe(rows.table)]
-    assert kinds == [("region", "categories", 2), ("zip", "categories", 3), ("age", "numbers", 200)]
-    assert remark_lines(describe(rows.table)) == []
+    assert list(read.facts["left_out"]) == ["name"]
+    read = rows_of("--categorical", "zip,name")
+    assert read.facts["categories"] == {"region": 2, "zip": 3, "name": 200}
+    assert read.facts["left_out"] == {}
 
 
 @pytest.mark.parametrize(
@@ -77,15 +70,15 @@ def test_what_is_inferred(work):
         (["--categorical", "regoin"], "has no column 'regoin': did you mean 'region'?"),
         (
             ["--categorical", "closed"],
-            "--categorical closed: this column is the target, the weight or is dropped.",
+            "--categorical closed: this column is already given by --target.",
         ),
         (
             ["--categorical", "zip", "--drop", "zip"],
-            "--categorical zip: this column is the target, the weight or",
+            "--categorical zip: this column is already given by --drop.",
         ),
         (
             ["--categorical", "zip", "--weight", "zip"],
-            "--categorical zip: this column is the target, the weight or",
+            "--categorical zip: this column is already given by --weight.",
         ),
         (["--weight", "name"], "column 'name' holds 'shop 0', which is not a number"),
     ],
@@ -117,14 +110,14 @@ def model(categories=None, certificate=None, training=None):
 
 
 def kinds(own, names):
-    return _kinds(own, own.ensemble, names)
+    every = ModelColumns.of(own, "model.json", used=False).kinds
+    return {name: every[name] for name in names}
 
 
 def test_columns_are_read_as_the_model_knows_them():
     known = {0: Categories(("north",), ("south",)), 1: Categories((100, 200))}
     names = ["region", "zip", "age"]
-    assert known_kinds(model(known).ensemble, names) == {"region": "text", "zip": "numbers", "age": "numbers"}
-    assert known_kinds(model().ensemble, names[:1]) == {"region": "numbers"}
+    assert kinds(model(known), names) == {"region": "text", "zip": "numbers", "age": "auto"}
 
     noted = {"data": {"categories": {"region": 2, "zip": 3}}}
     expected = {"region": "categories", "zip": "categories", "age": "numbers"}
@@ -136,7 +129,7 @@ def test_columns_are_read_as_the_model_knows_them():
     assert kinds(model(certificate=certified), names) == expected
     assert kinds(model(known, certificate={"categories": None}), names) == {
         "region": "text",
-        "zip": "auto",
+        "zip": "numbers",
         "age": "auto",
     }
     for odd in ({"categories": 7}, {"categories": [7]}, {}):
@@ -158,7 +151,7 @@ def test_from_fit_to_certify(work, capsys):
     ]
     code, out, err = run(capsys, "fit", "shops.csv", *words)
     assert (code, err) == (0, "")
-    assert any(line.split()[:3] == ["zip", "categories", "3"] for line in out.splitlines())
+    assert any(line.split()[:3] == ["zip", "categorical", "3"] for line in out.splitlines())
     assert run(capsys, "certify", "run/model.json", "shops.csv")[0] == 0
     code, out, _ = run(capsys, "predict", "run/model.json", "shops.csv")
     assert code == 0

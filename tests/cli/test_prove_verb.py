@@ -68,7 +68,7 @@ def test_what_is_wrong_is_said_in_a_sentence(run, tmp_path, capsys):
     assert main(["prove", str(model), str(fewer), "--quiet"]) == 2
     assert "does not hold for these rows" in capsys.readouterr().err
     assert main(["prove", str(model), str(data), "--time", "-1", "--quiet"]) == 2
-    assert "time_limit" in capsys.readouterr().err
+    assert "--time: expected a number above 0, got '-1'" in capsys.readouterr().err
     bare = json.loads(model.read_text()) | {"certificate": None}
     (tmp_path / "bare.json").write_text(json.dumps(bare))
     assert main(["prove", str(tmp_path / "bare.json"), str(data)]) == 2

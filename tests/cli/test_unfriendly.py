@@ -75,13 +75,12 @@ def test_names_with_line_breaks_stay_in_one_line(work, capsys):
     "text",
     [
         "a,b,y\n,1,0\n,5,1\n,3,0\n",
-        "a,y\n,0\n,1\n,0\n",
         "a,y\n1e308,0\n-1e308,1\n5e-324,0\n0,1\n",
         "a,w,y\n1,1e308,0\n5,1e308,1\n3,1e308,0\n",
         "a,w,y\n1,1e-320,0\n5,1e-320,1\n3,1e-320,0\n",
         "a,w,y\n1,1e-300,0\n5,1e300,1\n3,1,0\n",
     ],
-    ids=["an empty column", "nothing else", "extreme", "heavy", "light", "uneven"],
+    ids=["an empty column", "extreme", "heavy", "light", "uneven"],
 )
 def test_strange_numbers_are_fitted_without_a_warning(work, capsys, text):
     (work / "data.csv").write_text(text)
@@ -90,6 +89,12 @@ def test_strange_numbers_are_fitted_without_a_warning(work, capsys, text):
         warnings.simplefilter("error")
         assert main(["fit", "data.csv", *QUICK, *more]) == 0
         assert main(["certify", "run/model.json", "data.csv"]) == 0
+
+
+def test_a_table_of_nothing_to_learn_from(work, capsys):
+    (work / "data.csv").write_text("a,b,y\n,7,0\n,7,1\n,7,0\n")
+    assert main(["fit", "data.csv", *QUICK]) == 2
+    assert "no column to learn from: all are the target or are left out" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------------------------------------ options

@@ -142,6 +142,7 @@ def test_missing_only_at_prediction():
     assert (model.decision_function(nobody) <= model.decision_function(X.assign(b="red"))).all()
 
 
+@pytest.mark.filterwarnings("ignore::cardboost.ColumnRoleWarning")  # they are the point
 def test_columns_without_any_value():
     frame, y = mixed()
     frame["void"], frame["nothing"] = np.nan, pd.Series([None] * len(y), dtype="category")
@@ -166,6 +167,7 @@ def test_more_labels_than_bins():
     np.testing.assert_array_equal(unseen, model.decision_function(X.assign(label=None)))
 
 
+@pytest.mark.filterwarnings("ignore::cardboost.ColumnRoleWarning")  # the labels are identifiers
 def test_a_hundred_thousand_labels():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"id": [f"u{k}" for k in range(100_000)], "x": rng.normal(size=100_000)})

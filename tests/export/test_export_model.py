@@ -160,7 +160,7 @@ def test_the_verb(saved, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--format", "cobol"], "invalid choice"),
+        (["--format", "cobol"], "expected c, c-int16, python, sql, onnx or json"),
         (["--format", "onnx"], "--format onnx needs --out"),
         (["--format", "sql", "--prefix", "a"], "--prefix goes with --format c and c-int16 only"),
         (["--format", "c", "--scale", "x0=1"], "--scale goes with --format c-int16 only"),

@@ -6,160 +6,102 @@ Here it is also checked that the model in the file is the one that the certifica
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from cardboost.cli import checks
 from cardboost.cli.files import (
     CERTIFICATE_FAILS,
     OK,
     BadInput,
-    binary_ensemble,
+    card_of,
     counted,
     read_model_file,
-    say,
 )
-from cardboost.cli.options import add_delimiter
-from cardboost.cli.predict import known_kinds, require_columns
+from cardboost.cli.options import DATA, FORMAT, MODEL, flag, option
+from cardboost.cli.verb import Verb
 from cardboost.model.printable import printable_json, printable_lines
 
 if TYPE_CHECKING:
-    from cardboost.cli.run import Rows
-    from cardboost.data.cells import Kind
+    from numpy.typing import NDArray
+
+    from cardboost.cli.rows import Rows
     from cardboost.data.frame import Frame
     from cardboost.model.ensemble import Ensemble
     from cardboost.model.files import Model
 
-EXAMPLE = """\
-examples:
-  cardboost certify run/model.json patients.csv --target died
-  cardboost certify run/model.json patients.csv --json
-
-Exit code 0: every claim holds. Exit code 1: some claim does not; each one is
-listed. The data must be those of the fit, in any order of the rows (in the
-same order if the fit held some out).
-"""
 _MOST_FAULTS = 10
 
 
-def add_parser(verbs: Any, **style: Any) -> None:
-    parser = verbs.add_parser(
-        "certify",
-        help="check a model's certificate against the data",
-        description="Recompute every number of a model's certificate from the training data, with\n"
-        "a checker that shares no code with the training.",
-        epilog=EXAMPLE,
-        **style,
-    )
-    parser.set_defaults(run=run)
-    add_model_and_data(parser)
-    parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
+@dataclass(frozen=True, eq=False)
+class CertifiedPart:
+    """A model of one certificate: the whole, or of several classes one against the rest.
+
+    ``label``: True for the rows of the positive class, or targets; ``path``: in the model file.
+    """
+
+    ensemble: Ensemble
+    certificate: dict[str, Any]
+    label: NDArray[Any]
+    path: str
 
 
-def add_model_and_data(parser: Any) -> None:
-    """A model file and the data that its certificate is about."""
-    parser.add_argument("model", metavar="MODEL.json", help="a model file")
-    parser.add_argument("data", metavar="DATA", help="the data it was trained on")
-    parser.add_argument("--target", metavar="COLUMN", help="the target (default: as in `cardboost fit`)")
-    parser.add_argument("--weight", metavar="COLUMN", help="the row weights (default: as in `cardboost fit`)")
-    add_delimiter(parser)
+def read_model_and_data(arguments: SimpleNamespace) -> tuple[Model, list[CertifiedPart], Rows]:
+    """The model file, its parts with their certificates, and the rows that these are about."""
+    from cardboost.cli.rows import trained_rows
 
-
-def read_model_and_data(arguments: argparse.Namespace) -> tuple[Model, Ensemble, dict[str, Any], Rows]:
-    """The model file, its model and certificate, and the rows that the certificate is about."""
     model = read_model_file(arguments.model)
-    ensemble, certificate = binary_ensemble(model, arguments.model), model.certificate
-    if not isinstance(certificate, dict):
+    ensemble = card_of(model, arguments.model)
+    contents = model.certificate if isinstance(model.certificate, list) else [model.certificate]
+    if not all(isinstance(content, dict) for content in contents) or len(contents) != len(ensemble.parts):
         raise BadInput(f"{arguments.model} holds no certificate.")
-    return model, ensemble, certificate, _read_rows(arguments, model, ensemble)
+    rows = trained_rows(arguments, model)
+    parts = []
+    for k, (part, content) in enumerate(zip(ensemble.parts, contents, strict=True)):
+        several = len(contents) > 1
+        label = rows.target if model.classes is None else rows.target == (k if several else 1)
+        parts.append(
+            CertifiedPart(part, content or {}, label, f"certificate[{k}]" if several else "certificate")
+        )
+    return model, parts, rows
 
 
-def run(arguments: argparse.Namespace) -> int:
-    from cardboost.certificate import checker
-
-    _, ensemble, certificate, rows = read_model_and_data(arguments)
-    faults = list(size_faults(certificate))
-    if not faults:
-        try:
-            faults = checker.check(certificate, rows.table, rows.positive, rows.weight)
-        except ValueError as error:
-            raise BadInput(f"{arguments.data}: {error}.") from None
-    if not checker.structure_faults(certificate):
-        faults = [*faults, *model_faults(ensemble, certificate, rows.table)]
+def run(arguments: SimpleNamespace) -> int:
+    model, parts, rows = read_model_and_data(arguments)
+    faults = [
+        f"{_of_class(model, k)}{fault}" for k, part in enumerate(parts) for fault in _faults(part, rows)
+    ]
     if arguments.json:
-        print(printable_json(json.dumps(_verdict(certificate, faults), ensure_ascii=False, indent=2)))
+        print(printable_json(json.dumps(_verdict(model, parts, faults), ensure_ascii=False, indent=2)))
     else:
-        print(printable_lines(_report(certificate, faults, arguments, rows)))
+        print(printable_lines(_report(model, parts, faults, arguments, rows)))
     return CERTIFICATE_FAILS if faults else OK
 
 
-def _read_rows(arguments: argparse.Namespace, model: Model, ensemble: Ensemble) -> Rows:
-    """The columns of the model in its order, labels and weights; held-out rows are left out again."""
-    from cardboost.cli.run import Rows, kept_rows
-    from cardboost.cli.tables import open_table
+def _of_class(model: Model, k: int) -> str:
+    """Which of several certificates a fault is about."""
+    classes = model.classes or ()
+    return f"class {classes[k]!s}: " if len(classes) > 2 else ""
 
-    recorded, classes = _recorded(model), ensemble.classes
-    assert classes is not None
-    target = arguments.target if arguments.target is not None else recorded.get("target")
-    weight = arguments.weight if arguments.weight is not None else recorded.get("weight")
-    if not isinstance(target, str):
-        raise BadInput("--target is needed: the model file does not say which column it predicts.")
-    names = [ensemble.feature_name(j) for j in range(ensemble.n_features)]
-    with open_table(arguments.data, arguments.delimiter) as source:
-        require_columns(source, names, named=ensemble.feature_names is not None)
-        if isinstance(weight, str) and weight.strip() in {name.strip() for name in names}:
-            raise BadInput(f"--weight {weight}: this column is a feature of the model.")
-        extra = [weight] if isinstance(weight, str) else []
-        kinds: dict[str, Kind] = {**_kinds(model, ensemble, names), **dict.fromkeys(extra, "numbers")}
-        table, labels = source.read([*names, *extra], target, kinds)
-        say(source.remark, "certify")
-        assert labels is not None
-        for text, row in zip(labels.texts, labels.rows, strict=True):
-            if not any(_same(text, label) for label in classes):
-                first, second = classes
-                raise BadInput(
-                    f"{source.path}, {source.table.place(row)}: the label {text!r} in {target!r} is none of "
-                    f"the model's classes, {first!r} and {second!r}."
-                )
-    weights = table.take_out(extra[0]) if extra else None
-    rows = Rows(table, labels.equal(classes[1]), weights)
-    held_out = recorded.get("holdout")
-    if isinstance(held_out, dict) and recorded.get("rows") == table.n_rows:
+
+def _faults(part: CertifiedPart, rows: Rows) -> list[str]:
+    from cardboost.certificate import checker
+
+    faults = list(size_faults(part.certificate))
+    if not faults:
         try:
-            return rows.take(kept_rows(rows.positive, float(held_out["fraction"]), int(held_out["seed"])))
-        except (KeyError, TypeError, ValueError):
-            raise BadInput(f"{arguments.model}: training.data.holdout cannot be read.") from None
-    return rows
-
-
-def _kinds(model: Model, ensemble: Ensemble, names: list[str]) -> dict[str, Kind]:
-    """How `cardboost fit` read these columns; for other models what the certificate says, or the cells."""
-    noted = _recorded(model).get("categories")
-    if isinstance(noted, dict):
-        return {name: "categories" if name in noted else "numbers" for name in names}
-    kinds: dict[str, Kind] = dict.fromkeys(names, "auto")
-    known = model.certificate.get("categories") if isinstance(model.certificate, dict) else None
-    for name, own in zip(names, known if isinstance(known, list) else [], strict=False):
-        labels = own.get("kept") if isinstance(own, dict) else None
-        text = isinstance(labels, list) and any(isinstance(label, str) for label in labels[:1])
-        kinds[name] = "text" if text else "numbers"
-    return kinds | known_kinds(ensemble, [])
-
-
-def _recorded(model: Model) -> dict[str, Any]:
-    """What `cardboost fit` noted about the data."""
-    data = (model.training or {}).get("data")
-    return data if isinstance(data, dict) else {}
-
-
-def _same(text: str, label: Any) -> bool:
-    from cardboost.cli.values import same_label
-
-    return same_label(text, label)
+            faults = checker.check(part.certificate, rows.table, part.label, rows.weight)
+        except ValueError as error:
+            raise BadInput(f"the data cannot be checked: {error}.") from None
+    if not checker.structure_faults(part.certificate):
+        faults = [*faults, *model_faults(part.ensemble, part.certificate, rows.table)]
+    return faults
 
 
 def size_faults(value: Any, path: str = "") -> Iterator[str]:
@@ -184,8 +126,11 @@ def model_faults(ensemble: Ensemble, certificate: dict[str, Any], table: Frame) 
     # a soft margin is the logarithm of the mean exponential loss: its scores mean the same
     if ensemble.loss != ("exponential" if certified == "soft margin" else certified):
         faults.append(f"ensemble.loss: {ensemble.loss!r}, certified is {certified!r}")
-    if ensemble.intercept != solution["intercept"]:
-        faults.append(f"ensemble.intercept: {ensemble.intercept!r}, certified is {solution['intercept']!r}")
+    target = certificate["problem"].get("target")  # of regression; the solution is in its units
+    mean, scale = (0.0, 1.0) if target is None else (target["mean"], target["scale"])
+    intercept = solution["intercept"] if target is None else solution["intercept"] * scale + mean
+    if ensemble.intercept != intercept:
+        faults.append(f"ensemble.intercept: {ensemble.intercept!r}, certified is {intercept!r}")
     faults += _category_faults(ensemble, certificate, table)
     keys = ("feature", "split", "polarity", "missing_left")
     certified = [
@@ -194,7 +139,7 @@ def model_faults(ensemble: Ensemble, certificate: dict[str, Any], table: Frame) 
             _split(columns["cut"][j], columns["category"][j], _set(certificate, j)),
             columns["polarity"][j],
             columns["missing_left"][j],
-            weight,
+            weight * scale,
         )
         for j, weight in solution["weights"]
     ]
@@ -252,15 +197,21 @@ def _split(cut: float | None, category: Any, labels: list[Any] | None) -> str:
     return "is other" if isinstance(category, dict) else f"is {category!r}"
 
 
-def _verdict(certificate: dict[str, Any], faults: list[str]) -> dict[str, Any]:
+def _verdict(model: Model, parts: Sequence[CertifiedPart], faults: list[str]) -> dict[str, Any]:
     if faults:
         return {"holds": False, "faults": faults}
+    proofs = [_proven(part.certificate) for part in parts]
+    if len(proofs) == 1:
+        return {"holds": True, "faults": [], **proofs[0]}
+    labels = map(str, model.classes or ())
+    return {"holds": True, "faults": [], "certificates": dict(zip(labels, proofs, strict=True))}
+
+
+def _proven(certificate: dict[str, Any]) -> dict[str, Any]:
     from cardboost.certificate.certificate import Certificate
 
     keys = ("scope", "lower_bound", "gap", "relative_gap", "guarantee")
     return {
-        "holds": True,
-        "faults": [],
         "objective": certificate["solution"]["objective"],
         "null_objective": certificate["null"]["objective"],
         "status": str(Certificate(certificate).status),
@@ -268,25 +219,25 @@ def _verdict(certificate: dict[str, Any], faults: list[str]) -> dict[str, Any]:
     }
 
 
-def _report(certificate: dict[str, Any], faults: list[str], arguments: argparse.Namespace, rows: Rows) -> str:
+def _report(
+    model: Model, parts: Sequence[CertifiedPart], faults: list[str], arguments: SimpleNamespace, rows: Rows
+) -> str:
     from cardboost.certificate.certificate import Certificate
     from cardboost.cli.run import certificate_lines
 
     if not faults:
+        lines = ["The certificate holds." if len(parts) == 1 else f"All {len(parts)} certificates hold.", ""]
+        for k, part in enumerate(parts):
+            head = [] if len(parts) == 1 else [_of_class(model, k).rstrip()]
+            lines += [*head, *certificate_lines(Certificate(part.certificate)), ""]
         size = f"{rows.table.n_rows:,} rows and {counted(len(rows.table.data), 'feature')}"
-        return "\n".join(
-            [
-                "The certificate holds.",
-                "",
-                *certificate_lines(Certificate(certificate)),
-                "",
-                _CHECKED.format(size),
-            ]
-        )
-    other = [fault for fault in faults if fault.startswith("data.")]
+        return "\n".join([*lines, _CHECKED.format(size)])
+    other = [
+        fault for fault in faults if fault.split(": ")[-2:][0].startswith("data.") or "data." in fault[:40]
+    ]
     if other:  # of other rows nothing needs to hold
         lines = ["The certificate is about other data.", ""]
-        lines += [*textwrap.wrap(f"{arguments.data} {_OTHER_DATA}", 78), ""]
+        lines += [*textwrap.wrap(f"{' '.join(arguments.data)} {_OTHER_DATA}", 78), ""]
     else:
         many = f"{len(faults)} claim{' is' if len(faults) == 1 else 's are'} false"
         lines = [f"The certificate does NOT hold: {many}.", ""]
@@ -304,4 +255,31 @@ _CHECKED = "Every number was recomputed from {}."
 _OTHER_DATA = (
     "does not hold the rows that the model was trained on. Check the file, the target and the "
     "weights (--weight); a model that was fitted with --holdout needs them in the same order."
+)
+
+
+#: a model file and the data that its certificate is about
+MODEL_AND_DATA = [
+    MODEL,
+    DATA,
+    option("target", checks.text("COLUMN"), "the target", shown="as in `cardboost fit`"),
+    option("weight", checks.text("COLUMN"), "the row weights", shown="as in `cardboost fit`"),
+    *FORMAT,
+]
+command = Verb(
+    "certify",
+    run,
+    {
+        "What is checked": MODEL_AND_DATA,
+        "What is printed": [flag("json", "print the verdict as JSON")],
+    },
+    description="Recompute every number of a model's certificate from the training data, with a checker "
+    "that shares no code with the training.",
+    examples="""\
+cardboost certify run/model.json patients.csv
+cardboost certify run/model.json patients.csv --target died --json
+""",
+    notes="""Exit code 0: every claim holds. Exit code 1: some claim does not; each one is
+listed. The data must be those of the fit, in any order of the rows (in the same
+order if the fit held some out).""",
 )

@@ -2,66 +2,44 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
-from cardboost.cli.files import CERTIFICATE_FAILS, INTERRUPTED, OK, command, make_folder, replacing
-from cardboost.cli.options import whole
+from cardboost.cli.checks import PathText, number, whole
+from cardboost.cli.files import CERTIFICATE_FAILS, INTERRUPTED, OK, make_folder, replacing, shell_line
+from cardboost.cli.options import option
+from cardboost.cli.verb import Verb
 
 if TYPE_CHECKING:
     from cardboost.cli.run import Rows
 
-EXAMPLE = """\
-examples:
-  cardboost demo
-  cardboost demo --max-terms 5 --out my-first-card
-
-Trains on 70 % of the breast-cancer data that come with scikit-learn (no
-download), shows the card, tests it on the other 30 %, checks the certificate
-with the independent checker, and leaves all files in the folder --out.
-"""
 _TARGET = "malignant"
 _TEST_PART = 0.3
 _SEED = 0
 
 
-def add_parser(verbs: Any, **style: Any) -> None:
-    parser = verbs.add_parser(
-        "demo",
-        help="train on data that come with scikit-learn: a first look",
-        description="Train on the breast-cancer data that come with scikit-learn.",
-        epilog=EXAMPLE,
-        **style,
-    )
-    parser.set_defaults(run=run)
-    parser.add_argument(
-        "--out", default="cardboost-demo", metavar="DIR", help="folder (default: cardboost-demo)"
-    )
-    parser.add_argument(
-        "--max-terms", type=whole, default=10, metavar="N", help="at most N terms (default: 10)"
-    )
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: SimpleNamespace) -> int:
     from cardboost.cli.progress import Interrupt
-    from cardboost.cli.run import files_lines, fit_rows, kept_rows, score_line
+    from cardboost.cli.rows import Target, kept_rows
+    from cardboost.cli.run import files_lines, fit_rows, score_line
 
     folder = make_folder(arguments.out)
     rows = _breast_cancer()
-    keep = kept_rows(rows.positive, _TEST_PART, _SEED)
+    keep = kept_rows(rows, _TEST_PART, _SEED)
     train, test = rows.take(keep), rows.take(~keep)
-    counts = {"0": int((~train.positive).sum()), "1": int(train.positive.sum())}
+    target = Target(_TARGET, "binary", (0, 1))
     facts = {
         "file": "train.csv",
-        "target": _TARGET,
+        "task": target.task,
+        "target": target.name,
         "weight": None,
         "rows": train.table.n_rows,
         "features": len(train.table.data),
         "categories": {},
         "missing": 0,
-        "classes": counts,
+        "classes": target.counts(train.target),
         "holdout": None,
     }
     options = {"max_terms": arguments.max_terms, "hot_start": max(40, arguments.max_terms)}
@@ -71,20 +49,21 @@ def run(arguments: argparse.Namespace) -> int:
         f"{test.table.n_rows} others for the test.\n"
     )
     with Interrupt().listening() as interrupt:
-        outcome = fit_rows(train, (0, 1), options, facts, test=test, interrupt=interrupt)
+        outcome = fit_rows(train, target, options, facts, test=test, interrupt=interrupt)
         written = [str(path) for path in outcome.write(folder)]
         model, train_csv, test_csv = written[0], str(folder / "train.csv"), str(folder / "test.csv")
         for name, part in ((train_csv, train), (test_csv, test)):
             _write_csv(Path(name), part)
             written.append(name)
-    faults = outcome.certificate.faults(train.table, train.positive.astype(int))
+    faults = outcome.certificates[0].faults(train.table, train.target)
     print(outcome.card)
     print("\n".join(score_line(name, scores) for name, scores in outcome.scores.items()))
     print(_checked(faults))
     print("\n".join(files_lines(outcome, written)))
-    print(command("cardboost", "predict", model, test_csv))
-    print(command("cardboost", "certify", model, train_csv, "--target", _TARGET))
-    print(command("cardboost", "fit", "YOUR.csv", "--target", "COLUMN"))
+    print(shell_line("predict", model, test_csv))
+    print(shell_line("evaluate", model, test_csv))
+    print(shell_line("certify", model, train_csv))
+    print(shell_line("fit", train_csv, "--target", _TARGET, "--max-terms", "5"))
     if faults:
         return CERTIFICATE_FAILS
     return INTERRUPTED if interrupt.asked else OK
@@ -101,14 +80,14 @@ def _breast_cancer() -> Rows:
     import numpy as np
     from sklearn.datasets import load_breast_cancer
 
-    from cardboost.cli.run import Rows
+    from cardboost.cli.rows import Rows
     from cardboost.data.frame import Frame
 
     data = load_breast_cancer()
     columns = np.asarray(data.data, dtype=np.float64).T
     names = [str(name) for name in data.feature_names]
     table = Frame(dict(zip(names, np.ascontiguousarray(columns), strict=True)), len(data.target))
-    return Rows(table, np.asarray(data.target) == 0)
+    return Rows(table, 1 - np.asarray(data.target))
 
 
 def _write_csv(path: Path, rows: Rows) -> None:
@@ -116,6 +95,26 @@ def _write_csv(path: Path, rows: Rows) -> None:
     with replacing(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*rows.table.data, _TARGET])
-        columns = [*(rows.table[name].to_numpy() for name in rows.table.columns), rows.positive.astype(int)]
+        columns = [*(rows.table[name].to_numpy() for name in rows.table.columns), rows.target]
         cells = [values.tolist() for values in columns]
         writer.writerows(zip(*cells, strict=True))
+
+
+command = Verb(
+    "demo",
+    run,
+    {
+        "Options": [
+            option("max-terms", number(whole), "at most so many terms", 10),
+            option("out", PathText("DIR", "dir"), "folder for the files", "cardboost-demo"),
+        ]
+    },
+    description="Train on the breast-cancer data that come with scikit-learn.",
+    examples="""\
+cardboost demo
+cardboost demo --max-terms 5 --out my-first-card
+""",
+    notes="""Trains on 70 % of the data (no download), shows the card, tests it on the other
+30 %, checks the certificate with the independent checker, and leaves all files
+in the folder --out.""",
+)

@@ -2,66 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from cardboost.cli.checks import PathText, choice, text
 from cardboost.cli.files import OK, BadInput, counted, read_model_file, reason
+from cardboost.cli.options import MODEL, flag, option
+from cardboost.cli.verb import Verb
 from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from cardboost.model.files import Model
 
-EXAMPLE = """\
-examples:
-  cardboost export run/model.json --format c --out card.h
-  cardboost export run/model.json --format c-int16 --out card.h \\
-      --test-vectors test_vectors.h --scale temperature=10 --measure
-  cardboost export run/model.json --format sql
-
-c takes floats, c-int16 whole numbers; both decide as the model does. The test
-vectors are a second header with a function that returns how many rows got
-another answer. docs/export.md says what is guaranteed.
-"""
 _FORMATS = ("c", "c-int16", "python", "sql", "onnx", "json")
 _C = ("c", "c-int16")
 
 
-def add_parser(verbs: Any, **style: Any) -> None:
-    parser = verbs.add_parser(
-        "export",
-        help="write a model as C, Python, SQL, ONNX or JSON",
-        description="Write a model file in a form that runs without cardboost.",
-        epilog=EXAMPLE,
-        **style,
-    )
-    parser.set_defaults(run=run)
-    parser.add_argument("model", metavar="MODEL.json", help="a model file")
-    parser.add_argument("--format", choices=_FORMATS, required=True, help="what to write")
-    parser.add_argument("--out", default="-", metavar="FILE", help="where to write (default: -, the screen)")
-    parser.add_argument("--prefix", metavar="NAME", help="how names in C begin (default: cardboost)")
-    parser.add_argument("--test-vectors", metavar="FILE", help="C: a second header with a self-test")
-    parser.add_argument("--probability", action="store_true", help="C: also a function for probabilities")
-    parser.add_argument(
-        "--scale",
-        action="append",
-        metavar="FEATURE=N",
-        help="c-int16: whole numbers per unit of a feature (default: by its cuts); again for others",
-    )
-    parser.add_argument(
-        "--inexact",
-        action="store_true",
-        help="c-int16, onnx: accept rounding that is not proven to keep every decision",
-    )
-    parser.add_argument(
-        "--measure",
-        action="store_true",
-        help="C: bytes on processors whose compiler is installed, and time where there is an emulator",
-    )
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: SimpleNamespace) -> int:
     model = read_model_file(arguments.model)
     options = _options(arguments)
     screen = arguments.out == "-"
@@ -88,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+def _options(arguments: SimpleNamespace) -> dict[str, Any]:
     """What the format is told; words that do not go with it are refused."""
     for word, given, formats in (
         ("--prefix", arguments.prefix, _C),
@@ -122,7 +81,7 @@ def _scale(word: str) -> tuple[str, float]:
         raise BadInput(f"--scale {word}: write it as FEATURE=CODES_PER_UNIT, as in temperature=10.") from None
 
 
-def _export(model: Model, arguments: argparse.Namespace, options: dict[str, Any]) -> str | bytes:
+def _export(model: Model, arguments: SimpleNamespace, options: dict[str, Any]) -> str | bytes:
     from cardboost.export import export_model
 
     files = {} if arguments.test_vectors is None else {"test_vectors": arguments.test_vectors}
@@ -156,3 +115,45 @@ def _print_sizes(model: Model, name: str, options: dict[str, Any]) -> None:
     if not sizes:
         tools = " and ".join(f"{target.tools}gcc" for target in TARGETS)
         print(f"no sizes: neither of {tools} is installed")
+
+
+command = Verb(
+    "export",
+    run,
+    {
+        "What is written": [
+            MODEL,
+            option("format", choice(*_FORMATS), "what to write", required=True),
+            option("out", PathText("FILE"), "where to write", "-", shown="-, the screen"),
+        ],
+        "C": [
+            option("prefix", text("NAME"), "how names in C begin", shown="cardboost"),
+            option("test-vectors", PathText("FILE"), "a second header with a self-test"),
+            flag("probability", "also a function for probabilities"),
+            flag(
+                "measure",
+                "bytes where a compiler is installed, time where there is an emulator",
+            ),
+        ],
+        "Whole numbers (c-int16)": [
+            option(
+                "scale",
+                text("FEATURE=N"),
+                "whole numbers per unit of a feature; again for others",
+                shown="by its cuts",
+                many=True,
+            ),
+            flag("inexact", "accept rounding that is not proven to keep every decision (onnx too)"),
+        ],
+    },
+    description="Write a model file in a form that runs without cardboost.",
+    examples="""\
+cardboost export run/model.json --format c --out card.h
+cardboost export run/model.json --format c-int16 --out card.h \\
+    --test-vectors test_vectors.h --scale temperature=10 --measure
+cardboost export run/model.json --format sql
+""",
+    notes="""c takes floats, c-int16 whole numbers; both decide as the model does. The test
+vectors are a second header with a function that returns how many rows got
+another answer. docs/export.md says what is guaranteed.""",
+)

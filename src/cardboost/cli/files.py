@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import shutil
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ from cardboost.model.printable import printable
 if TYPE_CHECKING:
     from cardboost.model.ensemble import Ensemble
     from cardboost.model.files import Model
+    from cardboost.model.multiclass import MulticlassEnsemble
 
 OK = 0
 CERTIFICATE_FAILS = 1
@@ -103,40 +105,31 @@ def read_model_file(path: str) -> Model:
         raise BadInput(f"this is not a model file that can be used: {error}.") from None
 
 
-def binary_ensemble(model: Model, path: str) -> Ensemble:
-    """The ensemble of a classifier for two classes; other models have no place here yet."""
+def card_of(model: Model, path: str) -> Ensemble | MulticlassEnsemble:
+    """The card in a model file; linear models and networks have none."""
     from cardboost.model.ensemble import Ensemble
+    from cardboost.model.multiclass import MulticlassEnsemble
 
-    if isinstance(model.ensemble, Ensemble) and model.kind == "binary":
+    if isinstance(model.ensemble, Ensemble | MulticlassEnsemble):
         return model.ensemble
-    raise BadInput(
-        f"{path} holds {_described(model)}; the command line takes cards of two classes only. In Python "
-        "cardboost.load_model takes it."
-    )
+    raise BadInput(f"{path} holds no card: in Python cardboost.load_model takes it, and checks it.")
 
 
-def _described(model: Model) -> str:
-    """What a file holds, in words."""
-    from cardboost.model.linear import LinearModel
-    from cardboost.model.nets import NetEnsemble
-
-    if isinstance(model.ensemble, LinearModel):
-        return "a linear model"
-    if isinstance(model.ensemble, NetEnsemble):
-        return "a model of networks"
-    return {"regression": "a model of numbers", "multiclass": "a model of more than two classes"}.get(
-        model.kind, f"a model of another kind ({model.kind})"
-    )
-
-
-def command(*words: str, width: int = 79) -> str:
+def shell_line(*arguments: str, width: int = 79) -> str:
     """A command to try, quoted for a shell; its options go on a second line if one is too short."""
+    words = (_program(), *arguments)
     quoted = [_quoted(word) for word in words]
     line = "  " + " ".join(quoted)
     first_option = next((k for k, word in enumerate(words) if word.startswith("--")), 0)
     if len(line) <= width or not first_option:
         return line
     return f"  {' '.join(quoted[:first_option])} \\\n      {' '.join(quoted[first_option:])}"
+
+
+def _program() -> str:
+    """What to type for this command: its name, or its path where a shell does not find it (`make demo`)."""
+    started = sys.argv[0] if os.path.basename(sys.argv[0]) == "cardboost" else None
+    return "cardboost" if started is None or shutil.which("cardboost") else started
 
 
 def _quoted(word: str) -> str:

@@ -1,181 +1,65 @@
-"""`cardboost fit`: a CSV file in; a model, a card, C and a log out."""
+"""`cardboost fit`: a table in; a model, a card, C and a log out."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from cardboost.cli.files import INTERRUPTED, OK, BadInput, command, counted, make_folder, say
+from cardboost.cli.config import config_text
+from cardboost.cli.files import INTERRUPTED, OK, BadInput, counted, listed, make_folder, say, shell_line
 from cardboost.cli.options import (
-    add_columns,
-    add_data_options,
-    add_delimiter,
-    add_price_options,
-    bins,
-    count,
-    fraction,
-    point_range,
-    positive,
-    real,
-    whole,
-    whole_or_none,
+    DATA,
+    FORMAT,
+    HOLDOUT,
+    POINTS,
+    ROLES,
+    TARGET,
+    estimator_parameters,
+    model_options,
+    output,
 )
+from cardboost.cli.parameters import CLASSIFIER, REGRESSOR
+from cardboost.cli.verb import Verb
 from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:
-    from cardboost.cli.inferred import ColumnFacts
-    from cardboost.cli.run import Rows, Run
-    from cardboost.cli.values import Labels
-    from cardboost.data.cells import Kind
+    from cardboost.cli.rows import Rows, Target, TrainingTable
+    from cardboost.cli.run import Run
 
-EXAMPLE = """\
-examples:
-  cardboost fit patients.csv --target died --max-terms 8 --out run
-  cardboost fit loans.parquet --target status --positive default --drop id
-  cardboost fit sensors.csv.gz --target fault --holdout 0.3 --time 60
-  cardboost fit shops.csv --target closed --categorical region zip
-  cardboost fit loans.csv --target paid --points 5
-  cardboost fit loans.csv --target paid --base-score 600 --double-odds 20
-  cardboost fit motor.csv --target fault --max-bytes 96
-
-Writes model.json, card.txt, card.h (the model as C), test_vectors.h and
-log.jsonl into the folder --out. Reads CSV (also .gz, .zst), Parquet, Arrow and
-Excel files, patterns such as '2024-*.csv', and - for the standard input. Every
-column that is not the target, the weight or dropped is a feature: of numbers
-if all its cells are (true and false count as 1 and 0), else of categories. An
-empty cell, NA, N/A, NaN, null and ? are missing values. Ctrl-C keeps and
-writes the best model so far; a second Ctrl-C aborts.
-
-exit codes: 0 written, 2 bad usage or input, 70 a bug, 130 interrupted (the
-best model so far is written, unless Ctrl-C came before the fit or twice)
-"""
 #: a card longer than this is not shown on the screen
 _LONGEST_CARD = 20
 
 
-def add_parser(verbs: Any, **style: Any) -> None:
-    parser = verbs.add_parser(
-        "fit",
-        help="train on a CSV or Parquet file",
-        description="Train a small certified model on a CSV file with a header, or on Parquet.",
-        epilog=EXAMPLE,
-        **style,
-    )
-    parser.set_defaults(run=run)
-    add_data_options(parser, out="run", shown="result")
-
-    model = parser.add_argument_group("the model")
-    model.add_argument(
-        "--max-terms",
-        type=whole_or_none,
-        default=10,
-        metavar="N",
-        help="at most N terms, or none (default: 10)",
-    )
-    add_price_options(model)
-    model.add_argument(
-        "--max-weight", type=positive, metavar="X", help="largest weight of a term (default: automatic)"
-    )
-    model.add_argument(
-        "--max-bins", type=bins, default=255, metavar="N", help="bins per feature, 2 to 255 (default: 255)"
-    )
-
-    search = parser.add_argument_group("the search")
-    search.add_argument(
-        "--hot-start", type=count, default=40, metavar="N", help="candidates before selecting (default: 40)"
-    )
-    search.add_argument("--reselect", action="store_true", help="select again after every further candidate")
-    search.add_argument(
-        "--selector",
-        choices=("auto", "exact", "tabu", "polish", "qubo"),
-        default="auto",
-        metavar="NAME",
-        help="auto, exact, tabu, polish or qubo (default: auto)",
-    )
-    search.add_argument(
-        "--max-iter", type=whole, default=100, metavar="N", help="most candidates (default: 100)"
-    )
-    search.add_argument(
-        "--criterion",
-        choices=("gain", "edge"),
-        default="gain",
-        metavar="NAME",
-        help="of candidates: gain or edge (default: gain)",
-    )
-    search.add_argument(
-        "--time", type=positive, metavar="SECONDS", help="for the whole fit, the proof included"
-    )
-    search.add_argument(
-        "--threads", type=whole, metavar="N", help="threads (default: all cores; same result)"
-    )
-
-    card = parser.add_argument_group("whole points (any of these makes the model a scorecard)")
-    card.add_argument(
-        "--points", type=point_range, metavar="RANGE", help="of a term: 10, or 0..5 (default: -10..10)"
-    )
-    card.add_argument("--base-score", type=real, metavar="X", help="the total with odds of --base-odds to 1")
-    card.add_argument("--base-odds", type=positive, metavar="X", help="odds at --base-score (default: 1)")
-    card.add_argument("--double-odds", type=positive, metavar="N", help="points that double the odds")
-    card.add_argument(
-        "--max-bytes", type=whole, metavar="N", help="the best card whose integer C fits on a Cortex-M0"
-    )
-
-    data = parser.add_argument_group("the data")
-    add_columns(data)
-    data.add_argument(
-        "--holdout", type=fraction, default=0.0, metavar="FRACTION", help="part kept for a test (default: 0)"
-    )
-    data.add_argument(
-        "--seed", type=count, default=0, metavar="N", help="which rows are held out (default: 0)"
-    )
-    add_delimiter(data)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    from cardboost.cli.inferred import describe
+def run(arguments: SimpleNamespace) -> int:
     from cardboost.cli.progress import Interrupt
+    from cardboost.cli.rows import read_training_table
     from cardboost.cli.run import fit_rows
     from cardboost.problem.budget import Budget
 
     budget = Budget.of(arguments.time)
     if arguments.hot_start == 0 and not arguments.reselect:
         raise BadInput("--hot-start 0 needs --reselect: without it there is no candidate to select from.")
-    rows, classes, facts = read_rows(arguments)
+    read = read_training_table(arguments)
+    rows, target, facts, test = read.rows, read.target, read.facts, None
     folder = make_folder(arguments.out)
-    columns = describe(rows.table)
-    test = None
     if arguments.holdout:
-        rows, test = _split(rows, arguments, facts)
-    if not arguments.quiet:
-        say_what_was_read(facts, columns, arguments.json)
-    names = (
-        "max_terms",
-        "l0",
-        "l1",
-        "l2",
-        "loss",
-        "hot_start",
-        "reselect",
-        "selector",
-        "max_iter",
-        "max_weight",
-        "max_bins",
-        "criterion",
-    )
-    options = {name: getattr(arguments, name) for name in names}
-    options |= {"time_limit": arguments.time, "n_jobs": arguments.threads}
+        rows, test = _hold_out(rows, target, arguments, facts)
+    options, points = model_parameters(arguments, target), _points(arguments, target)
+    say_what_was_read(read, arguments)
     with Interrupt().listening() as interrupt:
         quiet = arguments.quiet
         outcome = fit_rows(
-            rows, classes, options, facts,
-            test=test, interrupt=interrupt, quiet=quiet, points=_points(arguments), budget=budget,
+            rows, target, options, facts,
+            test=test, interrupt=interrupt, quiet=quiet, points=points, budget=budget,
         )  # fmt: skip
+        outcome = replace(outcome, config=config_text(command, arguments, folder))
         written = outcome.write(folder)
     if arguments.json:
-        print(json.dumps(_document(outcome, columns, [str(path) for path in written]), indent=2))
+        print(json.dumps(_document(outcome, read, [str(path) for path in written]), indent=2))
     elif not quiet:
         print(printable_lines(_summary(outcome, facts, arguments, [str(path) for path in written])))
     if interrupt.asked:
@@ -185,7 +69,37 @@ def run(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _points(arguments: argparse.Namespace) -> dict[str, Any] | None:
+def model_parameters(
+    arguments: SimpleNamespace, target: Target, leave_out: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Parameters of the estimator for a target; of two classes the labels are 0 and 1."""
+    options = estimator_parameters(arguments, CLASSIFIER if target.classes else REGRESSOR, leave_out)
+    if options.get("validation_fraction") is not None and options["random_state"] is None:
+        options["random_state"] = 0  # else other rows are held out every time
+    if arguments.class_weight and target.classes is None:
+        raise BadInput("--class-weight is for classes; this is regression.")
+    if isinstance(arguments.class_weight, dict):
+        options["class_weight"] = _factors(arguments.class_weight, target)
+    return options
+
+
+def _factors(given: dict[str, float], target: Target) -> dict[Any, float]:
+    """Class weights by the labels that the estimator is given."""
+    from cardboost.model.predictions import label_text
+
+    assert target.classes is not None
+    factors: dict[Any, float] = {}
+    for text, factor in given.items():
+        codes = [k for k, label in enumerate(target.classes) if label_text(label) == label_text(text.strip())]
+        if not codes:
+            raise BadInput(
+                f"--class-weight {text}: the classes are {listed(list(map(str, target.classes)))}."
+            )
+        factors[codes[0] if target.task == "binary" else target.classes[codes[0]]] = factor
+    return factors
+
+
+def _points(arguments: SimpleNamespace, target: Target) -> dict[str, Any] | None:
     """Options of ``scorecard``; None if there is to be none."""
     asked = {
         "points": arguments.points,
@@ -196,89 +110,33 @@ def _points(arguments: argparse.Namespace) -> dict[str, Any] | None:
     }
     if all(value is None for value in asked.values()):
         return None
+    if target.task != "binary":
+        raise BadInput(f"whole points are for two classes; this is {target.task}.")
     if arguments.max_terms is None and not arguments.l0:
         raise BadInput("whole points need --max-terms or --l0: they are chosen together with the terms.")
     return asked
 
 
-def read_rows(
-    arguments: argparse.Namespace, verb: str = "fit"
-) -> tuple[Rows, tuple[Any, Any], dict[str, Any]]:
-    """Features, labels and weights from the file, and what is to be said about them."""
-    from cardboost.cli.run import Rows
-    from cardboost.cli.tables import open_table
+def say_what_was_read(read: TrainingTable, arguments: SimpleNamespace, verb: str = "fit") -> None:
+    """The columns on stdout, unless that is for JSON; what was left out and other remarks on stderr."""
+    from cardboost.data.roles import left_out_lines, role_lines
 
-    target, weight = arguments.target.strip(), arguments.weight
-    with open_table(arguments.data, arguments.delimiter) as source:
-        categorical = [name.strip() for name in arguments.categorical]
-        for name in (target, *([weight] if weight is not None else []), *categorical):
-            source.where(name)
-        for name in arguments.drop:
-            source.require(name)
-        apart = {target, *(name.strip() for name in arguments.drop)}
-        if weight is not None and weight.strip() in apart:
-            raise BadInput(f"--weight {weight}: this column is the target or is dropped.")
-        if target in {name.strip() for name in arguments.drop}:
-            raise BadInput(f"--drop {target}: this column is the target.")
-        for name in categorical:
-            if name in apart or (weight is not None and name == weight.strip()):
-                raise BadInput(f"--categorical {name}: this column is the target, the weight or is dropped.")
-        wanted = [name for name in source.names if name not in apart]
-        if "" in wanted:
-            at = source.names.index("") + 1
-            raise BadInput(
-                f"{arguments.data}: column {at} has no name; name it, or leave it out with --drop ''."
-            )
-        kinds: dict[str, Kind] = dict.fromkeys(categorical, "categories")
-        if weight is not None:
-            kinds[weight.strip()] = "numbers"
-        table, labels = source.read(wanted, target, kinds)
-        form, remark = source.form, source.remark
-    say(None if arguments.quiet else remark, verb)
-    assert labels is not None
-    weights = None
-    if weight is not None:
-        weights = table.take_out(weight.strip())
-        _check_weights(weights, weight)
-    if not table.data:
-        raise BadInput(f"{arguments.data} has no column besides the target to learn from.")
-    if table.n_rows == 1:
-        raise BadInput(f"{arguments.data} has only one row: a model needs rows of both classes.")
-    classes = _order(labels, target, arguments.positive)
-    rows = Rows(table, labels.equal(classes[1]), weights)
-    facts: dict[str, Any] = {
-        "file": os.path.basename(arguments.data),
-        **form,
-        "target": target,
-        "weight": None if weight is None else weight.strip(),
-        "rows": table.n_rows,
-        "features": len(table.data),
-        "categories": table.categories,
-        "missing": table.n_missing,
-        "classes": {str(label): int(labels.equal(label).sum()) for label in classes},
-        "holdout": None,
-    }
-    return rows, classes, facts
-
-
-def say_what_was_read(
-    facts: dict[str, Any], columns: list[ColumnFacts], as_json: bool, verb: str = "fit"
-) -> None:
-    """The columns on stdout, unless that is for JSON; remarks on stderr."""
-    from cardboost.cli.inferred import remark_lines, table_lines
-
-    if not as_json:
-        counts = ", ".join(
-            f"{count:,} of class {printable(label)}" for label, count in facts["classes"].items()
-        )
+    if arguments.quiet:
+        return
+    facts = read.facts
+    if not arguments.json:
+        counts = [
+            f"{count:,} of class {printable(label)}" for label, count in (facts["classes"] or {}).items()
+        ]
+        shown = f" ({', '.join(counts[:6])}{', ...' if len(counts) > 6 else ''})" if counts else ""
         features = counted(facts["features"], "feature")
-        print(f"{printable(facts['file'])}: {facts['rows']:,} rows ({counts}), {features}\n")
-        print("\n".join(table_lines(columns)) + "\n", flush=True)
-    for line in remark_lines(columns, f"cardboost {verb}"):
-        print(printable(line), file=sys.stderr)
+        print(f"{printable(facts['file'])}: {facts['rows']:,} rows{shown}, {features}\n")
+        print("\n".join(role_lines(read.roles, printable)) + "\n", flush=True)
+    for remark in (*left_out_lines(read.roles, printable), *read.remarks):
+        say(remark, verb)
 
 
-def _document(run: Run, columns: list[ColumnFacts], written: list[str]) -> dict[str, Any]:
+def _document(run: Run, read: TrainingTable, written: list[str]) -> dict[str, Any]:
     """What --json prints."""
     from cardboost import __version__
 
@@ -287,51 +145,40 @@ def _document(run: Run, columns: list[ColumnFacts], written: list[str]) -> dict[
         **run.result(),
         "parameters": run.parameters,
         "data": run.data,
-        "columns": [own.to_dict() for own in columns],
+        "columns": [column.to_dict() for column in read.roles],
+        "remarks": list(read.remarks),
         "card": run.card,
         "header": {"format": run.headers.format, "remark": run.headers.remark},
         "files": written,
     }
 
 
-def _order(labels: Labels, target: str, wanted: str | None) -> tuple[Any, Any]:
-    """The two classes, the positive one last."""
-    from cardboost.cli.values import same_label
+def _hold_out(
+    rows: Rows, target: Target, arguments: SimpleNamespace, facts: dict[str, Any]
+) -> tuple[Rows, Rows]:
+    """Rows to train on and rows to test on; notes in ``facts`` how they were split."""
+    from cardboost.cli.rows import kept_rows
 
-    classes = labels.classes()
-    if len(classes) < 2:
-        raise BadInput(f"the target {target!r} has only one class: every label is {classes[0]!r}.")
-    if wanted is None or same_label(wanted, classes[1]):
-        return classes[0], classes[1]
-    if same_label(wanted, classes[0]):
-        return classes[1], classes[0]
-    raise BadInput(f"--positive {wanted}: the classes of {target!r} are {classes[0]!r} and {classes[1]!r}.")
-
-
-def _check_weights(weights: Any, name: str) -> None:
-    if (weights != weights).any():
-        raise BadInput(f"the weight column {name!r} has missing values: every row needs a weight.")
-    if (weights < 0).any():
-        raise BadInput(f"the weight column {name!r} holds {weights.min():g}: weights must not be negative.")
-    if not (weights > 0).any():
-        raise BadInput(f"the weight column {name!r} is zero in every row.")
-
-
-def _split(rows: Rows, arguments: argparse.Namespace, facts: dict[str, Any]) -> tuple[Rows, Rows]:
-    from cardboost.cli.run import kept_rows
-
-    keep = kept_rows(rows.positive, arguments.holdout, arguments.seed)
-    if keep.all() or len(set(rows.positive[keep].tolist())) < 2:
+    seed = arguments.seed or 0
+    keep = kept_rows(rows, arguments.holdout, seed)
+    few = target.classes is not None and len(set(rows.target[keep].tolist())) < len(target.classes)
+    if keep.all() or not keep.any() or few:
         raise BadInput(
-            f"--holdout {arguments.holdout:g} of {len(keep)} rows leaves no rows for the test, or not both "
+            f"--holdout {arguments.holdout:g} of {len(keep):,} rows leaves no rows for the test, or not all "
             "classes to train on."
         )
-    facts["holdout"] = {"fraction": arguments.holdout, "seed": arguments.seed, "rows": int((~keep).sum())}
+    facts["holdout"] = {
+        "fraction": arguments.holdout,
+        "seed": seed,
+        "by": arguments.holdout_by or arguments.group,
+        "latest": rows.split is not None and rows.split.dtype.kind == "M",
+        "rows": int((~keep).sum()),
+    }
     return rows.take(keep), rows.take(~keep)
 
 
-def _summary(run: Run, facts: dict[str, Any], arguments: argparse.Namespace, written: list[str]) -> str:
-    from cardboost.cli.run import certificate_lines, files_lines, score_line
+def _summary(run: Run, facts: dict[str, Any], arguments: SimpleNamespace, written: list[str]) -> str:
+    from cardboost.cli.run import USUAL_ENDINGS, certificate_lines, files_lines, score_line
 
     if run.ensemble.n_terms <= _LONGEST_CARD:
         text = run.card
@@ -341,20 +188,66 @@ def _summary(run: Run, facts: dict[str, Any], arguments: argparse.Namespace, wri
                 f"{run.ensemble.n_terms} terms: see {written[1]} for the card.",
                 "",
                 "Certificate",
-                *certificate_lines(run.certificate),
+                *(line for certificate in run.certificates for line in certificate_lines(certificate)),
                 "",
             ]
         )
     lines = [text]
     lines += [score_line(name, scores) for name, scores in run.scores.items()]
-    stop = "" if run.trace.status in ("column limit", "optimal", "exhausted") else f"; {run.trace.message}"
-    lines.append(
-        f"fitted in  {run.seconds:.2f} s, {counted(run.trace[-1].n_columns, 'candidate term')}{stop}"
-    )
+    stop = "" if run.ending.status in USUAL_ENDINGS else f"; {run.ending.message}"
+    n_candidates = sum(trace[-1].n_columns for trace in run.traces)
+    lines.append(f"fitted in  {run.seconds:.2f} s, {counted(n_candidates, 'candidate term')}{stop}")
     lines += files_lines(run, written)
-    extra = [] if arguments.delimiter is None else ["--delimiter", arguments.delimiter]
-    check = ["certify", written[0], arguments.data, "--target", facts["target"]]
-    check += [] if facts["weight"] is None else ["--weight", facts["weight"]]
-    lines.append(command("cardboost", "predict", written[0], arguments.data, *extra))
-    lines.append(command("cardboost", *check, *extra))
+    form = format_words(arguments)
+    for verb in ("predict", "evaluate", "certify"):
+        lines.append(shell_line(verb, written[0], *arguments.data, *form))
     return "\n".join(lines)
+
+
+def format_words(arguments: SimpleNamespace) -> list[str]:
+    """The options that say how a table is read, for the commands that come next."""
+    words = []
+    for name in ("delimiter", "decimal", "thousands"):
+        value = getattr(arguments, name)
+        words += [] if value is None else [f"--{name}", value]
+    return words
+
+
+_MODEL_OPTIONS = model_options()
+command = Verb(
+    "fit",
+    run,
+    {
+        "The table": [DATA, TARGET, *ROLES, *FORMAT, *HOLDOUT],
+        **_MODEL_OPTIONS,
+        "Whole points (any of these makes the model a scorecard)": POINTS,
+        "Output": output("run", "result"),
+    },
+    description="Train a small certified model on a table: CSV with a header, Parquet, Arrow or Excel.",
+    examples="""\
+cardboost fit patients.csv --target died --max-terms 8 --out run
+cardboost fit loans.parquet --target status --positive default --drop id
+cardboost fit sensors.csv.gz --target fault --holdout 0.3 --time 60
+cardboost fit shops.csv --target closed --categorical region,zip
+cardboost fit homes.csv --target price --date sold=year,month
+cardboost fit visits.csv --target ill --holdout 0.3 --group patient
+cardboost fit patients.csv --target died --monotonic age=increasing
+cardboost fit loans.csv --target paid --points 5
+cardboost fit loans.csv --target paid --base-score 600 --double-odds 20
+cardboost fit motor.csv --target fault --max-bytes 96
+cardboost fit --config card.toml --max-terms 5
+""",
+    notes="""Writes model.json, card.txt, card.h (the model as C), test_vectors.h, log.jsonl
+and config.toml (these options) into the folder --out.
+
+Every column gets a role, which is shown. Features are columns of numbers (true
+and false count as 1 and 0) and of categories. Identifiers, constants and dates
+are left out: --numeric or --categorical takes a column all the same, and --date
+derives features. An empty cell, NA, NaN, null and ? are missing values. Several
+names are written as a,b,c, or the option is given again.
+
+Ctrl-C keeps and writes the best model so far; a second Ctrl-C aborts.
+
+Exit codes: 0 written, 2 bad usage or input, 70 a bug, 130 interrupted (the
+best model so far is written, unless Ctrl-C came before the fit or twice).""",
+)

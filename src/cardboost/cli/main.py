@@ -1,116 +1,152 @@
-"""The `cardboost` command: one parser, one file per verb, one sentence for everything that goes wrong."""
+"""The `cardboost` command: one group, one file per verb, one sentence for everything that goes wrong."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import importlib
 import os
+import shutil
 import sys
+import textwrap
 import traceback
 from collections.abc import Sequence
-from typing import Any, NoReturn
 
-from cardboost.cli import certify, demo, export, fit, pareto, predict, prove, reproduce
+import click
+
 from cardboost.cli.files import BAD_INPUT, BUG, INTERRUPTED, OK, PIPE_CLOSED, BadInput, reason
+from cardboost.cli.verb import Group, usage_sentence
 from cardboost.model.printable import printable
 
-_EPILOG = """\
-examples:
-  cardboost demo
-  cardboost fit patients.csv --target died --max-terms 8 --out run
-  cardboost prove run/model.json patients.csv --time 60
-  cardboost pareto patients.csv --target died --out front
-  cardboost predict run/model.json new.csv --out scores.csv
-  cardboost certify run/model.json patients.csv --target died
-  cardboost export run/model.json --format c --out card.h
-  cardboost reproduce conjugate-gradient --out paper
-
-`cardboost VERB --help` shows the options of a verb.
-
-exit codes:
-    0  all went well
-    1  certify, demo: the certificate does not hold; reproduce: a check point
-       fails
-    2  bad usage or bad input, said in one sentence
-   70  a bug in cardboost
-  130  interrupted (fit, prove and pareto keep and write what they have so far)
-  141  the reader of the output has gone
+#: what help says of the verbs, by purpose; a verb is the module of its name, loaded when it is asked for
+VERBS = {
+    "First steps": {"demo": "train on data that come with scikit-learn: a first look"},
+    "Train": {
+        "fit": "train a small certified model on a table",
+        "pareto": "score against number of terms, by cross-validation",
+        "prove": "go on with the proof of a model",
+    },
+    "Use": {
+        "predict": "score the rows of a table",
+        "evaluate": "say how good a model is on labelled rows",
+        "export": "write a model as C, Python, SQL, ONNX or JSON",
+    },
+    "Check": {
+        "certify": "check a model's certificate against the data",
+        "reproduce": "run the experiments of a paper and check what it claims",
+    },
+    "Set up": {"completion": "print what makes a shell complete the words of commands"},
+}
+_EXAMPLES = """\
+cardboost demo
+cardboost fit patients.csv --target died --max-terms 8 --out run
+cardboost predict run/model.json new.csv --out scores.csv
+cardboost certify run/model.json patients.csv
 """
+_EXIT_CODES = """\
+  0  all went well
+  1  certify, demo: the certificate does not hold; reproduce: a check point
+     fails
+  2  bad usage or bad input, said in one sentence
+ 70  a bug in cardboost
+130  interrupted (fit, prove and pareto keep and write what they have so far)
+141  the reader of the output has gone
+"""
+#: set by the script that a shell reads when it completes a word
+COMPLETE = "_CARDBOOST_COMPLETE"
 
 
-class _Parser(argparse.ArgumentParser):
-    """One sentence instead of a page of usage."""
+class Verbs(Group):
+    """Loads a verb when it is asked for: help and completion are quick."""
 
-    def error(self, message: str) -> NoReturn:
-        message = message[:1].lower() + message[1:]
-        sentence = printable(message.rstrip("."))
-        print(f"{self.prog}: {sentence}. See `{self.prog} --help`.", file=sys.stderr)
-        raise SystemExit(BAD_INPUT)
-
-
-def build_parser() -> argparse.ArgumentParser:
-    from cardboost import __version__
-
-    style: dict[str, Any] = {"formatter_class": _Formatter, "allow_abbrev": False}
-    parser = _Parser(
-        prog="cardboost",
-        description="Small boosted models that can be read, with a proof of how good they are.",
-        epilog=_EPILOG,
-        **style,
-    )
-    parser.add_argument("--version", action="version", version=f"cardboost {__version__}")
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True, dest="verb")
-    for module in (demo, fit, prove, pareto, predict, certify, export, reproduce):
-        module.add_parser(verbs, **style)
-    return parser
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self.list_commands(ctx):
+            return None
+        command: click.Command = importlib.import_module(f"cardboost.cli.{name}").command
+        return command
 
 
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Options in one column, their meaning in another, within 79 characters."""
+def _print_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        from cardboost.cli.version import version_lines
 
-    def __init__(self, prog: str, **settings: Any) -> None:
-        settings.setdefault("max_help_position", 26)
-        settings.setdefault("width", 79)
-        super().__init__(prog, **settings)
+        print("\n".join(version_lines()))
+        ctx.exit()
+
+
+VERSION = click.Option(
+    ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_print_version
+)
+cardboost = Verbs(
+    "cardboost",
+    VERBS,
+    description="Small boosted models that can be read, with a proof of how good they are.",
+    noun="verb",
+    params=[VERSION],
+    endings={
+        "Examples": _EXAMPLES,
+        "Exit codes": _EXIT_CODES,
+        "More": "cardboost VERB --help   the options of a verb\n"
+        "cardboost --version     versions of cardboost and of what it runs on",
+    },
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     _open_streams()
-    parser = build_parser()
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    if not given:
-        parser.print_help()
-        return OK
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    known = words and words[0] in cardboost.list_commands(click.Context(cardboost))
+    name = f"cardboost {words[0]}" if known else "cardboost"
     try:
-        parsed = parser.parse_args(given)
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else BAD_INPUT
-    try:
-        code = int(parsed.run(parsed))
+        if COMPLETE in os.environ:
+            from click.shell_completion import shell_complete
+
+            return shell_complete(cardboost, {}, "cardboost", COMPLETE, os.environ[COMPLETE])
+        code = _run(words or ["--help"])
         sys.stdout.flush()
         return code
+    except click.UsageError as error:
+        _complain(usage_sentence(error))
+        return BAD_INPUT
     except BadInput as error:
-        sentence = printable(" ".join(str(error).split("\n")))
-        print(f"cardboost {parsed.verb}: {sentence}", file=sys.stderr)
+        _complain(f"{name}: {' '.join(str(error).split(chr(10)))}")
         return BAD_INPUT
     except KeyboardInterrupt:
-        print(f"cardboost {parsed.verb}: aborted.", file=sys.stderr)
+        _complain(f"{name}: aborted.")
         return INTERRUPTED
     except MemoryError:
-        print(f"cardboost {parsed.verb}: there is not enough memory for these data.", file=sys.stderr)
+        _complain(f"{name}: there is not enough memory for these data.")
         return BAD_INPUT
     except BrokenPipeError:  # the reader of our output has seen enough
         _give_up_output()
         return PIPE_CLOSED
     except OSError as error:  # files have their own message: this is the screen, or what stands for it
         _give_up_output()
-        print(f"cardboost {parsed.verb}: cannot write the output: {reason(error)}.", file=sys.stderr)
+        _complain(f"{name}: cannot write the output: {reason(error)}.")
         return BAD_INPUT
     except Exception:
         traceback.print_exc()
         print("This is a bug in cardboost: please report the lines above.", file=sys.stderr)
         return BUG
+
+
+def _run(words: list[str]) -> int:
+    try:
+        with cardboost.make_context("cardboost", words) as context:
+            return int(cardboost.invoke(context))
+    except click.exceptions.Exit as end:  # of --help and --version
+        return end.exit_code or OK
+
+
+def _complain(sentence: str) -> None:
+    """One line on stderr; on a terminal it breaks between words."""
+    text = printable(sentence)
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        text = textwrap.fill(
+            text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+    print(text, file=sys.stderr)
 
 
 def _open_streams() -> None:

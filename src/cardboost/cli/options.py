@@ -1,140 +1,335 @@
-"""Values of options: what is accepted, and the sentence for what is not."""
+"""Options, each declared once: those of the data here, those of the model by the estimators' docstrings."""
 
 from __future__ import annotations
 
-import argparse
-import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
+import click
 
-def add_delimiter(parser: Any) -> None:
-    """For every verb that reads a table."""
-    parser.add_argument(
-        "--delimiter", type=delimiter, metavar="CHAR", help="between cells: , ; | or tab (default: found out)"
+from cardboost.cli import checks
+from cardboost.cli.checks import UNBROKEN, Number, PathText, Value, choice, number, pair, text
+from cardboost.cli.config import use_config
+from cardboost.cli.parameters import CLASSIFIER, REGRESSOR, Parameter, documented
+
+
+class Argument(click.Argument):
+    """A word without an option, with a line of help."""
+
+    def __init__(
+        self, name: str, metavar: str, help: str, *, many: bool = False, words: Sequence[str] = ()
+    ) -> None:
+        kind = choice(*words) if words else PathText(metavar)
+        kind.name = metavar
+        super().__init__([name], type=kind, required=True, nargs=-1 if many else 1)
+        self.help = help
+
+    def consume_value(self, ctx: click.Context, opts: Any) -> Any:
+        """No words are no value, also for click 8.1: a configuration may have one."""
+        return super().consume_value(ctx, {name: words for name, words in opts.items() if words != ()})
+
+
+def option(
+    name: str,
+    kind: click.ParamType,
+    help: str,
+    default: Any = None,
+    *,
+    shown: str | None = None,
+    many: bool = False,
+    required: bool = False,
+    callback: Callable[..., Any] | None = None,
+) -> click.Option:
+    """An option with a value. ``shown``: what help says of the default, where it is not the value itself."""
+    if isinstance(kind, Value) and kind.words and kind.name == "NAME":
+        help = f"{help}: {', '.join(kind.words[:-1])} or {kind.words[-1]}"
+    settings = {} if default is None else {"default": default}
+    if shown is None and default is not None:
+        shown = f"{default:g}" if isinstance(default, float) else str(default)
+    return click.Option(
+        [f"--{name}"],
+        type=kind,
+        help=help if shown is None else f"{help} {_unbroken(f'(default: {shown})')}",
+        multiple=many,
+        required=required,
+        callback=callback,
+        **settings,
     )
 
 
-def add_columns(parser: Any) -> None:
-    """Which columns of a table are what, for verbs that train."""
-    many: dict[str, Any] = {"nargs": "+", "action": "extend", "default": [], "metavar": "COLUMN"}
-    parser.add_argument("--weight", metavar="COLUMN", help="a column with the weight of each row")
-    parser.add_argument("--drop", help="columns to leave out", **many)
-    parser.add_argument("--categorical", help="columns whose numbers are names of categories", **many)
-    parser.add_argument(
-        "--positive", metavar="LABEL", help="the class of high scores (default: the last, sorted)"
-    )
+def _unbroken(text: str) -> str:
+    """A few words that stay in one line of help."""
+    return text.replace(" ", UNBROKEN) if len(text) < 30 else text
 
 
-#: of whole numbers: what counts threads, terms and candidates has 32 bits
-LARGEST = 2**31 - 1
+def flag(name: str, help: str, default: bool | None = None) -> click.Option:
+    """A switch; with a default there is also one that turns it off again, for the sake of configurations."""
+    words = f"--{name}" if default is None else f"--{name}/--no-{name}"
+    return click.Option([words], is_flag=True, default=bool(default), help=help)
 
 
-def _number(text: str, accept: Callable[[float], bool], wanted: str, kind: type = float) -> Any:
-    try:
-        value = kind(text)
-        if kind is int and value > LARGEST:
-            wanted = f"a whole number of at most {LARGEST}"
-            raise ValueError
-        if "_" not in text and math.isfinite(value) and accept(value):
-            return value
-    except (ValueError, OverflowError):
-        pass
-    raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}")
+def mapping(name: str, kind: Value, help: str) -> click.Option:
+    """``--name KEY=VALUE``, again and again: a dict."""
+    return option(name, kind, help, many=True, callback=lambda ctx, param, pairs: dict(pairs or ()))
 
 
-def whole(text: str) -> int:
-    return int(_number(text, lambda n: n >= 1, "a whole number of at least 1", int))
+# ------------------------------------------------------------------------------------------------ the data
 
 
-def whole_or_none(text: str) -> int | None:
-    wanted = "a whole number of at least 1, or none"
-    return None if text.lower() == "none" else int(_number(text, lambda n: n >= 1, wanted, int))
+def columns(name: str, help: str) -> click.Option:
+    """Names of columns; see :func:`names_in`."""
+    return option(name, text("COLUMN"), help, many=True)
 
 
-def bins(text: str) -> int:
-    return int(_number(text, lambda n: 2 <= n <= 255, "a whole number from 2 to 255", int))
+def names_in(given: Iterable[str], known: Sequence[str]) -> list[str]:
+    """The names in the values of an option, each a name or several with commas between them.
+
+    A value that is the name of a column as it stands is this name, commas or not.
+    """
+    names = []
+    for value in given:
+        whole = value.strip() in known or "," not in value
+        names += [value.strip()] if whole else [part.strip() for part in value.split(",")]
+    return names
 
 
-def count(text: str) -> int:
-    return int(_number(text, lambda n: n >= 0, "a whole number of at least 0", int))
+DATA = Argument("data", "DATA", "files of one table with a header, or globs; - reads stdin", many=True)
+MODEL = Argument("model", "MODEL", "a model file, such as run/model.json")
+TARGET = option("target", text("COLUMN"), "the column to predict", required=True)
+WEIGHT = option("weight", text("COLUMN"), "the weight of each row")
+TASKS = ("auto", "binary", "multiclass", "regression")
+ROLES = [
+    option("task", choice(*TASKS), "what is predicted", "auto"),
+    option("positive", text("LABEL"), "the class of high scores", shown="the last, sorted"),
+    columns("numeric", "columns of numbers"),
+    columns("categorical", "columns whose numbers are names of categories"),
+    columns("id", "columns that identify rows, to leave out"),
+    columns("drop", "other columns to leave out: a,b,c or --drop again"),
+    mapping("date", Value(checks.date_column, "COLUMN=PARTS"), f"of a date: {', '.join(checks.DATE_PARTS)}"),
+    WEIGHT,
+    option("group", text("COLUMN"), "rows of one group stay together when rows are split"),
+]
+DELIMITER = option(
+    "delimiter", Value(checks.one_character, "CHAR"), "between cells: , ; | or tab", shown="found out"
+)
+FORMAT = [
+    DELIMITER,
+    option("decimal", Value(checks.one_character, "CHAR"), "of numbers: . or a comma", shown="found out"),
+    option("thousands", Value(checks.one_character, "CHAR"), "between groups of digits", shown="found out"),
+]
+HOLDOUT = [
+    option(
+        "holdout", number(checks.fraction, "FRACTION"), "part of the rows kept for a test", 0.0, shown="0"
+    ),
+    option("holdout-by", text("COLUMN"), "hold out whole groups, or the latest dates"),
+]
 
 
-def amount(text: str) -> float:
-    return float(_number(text, lambda x: x >= 0, "a number of at least 0"))
+def output(folder: str, shown: str) -> list[click.Option]:
+    """Where files go, and what is printed."""
+    return [
+        option("out", PathText("DIR", "dir"), "folder for the files", folder),
+        flag("json", f"print the {shown} as one JSON document"),
+        flag("quiet", "print nothing but errors (and the JSON, if asked)"),
+        click.Option(
+            ["--config"],
+            type=PathText("FILE"),
+            is_eager=True,
+            callback=use_config,
+            help="options from a TOML file; the command line goes before it",
+        ),
+        flag("print-config", "print the options as such a file, and do nothing"),
+    ]
 
 
-def positive(text: str) -> float:
-    return float(_number(text, lambda x: x > 0, "a number above 0"))
+OUT_FOLDER = option("out", PathText("DIR", "dir"), "folder for the files", required=True)
 
 
-def fraction(text: str) -> float:
-    return float(_number(text, lambda x: 0 <= x < 1, "a fraction of at least 0 and below 1"))
+# ------------------------------------------------------------------------------------------------ the model
 
 
-def sizes(text: str) -> tuple[int, ...]:
-    """``1-20``, ``1,2,5`` or both: ``1-5,8,13``."""
-    wanted = "ascending numbers of terms such as 1-20 or 1,2,5,10"
-    found: list[int] = []
-    for part in text.split(","):
-        low, dash, high = part.strip().partition("-")
-        ends = [int(_number(end, lambda n: 1 <= n <= 10_000, wanted, int)) for end in (low, high or low)]
-        if (dash and not high) or ends[1] < ends[0] or (found and ends[0] <= found[-1]):
-            raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}")
-        found += range(ends[0], ends[1] + 1)
-    return tuple(found)
+@dataclass(frozen=True)
+class Declared:
+    """How a parameter of the estimators is an option; what is not said here its docstring says.
+
+    Parameters
+    ----------
+    heading : str
+        The group of options in help.
+    name : str, optional
+        Of the option, where it is not that of the parameter with dashes.
+    check : Number, optional
+        What numbers are accepted.
+    help : str, optional
+        In place of the first sentence of the docstring.
+    shown : str, optional
+        What help says of a default of None.
+    make : callable, optional
+        Makes the option from its name and help, where it is none of a single number or word.
+    value : callable, optional
+        From the value of the option to that of the parameter.
+    """
+
+    heading: str
+    name: str | None = None
+    check: Number | None = None
+    help: str | None = None
+    shown: str | None = None
+    make: Callable[[str, str], click.Option] | None = None
+    value: Callable[[Any], Any] = lambda value: value
 
 
-def real(text: str) -> float:
-    return float(_number(text, lambda x: True, "a number"))
+def _directions(columns: dict[str, str]) -> dict[str, int] | None:
+    return {name: 1 if way == "increasing" else -1 for name, way in columns.items()} or None
 
 
-def point_range(text: str) -> tuple[int, int]:
-    """``5`` is -5..5."""
-    low, dots, high = text.partition("..")
-    wanted = "a whole number from 1 to 10000, or two around 0 such as 0..5"
-    if not dots:
-        most = int(_number(text, lambda n: 1 <= n <= 10_000, wanted, int))
-        return -most, most
-    ends = [int(_number(end, lambda n: abs(n) <= 10_000, wanted, int)) for end in (low, high)]
-    if not ends[0] <= 0 <= ends[1] or ends[0] == ends[1]:
-        raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}")
-    return ends[0], ends[1]
+def _class_weight(ctx: Any, param: Any, values: Sequence[Any]) -> Any:
+    """Balanced, factors by label, or None."""
+    pairs = [value for value in values or () if value != "balanced"]
+    if pairs and len(pairs) < len(values):
+        raise click.BadParameter("expected balanced or factors of labels, got both", ctx, param)
+    return dict(pairs) if pairs else "balanced" if values else None
 
 
-def delimiter(text: str) -> str:
-    named = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}.get(text.lower(), text)
-    if len(named) != 1 or named in '\r\n"':
-        raise argparse.ArgumentTypeError(f"expected one character or the word tab, got {text!r}")
-    return named
+_MONOTONIC = pair(checks.direction, "COLUMN=WAY", "age=increasing")
+_COST = pair(checks.amount, "COLUMN=X", "age=0.01")
+_WEIGHTS = Value(checks.class_weight, "LABEL=X", ("balanced",))
+_MODEL, _SEARCH = "The model", "The search"
+DECLARED = {
+    "max_terms": Declared(_MODEL),
+    "max_features": Declared(_MODEL, shown="no limit"),
+    "l0": Declared(_MODEL),
+    "l1": Declared(_MODEL),
+    "l2": Declared(_MODEL),
+    "loss": Declared(_MODEL),
+    "max_weight": Declared(_MODEL, check=checks.positive, shown="automatic"),
+    "max_bins": Declared(_MODEL, check=checks.bins),
+    "monotonic_cst": Declared(
+        _MODEL,
+        name="monotonic",
+        help="the score may only rise with a column (increasing) or fall (decreasing)",
+        make=lambda name, help: mapping(name, _MONOTONIC, help),
+        value=_directions,
+    ),
+    "feature_costs": Declared(
+        _MODEL,
+        name="feature-cost",
+        make=lambda name, help: mapping(name, _COST, help),
+        value=lambda costs: costs or None,
+    ),
+    "class_weight": Declared(
+        _MODEL,
+        help="balanced, or the factor of a class in the row weights",
+        make=lambda name, help: option(name, _WEIGHTS, help, many=True, callback=_class_weight),
+    ),
+    "fit_intercept": Declared(_MODEL, name="intercept", help="a model without an intercept"),
+    "selector": Declared(_SEARCH),
+    "hot_start": Declared(_SEARCH, check=checks.count),
+    "reselect": Declared(_SEARCH, help="select again after every further candidate"),
+    "criterion": Declared(_SEARCH),
+    "max_iter": Declared(_SEARCH),
+    "max_nodes": Declared(_SEARCH),
+    "bits": Declared(_SEARCH, check=checks.bits),
+    "tol": Declared(_SEARCH),
+    "validation_fraction": Declared(
+        _SEARCH, check=checks.share, help="share of the rows whose loss ends the search for candidates"
+    ),
+    "time_limit": Declared(_SEARCH, name="time", check=checks.positive, shown="no limit"),
+    "n_jobs": Declared(_SEARCH, name="threads", shown="all cores; the result is the same"),
+    "random_state": Declared(_SEARCH, name="seed", check=checks.count, shown="the same every time"),
+}
+NOT_ON_THE_COMMAND_LINE = {
+    "dictionary": "learners other than stumps are Python objects",
+    "categorical_features": "the roles of columns decide: --categorical and --numeric",
+    "warm_start": "a command has no fit before it",
+    "verbose": "progress is shown unless --quiet says otherwise",
+}
+_METAVARS = {"time_limit": "SECONDS", "validation_fraction": "FRACTION"}
 
 
-def add_data_options(parser: argparse.ArgumentParser, out: str, shown: str) -> None:
-    """The table to learn from, where files go, and what is printed."""
-    parser.add_argument("data", metavar="DATA", help="training data, one row per example")
-    parser.add_argument(
-        "--target", required=True, metavar="COLUMN", help="the column to predict (two classes)"
-    )
-    parser.add_argument("--out", default=out, metavar="DIR", help=f"folder for the files (default: {out})")
-    parser.add_argument("--json", action="store_true", help=f"print the {shown} as one JSON document")
-    parser.add_argument(
-        "--quiet", action="store_true", help="print nothing but errors (and the JSON, if asked)"
-    )
+def model_options(leave_out: Iterable[str] = ()) -> dict[str, list[click.Option]]:
+    """The parameters of both estimators as options, by heading; ``leave_out``: those that are none here."""
+    groups: dict[str, list[click.Option]] = {}
+    for name, declared in DECLARED.items():
+        if name not in set(leave_out):
+            groups.setdefault(declared.heading, []).append(_model_option(name, declared))
+    return groups
 
 
-def add_price_options(group: Any) -> None:
-    """Prices and the loss of a model."""
-    group.add_argument("--l0", type=amount, default=0.0, metavar="X", help="price of a term (default: 0)")
-    group.add_argument(
-        "--l1", type=amount, default=1e-4, metavar="X", help="price of weight (default: 0.0001)"
-    )
-    group.add_argument(
-        "--l2", type=amount, default=0.01, metavar="X", help="price of half a squared weight (default: 0.01)"
-    )
-    group.add_argument(
-        "--loss",
-        choices=("logistic", "exponential", "squared_hinge", "hinge"),
-        default="logistic",
-        metavar="NAME",
-        help="logistic, exponential, squared_hinge or hinge (default: logistic)",
-    )
+def _model_option(name: str, declared: Declared) -> click.Option:
+    known = [own[name] for own in (documented(CLASSIFIER), documented(REGRESSOR)) if name in own]
+    word, help = option_name(name), declared.help or known[0].summary
+    if declared.make is not None:
+        return declared.make(word, help)
+    if isinstance(known[0].default, bool):
+        return flag(word, help, known[0].default)
+    kind = _value(known, declared.check, _METAVARS.get(name))
+    defaults = dict.fromkeys(parameter.default for parameter in known)
+    if len(defaults) > 1:  # it depends on the task
+        return option(word, kind, help, shown="; of regression ".join(map(str, defaults)))
+    default = known[0].default
+    return option(word, kind, help, default, shown=declared.shown if default is None else None)
+
+
+def _value(known: Sequence[Parameter], check: Number | None, metavar: str | None) -> Value:
+    """The type of an option by what the docstrings say of the values."""
+    words = dict.fromkeys(word for parameter in known for word in parameter.words)
+    if "float" in known[0].kind:
+        return number(check or checks.amount, metavar, *words)
+    if "int" in known[0].kind:
+        return number(check or checks.whole, metavar, *words)
+    return choice(*words)
+
+
+def option_name(parameter: str) -> str:
+    """The option of a parameter of an estimator."""
+    return DECLARED[parameter].name or parameter.replace("_", "-")
+
+
+def estimator_parameters(
+    arguments: SimpleNamespace, estimator: str, leave_out: Iterable[str] = ()
+) -> dict[str, Any]:
+    """What the options say, for the constructor of an estimator."""
+    values = {}
+    for name, parameter in documented(estimator).items():
+        if name not in DECLARED or name in set(leave_out):
+            continue
+        value = getattr(arguments, option_name(name).replace("-", "_"))
+        if value is None and "none" not in parameter.words:
+            continue  # it depends on the task
+        values[name] = DECLARED[name].value(value)
+    return values
+
+
+_PARAMETER = re.compile(rf"(?<![-'\w])({'|'.join(DECLARED)})\b(=True\b|=| must)?")
+
+
+def in_options(message: str) -> str:
+    """What an estimator says of its parameters, with the names that they have on the command line."""
+
+    def renamed(match: re.Match[str]) -> str:
+        name, end = match[1], match[2] or ""
+        if "_" not in name and not end:
+            return match[0]  # a word like any
+        return f"--{option_name(name)}{ {'=True': '', '=': ' '}.get(end, end) }"
+
+    return _PARAMETER.sub(renamed, message)
+
+
+# ----------------------------------------------------------------------------------------------- whole points
+
+POINTS = [
+    option(
+        "points",
+        Value(checks.point_range, "RANGE", show=lambda ends: f"{ends[0]}..{ends[1]}"),
+        "of a term: 10, or 0..5",
+        shown="-10..10",
+    ),
+    option("base-score", number(checks.real), "the total with odds of --base-odds to 1"),
+    option("base-odds", number(checks.positive), "odds at --base-score", shown="1"),
+    option("double-odds", number(checks.positive), "points that double the odds"),
+    option("max-bytes", number(checks.whole), "the best card whose integer C fits on a Cortex-M0"),
+]

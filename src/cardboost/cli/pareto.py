@@ -1,59 +1,29 @@
-"""`cardboost pareto`: a CSV file in; score against number of terms, with a model for every size, out."""
+"""`cardboost pareto`: a table in; score against number of terms, with a model for every size, out."""
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from cardboost.cli.files import (
-    INTERRUPTED,
-    OK,
-    BadInput,
-    command,
-    counted,
-    make_folder,
-    write_together,
-)
-from cardboost.cli.options import (
-    add_columns,
-    add_data_options,
-    add_delimiter,
-    add_price_options,
-    bins,
-    count,
-    positive,
-    sizes,
-    whole,
-)
+from cardboost.cli.checks import Value, count, folds, number, positive, sizes, text, unexpected, whole
+from cardboost.cli.config import CONFIG, config_text
+from cardboost.cli.files import INTERRUPTED, OK, BadInput, counted, make_folder, shell_line, write_together
+from cardboost.cli.options import DATA, FORMAT, ROLES, TARGET, in_options, model_options, option, output
+from cardboost.cli.verb import Verb
 from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from cardboost.cli.progress import Interrupt
-    from cardboost.cli.run import Rows
+    from cardboost.cli.rows import Rows, Target
     from cardboost.pareto.front import ParetoFront, SizePoint
     from cardboost.problem.budget import Budget
 
-EXAMPLE = """\
-examples:
-  cardboost pareto patients.csv --target died --out front
-  cardboost pareto loans.csv --target paid --sizes 1-10,15,20 --scoring roc_auc
-  cardboost pareto motor.csv --target fault --pick knee --jobs 2
-
-For every size the mean score on held-out rows, its standard error, and a model
-of all rows with its certificate. Writes front.json, table.csv, front.svg,
-index.html (one page, nothing is fetched) and, of the size that --pick names,
-model.json and card.txt into the folder --out. The data are read as by fit.
-Ctrl-C keeps and writes the folds that are done; a second Ctrl-C aborts.
-
-exit codes: 0 written, 2 bad usage or input, 70 a bug, 130 interrupted (what is
-done is written, unless Ctrl-C came before the first fold or twice)
-"""
 FRONT, TABLE, FIGURE, PAGE, MODEL, CARD = (
     "front.json",
     "table.csv",
@@ -64,95 +34,33 @@ FRONT, TABLE, FIGURE, PAGE, MODEL, CARD = (
 )
 
 
-def add_parser(verbs: Any, **style: Any) -> None:
-    parser = verbs.add_parser(
-        "pareto",
-        help="score against number of terms, by cross-validation",
-        description="Score against number of terms by cross-validation, with a model for every size.",
-        epilog=EXAMPLE,
-        **style,
-    )
-    parser.set_defaults(run=run)
-    add_data_options(parser, out="front", shown="table")
-
-    front = parser.add_argument_group("the front")
-    front.add_argument(
-        "--sizes", type=sizes, default=tuple(range(1, 21)), metavar="LIST", help="terms (default: 1-20)"
-    )
-    front.add_argument("--folds", type=_folds, default=5, metavar="N", help="2 or more (default: 5)")
-    front.add_argument(
-        "--scoring",
-        default="neg_log_loss",
-        metavar="NAME",
-        help="a scorer of scikit-learn (default: neg_log_loss)",
-    )
-    front.add_argument(
-        "--pick",
-        type=_pick,
-        default="1se",
-        metavar="RULE",
-        help="the model to write: 1se, knee, best or a size (default: 1se)",
-    )
-    front.add_argument("--seed", type=count, default=0, metavar="N", help="which rows are where (default: 0)")
-    front.add_argument("--time", type=positive, metavar="SECONDS", help="for all, the proofs included")
-    front.add_argument("--jobs", type=whole, default=1, metavar="N", help="folds at once (default: 1)")
-    front.add_argument("--threads", type=whole, metavar="N", help="threads (default: all cores; same result)")
-
-    model = parser.add_argument_group("the models")
-    add_price_options(model)
-    model.add_argument(
-        "--hot-start", type=whole, default=40, metavar="N", help="candidates to choose from (default: 40)"
-    )
-    model.add_argument(
-        "--max-bins", type=bins, default=255, metavar="N", help="bins per feature, 2 to 255 (default: 255)"
-    )
-
-    data = parser.add_argument_group("the data")
-    add_columns(data)
-    add_delimiter(data)
-
-
-def _folds(text: str) -> int:
-    found = whole(text)
-    if found < 2:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 2, got {text!r}")
-    return found
-
-
-def _pick(text: str) -> str | int:
-    from cardboost.pareto.picking import RULES
-
-    if text in RULES:
-        return text
-    try:
-        return whole(text)
-    except argparse.ArgumentTypeError:
-        raise argparse.ArgumentTypeError(f"expected {', '.join(RULES)} or a size, got {text!r}") from None
-
-
-def run(arguments: argparse.Namespace) -> int:
-    from cardboost.cli.fit import read_rows, say_what_was_read
-    from cardboost.cli.inferred import describe
+def run(arguments: SimpleNamespace) -> int:
+    from cardboost.cli.fit import say_what_was_read
     from cardboost.cli.progress import Interrupt
+    from cardboost.cli.rows import read_training_table
     from cardboost.problem.budget import Budget
 
     budget = Budget.of(arguments.time)
     if isinstance(arguments.pick, int) and arguments.pick not in arguments.sizes:
         raise BadInput(f"--pick {arguments.pick}: this size is not among --sizes.")
-    rows, classes, facts = read_rows(arguments, "pareto")
+    read = read_training_table(arguments)
+    facts, target = read.facts, read.target
     folder = make_folder(arguments.out)
-    if not arguments.quiet:
-        say_what_was_read(facts, describe(rows.table), arguments.json, "pareto")
+    say_what_was_read(read, arguments, "pareto")
     started = time.perf_counter()
     with Interrupt().listening() as interrupt:
-        front = _with_classes(_compute(rows, arguments, interrupt, budget), classes)
+        front = _compute(read.rows, target, arguments, interrupt, budget)
+        front = _with_classes(front, target) if target.task == "binary" else front
         pick = arguments.pick
         point = front.at(pick) if isinstance(pick, int) else front.picked(pick)
         seconds = time.perf_counter() - started
-        written = write_together(folder, _contents(front, point, facts))
+        contents = _contents(front, point, facts)
+        contents[CONFIG] = config_text(command, arguments, folder).encode()
+        written = write_together(folder, contents)
     if arguments.json:
         print(json.dumps(_document(front, point, facts, seconds, written), indent=2))
     elif not arguments.quiet:
+        print(_shown(front), end="\n\n")
         print(printable_lines(_summary(front, point, facts, arguments, seconds, written)))
     if interrupt.asked:
         partly = "all" if front.status == "complete" else f"{front.n_folds_done} of {front.n_folds}"
@@ -164,65 +72,84 @@ def run(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _compute(rows: Rows, arguments: argparse.Namespace, interrupt: Interrupt, budget: Budget) -> ParetoFront:
+def _compute(
+    rows: Rows, target: Target, arguments: SimpleNamespace, interrupt: Interrupt, budget: Budget
+) -> ParetoFront:
+    from cardboost.cli.fit import model_parameters
     from cardboost.cli.progress import Progress
-    from cardboost.estimators.card_boost import CardBoostClassifier
+    from cardboost.estimators.base import certificates_of
+    from cardboost.estimators.card_boost import CardBoostClassifier, CardBoostRegressor
     from cardboost.pareto.compute import FrontWork
 
-    names = ("l0", "l1", "l2", "loss", "hot_start", "max_bins")
-    options = {name: getattr(arguments, name) for name in names} | {"n_jobs": arguments.threads}
-    progress = Progress(0, arguments.quiet)
+    options = model_parameters(arguments, target, _OF_THE_FRONT)
+    estimator = CardBoostClassifier(**options) if target.classes else CardBoostRegressor(**options)
+    left = budget.left if budget.limited else None
+    progress = Progress(0, arguments.quiet, seconds=left, interrupt=interrupt)
     try:
         progress.begin("reading")
-        # labels go in as 0 and 1, so that either class can be the positive one
         work = FrontWork.make(
-            rows.table, rows.positive.astype(int), arguments.sizes, arguments.folds, arguments.scoring,
-            CardBoostClassifier(**options), rows.weight, arguments.jobs, arguments.seed,
+            rows.table, rows.labels(target), arguments.sizes, _folds(rows, target, arguments),
+            arguments.scoring, estimator, rows.weight, arguments.jobs, arguments.seed,
         )  # fmt: skip
 
         def say(stage: str, model: Any = None) -> None:
             if model is None:
                 progress.begin(stage)
             else:
-                own = model.certificate_
-                progress.proved(stage, model.max_terms, own.objective, own.lower_bound, own.guarantee)
+                for proof in certificates_of(model):
+                    progress.proved(
+                        stage, model.max_terms, proof.objective, proof.lower_bound, proof.guarantee
+                    )
 
         return work.run(replace(budget, stopped=lambda: interrupt.asked), say)
     except (ValueError, TypeError) as error:
-        raise BadInput(str(error)) from None
+        raise BadInput(in_options(str(error))) from None
     finally:
         progress.close()
 
 
-def _with_classes(front: ParetoFront, classes: tuple[Any, Any]) -> ParetoFront:
+def _folds(rows: Rows, target: Target, arguments: SimpleNamespace) -> Any:
+    """How many folds, or the splits themselves where rows of one group stay together."""
+    if rows.split is None:
+        return arguments.folds
+    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
+
+    kind = StratifiedGroupKFold if target.classes else GroupKFold
+    splitter = kind(arguments.folds, shuffle=True, random_state=arguments.seed)
+    return list(splitter.split(rows.target, rows.target, rows.split))
+
+
+def _with_classes(front: ParetoFront, target: Target) -> ParetoFront:
     """The front with the labels of the file in place of 0 and 1."""
+    from cardboost.cli.run import relabelled
     from cardboost.model.base import label_array
 
     points = []
     for point in front:
         model = copy.copy(point.model)
-        model.classes_ = label_array(classes)
-        model.ensemble_ = replace(model.ensemble_, classes=classes)
-        model.certificate_ = replace(model.certificate_, positive=classes[1])
+        model.classes_ = label_array(target.classes or ())
+        model.ensemble_, (model.certificate_,) = relabelled(model.ensemble_, model.certificate_, target)
         points.append(replace(point, model=model))
     return replace(front, points=tuple(points))
 
 
 def _contents(front: ParetoFront, point: SizePoint, facts: dict[str, Any]) -> dict[str, bytes | None]:
     """The files by name."""
+    from cardboost.cli.run import certificate_content, with_left_out
+    from cardboost.estimators.base import certificates_of
     from cardboost.model.files import model_bytes, parameters_to_json
     from cardboost.pareto.file import front_bytes
     from cardboost.pareto.pages import csv_table, figure, page
 
     model = point.model
     training = {"parameters": parameters_to_json(model), "data": facts}
-    target = f"{facts['target']} = {model.classes_[1]}"
     said = f"{facts['file']}: {counted(facts['rows'], 'row')}, {counted(facts['features'], 'feature')}."
-    said += f" High scores mean {target}."
+    if facts["task"] == "binary":
+        said += f" High scores mean {facts['target']} = {model.classes_[1]}."
     try:
-        contents = {
+        contents: dict[str, bytes | None] = {
             FRONT: front_bytes(front),
-            MODEL: model_bytes(model.ensemble_, model.certificate_.to_dict(), training),
+            MODEL: model_bytes(model.ensemble_, certificate_content(certificates_of(model)), training),
         }
     except ValueError as error:
         raise BadInput(f"the front cannot be written: {error}.") from None
@@ -230,7 +157,7 @@ def _contents(front: ParetoFront, point: SizePoint, facts: dict[str, Any]) -> di
         TABLE: csv_table(front),
         FIGURE: figure(front).svg(),
         PAGE: page(front, point, said),
-        CARD: model.card(),
+        CARD: with_left_out(model.card(), facts),
     }
     return contents | {name: text.encode() for name, text in texts.items()}
 
@@ -256,30 +183,95 @@ def _document(
     }
 
 
+def _shown(front: ParetoFront) -> str:
+    """The table as the screen likes it."""
+    from cardboost.cli.screen import table_lines
+    from cardboost.pareto.pages import HEADER, LAST, rows_of_text, text_table
+
+    return text_table(front, table_lines(HEADER, rows_of_text(front), LAST))
+
+
 def _summary(
     front: ParetoFront,
     point: SizePoint,
     facts: dict[str, Any],
-    arguments: argparse.Namespace,
+    arguments: SimpleNamespace,
     seconds: float,
     written: list[Path],
 ) -> str:
     paths = {path.name: str(path) for path in written}
-    extra = [] if arguments.delimiter is None else ["--delimiter", arguments.delimiter]
-    check = ["certify", paths[MODEL], arguments.data, "--target", facts["target"]]
-    check += [] if facts["weight"] is None else ["--weight", facts["weight"]]
+    from cardboost.cli.fit import format_words
+
+    form = format_words(arguments)
     done = counted(len(front), "size")
     return "\n".join(
         [
-            str(front),
-            "",
             f"{done} in {seconds:.1f} s; {MODEL} and {CARD} are those of {counted(point.size, 'term')}.",
             "",
             "The files:",
             *(f"  {path}" for path in paths.values()),
             "",
             "Next:",
-            command("cardboost", "predict", paths[MODEL], arguments.data, *extra),
-            command("cardboost", *check, *extra),
+            *(shell_line(verb, paths[MODEL], *arguments.data, *form) for verb in ("predict", "certify")),
         ]
     )
+
+
+def _pick(word: str) -> str | int:
+    from cardboost.pareto.picking import RULES
+
+    if word in RULES:
+        return word
+    try:
+        return int(whole(word))
+    except ValueError:
+        raise unexpected(f"{', '.join(RULES)} or a size", word) from None
+
+
+#: parameters of the estimator that are the front's own: its sizes, its time, its seed, its held-out rows
+_OF_THE_FRONT = ("max_terms", "time_limit", "random_state", "validation_fraction")
+command = Verb(
+    "pareto",
+    run,
+    {
+        "The table": [DATA, TARGET, *ROLES, *FORMAT],
+        "The front": [
+            option(
+                "sizes",
+                Value(sizes, "LIST", show=lambda own: ",".join(map(str, own))),
+                "numbers of terms",
+                "1-20",
+            ),
+            option("folds", number(folds), "2 or more", 5),
+            option(
+                "scoring",
+                text("NAME"),
+                "a scorer of scikit-learn",
+                shown="neg_log_loss; of regression neg_mean_squared_error",
+            ),
+            option("pick", Value(_pick, "RULE"), "the model to write: 1se, knee, best or a size", "1se"),
+            option("seed", number(count), "which rows are where", 0),
+            option("time", number(positive, "SECONDS"), "for all, the proofs included", shown="no limit"),
+            option("jobs", number(whole), "folds at once", 1),
+        ],
+        **model_options(leave_out=_OF_THE_FRONT),
+        "Output": output("front", "table"),
+    },
+    description="Score against number of terms by cross-validation, with a model for every size.",
+    examples="""\
+cardboost pareto patients.csv --target died --out front
+cardboost pareto loans.csv --target paid --sizes 1-10,15,20 \\
+    --scoring roc_auc
+cardboost pareto motor.csv --target fault --pick knee --jobs 2
+""",
+    notes="""For every size the mean score on held-out rows, its standard error, and a model
+of all rows with its certificate. Writes front.json, table.csv, front.svg,
+index.html (one page, nothing is fetched), config.toml and, of the size that
+--pick names, model.json and card.txt into the folder --out. The data are read
+as by fit.
+
+Ctrl-C keeps and writes the folds that are done; a second Ctrl-C aborts.
+
+Exit codes: 0 written, 2 bad usage or input, 70 a bug, 130 interrupted (what is
+done is written, unless Ctrl-C came before the first fold or twice).""",
+)

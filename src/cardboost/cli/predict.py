@@ -1,170 +1,196 @@
-"""`cardboost predict`: scores, probabilities and classes for the rows of a CSV file."""
+"""`cardboost predict`: points, scores, probabilities, predictions and reasons for the rows of a table."""
 
 from __future__ import annotations
 
-import argparse
 import csv
+import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any
 
-from cardboost.cli.files import (
-    OK,
-    BadInput,
-    binary_ensemble,
-    closest,
-    listed,
-    read_model_file,
-    replacing,
-    say,
-)
-from cardboost.cli.options import add_delimiter
+from cardboost.cli.checks import PathText, count, number
+from cardboost.cli.files import OK, BadInput, read_model_file, replacing, say
+from cardboost.cli.options import DATA, FORMAT, MODEL, columns, flag, names_in, option
+from cardboost.cli.verb import Verb
 from cardboost.model.printable import printable
 
 if TYPE_CHECKING:
-    from cardboost.cli.tables import Source
-    from cardboost.data.cells import Kind
     from cardboost.data.frame import Frame
-    from cardboost.model.ensemble import Ensemble
+    from cardboost.data.reader import Kind
+    from cardboost.model.files import Model
 
-EXAMPLE = """\
-examples:
-  cardboost predict run/model.json new.csv
-  cardboost predict run/model.json new.csv --out scores.csv --contributions
-
-One line per row: score, probability (of the class that high scores stand
-for; not with the hinge loss) and class. Columns are found by their names, in
-any order; columns that the model does not use may be absent, and all others
-are ignored.
-"""
-_ROWS_AT_ONCE = 65_536
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # how cells begin that a spreadsheet would run
 
 
-def add_parser(verbs: Any, **style: Any) -> None:
-    parser = verbs.add_parser(
-        "predict",
-        help="score the rows of a CSV or Parquet file",
-        description="Score the rows of a CSV or Parquet file with a model file.",
-        epilog=EXAMPLE,
-        **style,
-    )
-    parser.set_defaults(run=run)
-    parser.add_argument("model", metavar="MODEL.json", help="a model file")
-    parser.add_argument("data", metavar="DATA", help="rows to score, with a header")
-    parser.add_argument("--out", default="-", metavar="FILE", help="where to write (default: -, the screen)")
-    parser.add_argument(
-        "--contributions", action="store_true", help="also what each used feature adds to the score"
-    )
-    parser.add_argument(
-        "--raw", action="store_true", help="labels as they are, also those that a spreadsheet would run"
-    )
-    add_delimiter(parser)
+def run(arguments: SimpleNamespace) -> int:
+    from cardboost.cli.rows import ModelColumns, opened
 
-
-def run(arguments: argparse.Namespace) -> int:
-    from cardboost.cli.tables import open_table
-
-    ensemble = binary_ensemble(read_model_file(arguments.model), arguments.model)
-    used = [ensemble.feature_name(j) for j in ensemble.features_used]
-    with open_table(arguments.data, arguments.delimiter) as source:
-        require_columns(source, used, named=ensemble.feature_names is not None)
-        frame, _ = source.read(used, kinds=known_kinds(ensemble, used))
-        say(source.remark, "predict")
-    labels = _cells(ensemble.classes or (), arguments.raw)
-    if arguments.out == "-":
-        shown = printable if sys.stdout.isatty() else str
-        _write(sys.stdout, ensemble, frame, arguments.contributions, labels, shown)
-        sys.stdout.flush()
-    else:
-        with replacing(Path(arguments.out)) as file:
-            _write(file, ensemble, frame, arguments.contributions, labels)
+    model = read_model_file(arguments.model)
+    needed = ModelColumns.of(model, arguments.model, used=True)
+    with opened(arguments) as source:
+        needed.require(source, model)
+        keep = names_in(arguments.keep, source.names)
+        for name in keep:
+            source.require(name)
+        kinds: dict[str, Kind] = {**dict.fromkeys(keep, "text"), **needed.kinds}
+        batches = source.batches(list(kinds), kinds)
+        cells = _Cells(raw=arguments.raw or arguments.json)
+        tables = (_columns(model, frame, needed.features(frame), keep, arguments, cells) for frame in batches)
+        try:
+            if arguments.out == "-":
+                shown = printable if sys.stdout.isatty() else str
+                _write(sys.stdout, tables, arguments.json, shown)
+                sys.stdout.flush()
+            else:
+                with replacing(Path(arguments.out)) as file:
+                    _write(file, tables, arguments.json)
+        except ValueError as error:
+            raise BadInput(str(error)) from None
+        for remark in source.remarks:
+            say(remark, "predict")
+    if cells.quoted is not None:
+        say(
+            "cells that a spreadsheet would take for formulas are written with a quote in front, such as "
+            f"{cells.quoted!r}; --raw writes them as they are.",
+            "predict",
+        )
     return OK
 
 
-def _cells(classes: Sequence[Any], raw: bool) -> list[str]:
-    """The labels of the classes as cells: text that a spreadsheet would take for a formula begins with '."""
-    cells = [str(label) for label in classes]
-    risky = [] if raw else [k for k, label in enumerate(classes) if _is_formula(label)]
-    for k in risky:
-        cells[k] = f"'{cells[k]}"
-    if risky:
-        say(
-            f"labels that a spreadsheet would take for formulas are written with a quote in front, such as "
-            f"{cells[risky[0]]!r}; --raw writes them as they are.",
-            "predict",
-        )
-    return cells
+class _Cells:
+    """Text as cells: what a spreadsheet would take for a formula begins with a quote, unless ``raw``."""
+
+    def __init__(self, raw: bool) -> None:
+        self.raw = raw
+        self.quoted: str | None = None
+
+    def __call__(self, text: Any) -> Any:
+        if self.raw or not _is_formula(text):
+            return text
+        self.quoted = self.quoted or f"'{text}"
+        return f"'{text}"
 
 
-def _is_formula(label: Any) -> bool:
-    if not isinstance(label, str) or not label.startswith(("=", "+", "-", "@", "\t", "\r", "\n")):
+def _is_formula(text: Any) -> bool:
+    if not isinstance(text, str) or not text.startswith(_FORMULA):
         return False
     try:
-        float(label)
+        float(text)
     except ValueError:
         return True
     return False
 
 
-def known_kinds(ensemble: Ensemble, names: list[str]) -> dict[str, Kind]:
-    """How to read these columns for a model: text where its categories are text, else numbers."""
-    kinds: dict[str, Kind] = dict.fromkeys(names, "numbers")
-    for j, own in ensemble.categories.items():
-        if any(isinstance(label, str) for label in (*own.kept[:1], *own.rare[:1])):
-            kinds[ensemble.feature_name(j)] = "text"
-    return kinds
+def _columns(
+    model: Model,
+    frame: Frame,
+    features: Frame,
+    keep: Sequence[str],
+    arguments: SimpleNamespace,
+    cells: _Cells,
+) -> dict[str, list[Any]]:
+    """What is written of some rows: columns of cells by their headings."""
+    from cardboost.model.predictions import model_frame, model_predictions, top_reasons
+
+    predictions = model_predictions(model, features)
+    table: dict[str, list[Any]] = {cells(name): _kept(frame, name, cells) for name in keep}
+    if predictions.points is not None:
+        table["points"] = predictions.points.tolist()
+    if predictions.task == "regression":
+        table["prediction"] = predictions.predicted.tolist()
+    elif predictions.task == "binary":
+        table["score"] = predictions.score.tolist()
+        if predictions.probability is not None:
+            table["probability"] = predictions.probability[:, 1].tolist()
+    else:
+        values = predictions.score if predictions.probability is None else predictions.probability
+        what = "score" if predictions.probability is None else "probability"
+        for k, label in enumerate(predictions.classes or ()):
+            table[f"{what}:{label}"] = values[:, k].tolist()
+    if predictions.classes is not None:
+        table["class"] = [cells(label) for label in predictions.predicted.tolist()]
+    if arguments.contributions:
+        table |= _contributions(model, model_frame(model.ensemble, features))
+    if arguments.reasons:
+        reasons = top_reasons(model, features, arguments.reasons)
+        for k in range(arguments.reasons):
+            texts = [f"{row[k].name} {row[k].text}" if k < len(row) else None for row in reasons]
+            table[f"reason {k + 1}"] = [None if text is None else cells(text) for text in texts]
+            table[f"reason {k + 1} adds"] = [row[k].points if k < len(row) else None for row in reasons]
+    return table
 
 
-def require_columns(source: Source, names: list[str], named: bool) -> None:
-    """Say which columns of the model the file lacks."""
-    lacking = [name for name in names if name.strip() not in source.names]
-    if not lacking:
-        return
-    if not named:
-        raise BadInput(
-            f"the model was trained on columns without names: call them x0, x1, ... in {source.path} "
-            f"({lacking[0]} is needed)."
-        )
-    if len(lacking) == 1:
-        free = [name for name in source.names if name and name not in names]
-        hint = closest(lacking[0], free)
-        raise BadInput(f"{source.path} has no column {lacking[0]!r}, which the model needs: {hint}")
-    raise BadInput(f"{source.path} lacks columns that the model needs: {listed(lacking)}.")
+def _kept(frame: Frame, name: str, cells: _Cells) -> list[Any]:
+    """The cells of a column as they stand in the table; missing ones are empty."""
+    values = frame[name].to_numpy()
+    if values.dtype.kind == "O":
+        return [cells(value) for value in values.tolist()]
+    return [
+        None if value != value else int(value) if value.is_integer() else value for value in values.tolist()
+    ]
+
+
+def _contributions(model: Model, table: Any) -> dict[str, list[Any]]:
+    """What the intercept and each feature in use add to the score; to that of each of several classes."""
+    ensemble = model.ensemble
+    added = ensemble.contributions(table)
+    names = ensemble.classes if len(ensemble.parts) > 1 else (None,)
+    columns: dict[str, list[Any]] = {}
+    for k, (label, part) in enumerate(zip(names or (None,), ensemble.parts, strict=True)):
+        head = "contribution" if label is None else f"contribution to {label}"
+        values = added[:, :, k] if added.ndim == 3 else added
+        columns[f"{head}:(intercept)"] = [part.intercept] * len(values)
+        for feature in part.features_used:
+            columns[f"{head}:{ensemble.feature_name(feature)}"] = values[:, feature].tolist()
+    return columns
 
 
 def _write(
-    file: IO[str], ensemble: Ensemble, frame: Frame, contributions: bool, labels: Sequence[str],
-    shown: Callable[[str], str] = str,
-) -> None:  # fmt: skip
-    """``labels``: the cells of the two classes. ``shown``: how names and labels are written."""
+    file: IO[str], tables: Iterator[dict[str, list[Any]]], as_json: bool, shown: Callable[[str], str] = str
+) -> None:
+    """Rows of CSV under one heading, or one JSON object a line. ``shown``: how text is written."""
+
+    def plain(value: Any) -> Any:
+        return shown(value) if isinstance(value, str) else value
+
     writer = csv.writer(file, lineterminator="\n")
-    used = list(ensemble.features_used)
-    likely = ensemble.has_probabilities
-    header = ["score", "probability", "class"] if likely else ["score", "class"]
-    if contributions:
-        header += ["contribution:(intercept)", *(f"contribution:{ensemble.feature_name(j)}" for j in used)]
-    writer.writerow(map(shown, header))
-    classes = [shown(label) for label in labels]
-    for start in range(0, frame.n_rows, _ROWS_AT_ONCE):
-        table = _model_rows(ensemble, frame, start, start + _ROWS_AT_ONCE)
-        score = ensemble.decision_function(table)
-        predicted = [classes[k] for k in (score > 0).astype(int).tolist()]
-        chance = [ensemble.predict_proba(table)[:, 1].tolist()] if likely else []
-        columns = [score.tolist(), *chance, predicted]
-        if contributions:
-            columns.append([ensemble.intercept] * len(score))
-            columns += ensemble.contributions(table)[:, used].T.tolist()
-        writer.writerows(zip(*columns, strict=True))
+    for k, table in enumerate(tables):
+        rows = zip(*table.values(), strict=True)
+        if as_json:
+            file.writelines(json.dumps(dict(zip(table, row, strict=True))) + "\n" for row in rows)
+            continue
+        if k == 0:
+            writer.writerow(map(shown, table))
+        writer.writerows(map(plain, row) for row in rows)
 
 
-def _model_rows(ensemble: Ensemble, frame: Frame, start: int, stop: int) -> Frame:
-    """Some rows with all columns of the model; those that it does not use count as missing."""
-    import numpy as np
+command = Verb(
+    "predict",
+    run,
+    {
+        "The model and the rows": [MODEL, DATA, *FORMAT],
+        "What is written": [
+            option("out", PathText("FILE"), "where to write", "-", shown="-, the screen"),
+            columns("keep", "columns of the table to carry through"),
+            option("reasons", number(count), "the features that speak most for the prediction", 0),
+            flag("contributions", "also what each used feature adds to the score"),
+            flag("json", "one JSON object a line in place of CSV"),
+            flag("raw", "text as it is, also what a spreadsheet would run"),
+        ],
+    },
+    description="Score the rows of a table with a model file.",
+    examples="""\
+cardboost predict run/model.json new.csv
+cardboost predict run/model.json new.csv --out scores.csv --keep id
+cardboost predict run/model.json new.csv --reasons 3
+""",
+    notes="""One line per row. Two classes: the points of a scorecard, score, probability (of
+the class that high scores stand for; not with the hinge loss) and class. More
+classes: a probability for each, and the class. Regression: the prediction.
 
-    from cardboost.data.frame import Frame
-
-    stop = min(stop, frame.n_rows)
-    absent = np.full(stop - start, np.nan)
-    names = [ensemble.feature_name(j) for j in range(ensemble.n_features)]
-    return Frame({n: frame.data[n][start:stop] if n in frame.data else absent for n in names}, stop - start)
+Columns are found by their names, in any order; columns that the model does not
+use may be absent, and all others are ignored. Large files are read and written
+a part at a time.""",
+)

@@ -2,90 +2,80 @@
 
 from __future__ import annotations
 
-import argparse
 import textwrap
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from cardboost.cli.certify import add_model_and_data, read_model_and_data, size_faults
+from cardboost.cli.certify import MODEL_AND_DATA, read_model_and_data, size_faults
+from cardboost.cli.checks import PathText, number, positive, whole
 from cardboost.cli.files import INTERRUPTED, OK, BadInput, write_together
-from cardboost.model.printable import printable
+from cardboost.cli.options import flag, option
+from cardboost.cli.verb import Verb
+from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from cardboost.certificate.certificate import Certificate
     from cardboost.model.ensemble import Ensemble
     from cardboost.model.files import Model
 
-EXAMPLE = """\
-examples:
-  cardboost prove run/model.json patients.csv --time 60
-  cardboost prove run/model.json patients.csv --max-nodes 50000 --out proved.json
 
-The search goes on where it ended, among the candidate terms of the fit. The
-model and its proof never get worse; the guarantee over all stumps changes only
-with the model. Card and C headers beside the model are
-written again if they are there. Ctrl-C keeps what is proven so far.
-"""
-
-
-def add_parser(verbs: Any, **style: Any) -> None:
-    parser = verbs.add_parser(
-        "prove",
-        help="go on with the proof of a model",
-        description="Search on for a better choice among the candidate terms of a model, or for the\n"
-        "proof that there is none.",
-        epilog=EXAMPLE,
-        **style,
-    )
-    parser.set_defaults(run=run)
-    add_model_and_data(parser)
-    parser.add_argument("--time", metavar="SECONDS", type=float, help="seconds at most (default: no limit)")
-    parser.add_argument(
-        "--max-nodes", metavar="N", type=int, default=20_000, help="nodes of the search at most (20000)"
-    )
-    parser.add_argument("--out", metavar="FILE", help="where to write the model (default: in its place)")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: SimpleNamespace) -> int:
     from cardboost.certificate.certificate import Certificate
     from cardboost.cli.progress import Interrupt, Progress
     from cardboost.cli.run import certificate_lines
     from cardboost.estimators.selecting import prove_model
-    from cardboost.problem.budget import clock
+    from cardboost.problem.budget import Budget
 
-    started = clock()
-    model, ensemble, content, rows = read_model_and_data(arguments)
-    for fault in size_faults(content):
-        raise BadInput(f"{arguments.model}: certificate.{fault}.")
-    progress = Progress(0, arguments.quiet)
-    null = (content.get("null") or {}).get("objective")
+    interrupt = Interrupt()
+    budget = Budget.of(arguments.time, lambda: interrupt.asked)
+    model, parts, rows = read_model_and_data(arguments)
+    for part in parts:
+        for fault in size_faults(part.certificate):
+            raise BadInput(f"{arguments.model}: {part.path}.{fault}.")
+    left = budget.left if budget.limited else None
+    progress = Progress(0, arguments.quiet, seconds=left, interrupt=interrupt)
+    proven = []
     try:
-        with Interrupt().listening() as interrupt, warnings.catch_warnings(record=True) as remarks:
+        with interrupt.listening(), warnings.catch_warnings(record=True) as remarks:
             warnings.simplefilter("always")
-            progress.begin("proving")
-            ensemble, certificate = prove_model(
-                ensemble,
-                content,
-                (rows.table, rows.positive, rows.weight),
-                time_limit=arguments.time,
-                max_nodes=arguments.max_nodes,
-                started=started,
-                stopped=lambda: interrupt.asked,
-                proving=lambda nodes, _, bound, objective: progress.prove(nodes, bound, objective, null),
-            )
+            for k, part in enumerate(parts):
+                null = (part.certificate.get("null") or {}).get("objective")
+                progress.begin("proving")
+                proven.append(
+                    prove_model(
+                        part.ensemble,
+                        part.certificate,
+                        (rows.table, part.label, rows.weight),
+                        budget=budget.part(k, len(parts)),
+                        max_nodes=arguments.max_nodes,
+                        proving=partial(_show, progress, null),
+                    )
+                )
     except ValueError as error:
-        raise BadInput(f"{arguments.data}: {str(error).rstrip('.')}.") from None
+        raise BadInput(f"{' '.join(arguments.data)}: {str(error).rstrip('.')}.") from None
     finally:
         progress.close()
-    written = _write(arguments, model, ensemble, certificate)
-    report = _report(Certificate(content), certificate)
+    ensembles, certificates = zip(*proven, strict=True)
+    written = _write(arguments, model, ensembles, certificates)
+    report = []
+    for k, (part, certificate) in enumerate(zip(parts, certificates, strict=True)):
+        report += [f"class {(model.classes or ())[k]}"] if len(parts) > 1 else []
+        report += _report(Certificate(part.certificate), certificate)
+        report += ["", *certificate_lines(certificate), ""]
     for remark in remarks:
         report += textwrap.wrap(f"note: {remark.message}", 78, subsequent_indent="  ")
-    print("\n".join([*report, "", *certificate_lines(certificate), ""]))
+    print(printable_lines("\n".join(report)))
     print("\n".join(printable(f"wrote {path}") for path in written))
     return INTERRUPTED if interrupt.asked else OK
+
+
+def _show(progress: Any, null: float | None, nodes: int, _: int, bound: float, objective: float) -> None:
+    progress.prove(nodes, bound, objective, null)
 
 
 def _report(before: Certificate, after: Certificate) -> list[str]:
@@ -101,22 +91,65 @@ def _report(before: Certificate, after: Certificate) -> list[str]:
 
 
 def _write(
-    arguments: argparse.Namespace, model: Model, ensemble: Ensemble, certificate: Certificate
+    arguments: SimpleNamespace,
+    model: Model,
+    ensembles: Sequence[Ensemble],
+    certificates: Sequence[Certificate],
 ) -> list[Path]:
     """The model, and in its own place the card and the headers beside it."""
-    from cardboost.cli.run import CARD, HEADER, VECTORS, Headers, card_title
-    from cardboost.model.card import render_card
+    from cardboost.cli.run import (
+        CARD,
+        HEADER,
+        VECTORS,
+        Headers,
+        card_title,
+        certificate_content,
+        model_card,
+        with_left_out,
+    )  # fmt: skip
     from cardboost.model.files import model_bytes
+    from cardboost.model.multiclass import MulticlassEnsemble
 
+    ensemble: Ensemble | MulticlassEnsemble = ensembles[0]
+    if isinstance(model.ensemble, MulticlassEnsemble):
+        ensemble = replace(model.ensemble, ensembles=tuple(ensembles))
     target = Path(arguments.out or arguments.model)
     contents: dict[str, bytes | None] = {
-        target.name: model_bytes(ensemble, certificate.to_dict(), model.training)
+        target.name: model_bytes(ensemble, certificate_content(certificates), model.training)
     }
     if arguments.out is None:
         if (target.parent / CARD).exists():
-            title = card_title((model.training or {}).get("data"), ensemble)
-            card = render_card(ensemble, title=title, certificate_lines=certificate.lines())
-            contents[CARD] = card.encode()
+            data = (model.training or {}).get("data")
+            card = model_card(ensemble, certificates, card_title(data, ensemble))
+            contents[CARD] = with_left_out(card, data).encode()
         if (target.parent / HEADER).exists() and (target.parent / VECTORS).exists():
             contents |= Headers.of(ensemble).files
     return write_together(target.parent, contents)
+
+
+command = Verb(
+    "prove",
+    run,
+    {
+        "What is proven": MODEL_AND_DATA,
+        "The search": [
+            option("time", number(positive, "SECONDS"), "seconds at most", shown="no limit"),
+            option("max-nodes", number(whole), "at most so many nodes of the search", 20_000),
+        ],
+        "What is written": [
+            option("out", PathText("FILE"), "where to write the model", shown="in its place"),
+            flag("quiet", "no progress"),
+        ],
+    },
+    description="Search on for a better choice among the candidate terms of a model, or for the proof that "
+    "there is none.",
+    examples="""\
+cardboost prove run/model.json patients.csv --time 60
+cardboost prove run/model.json patients.csv --max-nodes 50000 \\
+    --out proved.json
+""",
+    notes="""The search goes on where it ended, among the candidate terms of the fit. The
+model and its proof never get worse; the guarantee over all stumps changes only
+with the model. Card and C headers beside the model are written again if they
+are there. Ctrl-C keeps what is proven so far.""",
+)

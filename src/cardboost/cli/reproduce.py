@@ -2,75 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 from cardboost.cli import totalqboost
+from cardboost.cli.checks import PathText
 from cardboost.cli.files import CHECK_FAILS, OK, BadInput, make_folder, reason, write_together
+from cardboost.cli.options import OUT_FOLDER, option
+from cardboost.cli.verb import Group, Verb
 
 if TYPE_CHECKING:
     from cardboost.datasets.box_scores import BoxScores
 
-EXAMPLE = """\
-examples:
-  cardboost reproduce conjugate-gradient --out paper
-  cardboost reproduce conjugate-gradient --out paper --data my-data
-
-Runs both examples of the paper on boosting by nonlinear conjugate gradients,
-checks what it claims, and writes figures (SVG), a page (index.html), a text
-and a JSON file. Games are read from nba_home_road_2014_2018.csv.gz in the
-folder --data, or in the one that CARDBOOST_DATA names; without either they are
-made up, and every file says so. The exit code is 1 when a check point fails.
-"""
-NEURAL_EXAMPLE = """\
-example:
-  cardboost reproduce neural --out paper
-
-Boosted networks on the Iris data that come with scikit-learn: training loss
-and accuracy in 10 x 10 folds against the number of nets, beside three models
-of scikit-learn. Checks what the paper claims of the squared loss, and writes
-figures (SVG), a page (index.html), a text and a JSON file. Takes one to three
-minutes, on all cores. The exit code is 1 when a check point fails.
-"""
 VARIABLE = "CARDBOOST_DATA"
 
 
-def add_parser(verbs: Any, **style: Any) -> None:
-    parser = verbs.add_parser(
-        "reproduce",
-        help="run the experiments of a paper and check what it claims",
-        description="Run the experiments of a paper and check what it claims.",
-        **style,
-    )
-    experiments = parser.add_subparsers(
-        title="experiments", metavar="EXPERIMENT", required=True, dest="experiment"
-    )
-    own = experiments.add_parser(
-        "conjugate-gradient",
-        help="soft margins on the simplex by conjugate gradients",
-        description="Soft margins on the simplex by nonlinear conjugate gradients: both examples.",
-        epilog=EXAMPLE,
-        **style,
-    )
-    own.set_defaults(run=run_conjugate_gradient)
-    own.add_argument("--out", required=True, metavar="DIR", help="folder for the files")
-    own.add_argument("--data", metavar="DIR", help=f"folder with the games (default: {VARIABLE})")
-    neural = experiments.add_parser(
-        "neural",
-        help="boosted networks on the Iris data",
-        description="Boosted networks on the Iris data: loss and accuracy by the number of nets.",
-        epilog=NEURAL_EXAMPLE,
-        **style,
-    )
-    neural.set_defaults(run=run_neural)
-    neural.add_argument("--out", required=True, metavar="DIR", help="folder for the files")
-    totalqboost.add_parser(experiments, **style)
-
-
-def run_conjugate_gradient(arguments: argparse.Namespace) -> int:
+def run_conjugate_gradient(arguments: SimpleNamespace) -> int:
     from cardboost.reproduce.conjugate_gradient import GAMES, files, run
 
     data = _games(arguments.data, GAMES)
@@ -83,7 +33,7 @@ def run_conjugate_gradient(arguments: argparse.Namespace) -> int:
     return OK if found["holds"] else CHECK_FAILS
 
 
-def run_neural(arguments: argparse.Namespace) -> int:
+def run_neural(arguments: SimpleNamespace) -> int:
     from cardboost.reproduce import neural
 
     folder = make_folder(arguments.out)
@@ -117,3 +67,46 @@ def _games(folder: str | None, games: int) -> BoxScores:
         raise BadInput(f"in {named}: {error}") from None
     except OSError as error:
         raise BadInput(f"cannot read {FILE} in {named}: {reason(error)}.") from None
+
+
+CONJUGATE_GRADIENT = Verb(
+    "conjugate-gradient",
+    run_conjugate_gradient,
+    {"Files": [OUT_FOLDER, option("data", PathText("DIR", "dir"), "folder with the games", shown=VARIABLE)]},
+    description="Soft margins on the simplex by nonlinear conjugate gradients: both examples.",
+    examples="""\
+cardboost reproduce conjugate-gradient --out paper
+cardboost reproduce conjugate-gradient --out paper --data my-data
+""",
+    notes="""Runs both examples of the paper on boosting by nonlinear conjugate gradients,
+checks what it claims, and writes figures (SVG), a page (index.html), a text
+and a JSON file. Games are read from nba_home_road_2014_2018.csv.gz in the
+folder --data, or in the one that CARDBOOST_DATA names; without either they are
+made up, and every file says so. The exit code is 1 when a check point fails.""",
+)
+NEURAL = Verb(
+    "neural",
+    run_neural,
+    {"Files": [OUT_FOLDER]},
+    description="Boosted networks on the Iris data: loss and accuracy by the number of nets.",
+    examples="cardboost reproduce neural --out paper",
+    notes="""Boosted networks on the Iris data that come with scikit-learn: training loss
+and accuracy in 10 x 10 folds against the number of nets, beside three models
+of scikit-learn. Checks what the paper claims of the squared loss, and writes
+figures (SVG), a page (index.html), a text and a JSON file. Takes one to three
+minutes, on all cores. The exit code is 1 when a check point fails.""",
+)
+command = Group(
+    "reproduce",
+    {
+        "Experiments": {
+            "conjugate-gradient": "soft margins on the simplex by conjugate gradients",
+            "neural": "boosted networks on the Iris data",
+            "totalqboost": "boosting with a price on cardinality, on twelve sets",
+        }
+    },
+    description="Run the experiments of a paper and check what it claims.",
+    noun="experiment",
+    commands=[CONJUGATE_GRADIENT, NEURAL, totalqboost.command],
+    endings={"Examples": "cardboost reproduce conjugate-gradient --out paper"},
+)

@@ -12,41 +12,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cardboost.cli.config import CONFIG
 from cardboost.cli.files import BadInput, write_together
+from cardboost.cli.options import in_options
 from cardboost.cli.progress import Interrupt, Progress
-from cardboost.data.frame import Array, Frame
-from cardboost.model.printable import printable_json
+from cardboost.model.printable import printable, printable_json
 from cardboost.problem.budget import Budget, Stage
 
 if TYPE_CHECKING:
     from cardboost.certificate.certificate import Certificate
+    from cardboost.cli.rows import Rows, Target
     from cardboost.model.ensemble import Ensemble
+    from cardboost.model.files import Model
+    from cardboost.model.multiclass import MulticlassEnsemble
     from cardboost.model.scorecard import Scorecard
-    from cardboost.problem.trace import Trace
+    from cardboost.problem.trace import Record, Trace
+    from cardboost.report.facts import Facts
 
 MODEL, CARD, LOG = "model.json", "card.txt", "log.jsonl"
 HEADER, VECTORS = "card.h", "test_vectors.h"
+_MOST_LEFT_OUT = 12  # names on a card
+USUAL_ENDINGS = ("column limit", "optimal", "exhausted")
 #: forms of C, the smaller one first, with what is said of them
 _C = {
     "c-int16": f"{HEADER} is C without floating point (c-int16), proven to decide as the model does.",
     "c": f"{HEADER} is C that takes floats (c): for whole numbers (c-int16) no proof was found that they "
     "decide as the model does.",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows to train or to test on."""
-
-    table: Frame
-    positive: NDArray[np.bool_]
-    weight: Array | None = None
-
-    def take(self, rows: NDArray[np.bool_]) -> Rows:
-        weight = None if self.weight is None else self.weight[rows]
-        return Rows(self.table.take(rows), self.positive[rows], weight)
 
 
 @dataclass(frozen=True)
@@ -58,7 +51,7 @@ class Headers:
     files: dict[str, bytes | None]
 
     @classmethod
-    def of(cls, ensemble: Ensemble) -> Headers:
+    def of(cls, ensemble: Ensemble | MulticlassEnsemble) -> Headers:
         """Whole numbers where they are proven to decide as the model does, else floats."""
         from cardboost.export import FORMATS
 
@@ -78,64 +71,53 @@ class Headers:
 class Run:
     """A fitted model with everything that the files of a run say."""
 
-    ensemble: Ensemble
-    certificate: Certificate
-    trace: Trace
+    ensemble: Ensemble | MulticlassEnsemble
+    certificates: tuple[Certificate, ...]  # one, or one per class
+    traces: tuple[Trace, ...]  # likewise
     parameters: dict[str, Any]
     data: dict[str, Any]
-    scores: dict[str, dict[str, float | None]]
+    scores: dict[str, Facts]
     seconds: float
     interrupted: bool
     scorecard: Scorecard | None = None  # where whole points were asked for
+    config: str | None = None  # the options of the command, where it has such a file
 
     @property
     def card(self) -> str:
-        from cardboost.model.card import render_card
-
         title = card_title(self.data, self.ensemble)
         if self.scorecard is not None:
-            return self.scorecard.to_text(title)
-        return render_card(self.ensemble, title=title, certificate_lines=self.certificate.lines())
+            text = self.scorecard.to_text(title)
+        else:
+            text = model_card(self.ensemble, self.certificates, title)
+        return with_left_out(text, self.data)
 
     def result(self) -> dict[str, Any]:
         """What came out, as plain data: the last line of the log, and what --json prints."""
-        bounds = [
-            {
-                "scope": own.scope,
-                "lower_bound": own.lower_bound,
-                "gap": own.gap,
-                "relative_gap": own.relative_gap,
-                "guarantee": own.guarantee,
-            }
-            for own in self.certificate.bounds
-        ]
+        proofs = [_proof(certificate) for certificate in self.certificates]
+        classes = list(self.ensemble.classes or ())
+        one = len(proofs) == 1
         used = [self.ensemble.feature_name(j) for j in self.ensemble.features_used]
         points = None
         if self.scorecard is not None:
-            own = self.scorecard
+            card = self.scorecard
             points = {
-                "unit": self.ensemble.unit,
-                "start": own.start,
-                "lowest": own.lowest,
-                "highest": own.highest,
-                "threshold": own.threshold,
-                "continuous_objective": self.certificate.continuous_objective,
-                "share_given_up": self.certificate.points_cost,
+                "unit": card.ensemble.unit,
+                "start": card.start,
+                "lowest": card.lowest,
+                "highest": card.highest,
+                "threshold": card.threshold,
+                "continuous_objective": self.certificates[0].continuous_objective,
+                "share_given_up": self.certificates[0].points_cost,
             }
         return {
+            "task": self.ensemble.kind,
             "terms": self.ensemble.n_terms,
             "points": points,
             "features_used": used,
-            "classes": list(self.ensemble.classes or ()),
-            "objective": self.certificate.objective,
-            "null_objective": self.certificate.null_objective,
-            "status": self.certificate.status,
-            "bounds": bounds,
-            "scope": self.certificate.scope,
-            "lower_bound": self.certificate.lower_bound,
-            "guarantee": self.certificate.guarantee,
-            "scores": self.scores,
-            "stopped_because": self.trace.message,
+            "classes": classes,
+            **(proofs[0] if one else {"certificates": dict(zip(map(str, classes), proofs, strict=True))}),
+            "scores": {name: score_values(facts) for name, facts in self.scores.items()},
+            "stopped_because": self.ending.message,
             "interrupted": self.interrupted,
             "seconds": round(self.seconds, 3),
         }
@@ -147,23 +129,17 @@ class Run:
         lines: list[dict[str, Any]] = [
             {"event": "start", "cardboost": __version__, "data": self.data, "parameters": self.parameters}
         ]
-        for record in self.trace:
-            bound = record.lower_bound if math.isfinite(record.lower_bound) else None
-            edge = record.edge if math.isfinite(record.edge) else None
-            lines.append(
-                {
-                    "event": "round",
-                    "columns": record.n_columns,
-                    "terms": record.n_terms,
-                    "objective": record.objective,
-                    "lower_bound": bound,
-                    "edge": edge,
-                    "seconds": round(record.seconds, 6),
-                }
-            )
+        for k, trace in enumerate(self.traces):
+            part = {"class": (self.ensemble.classes or ())[k]} if len(self.traces) > 1 else {}
+            lines += [{"event": "round", **part, **_round(record)} for record in trace]
         lines.append({"event": "end", **self.result()})
         text = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
         return printable_json(text)
+
+    @property
+    def ending(self) -> Trace:
+        """The rounds that end in a way worth telling; of several classes the first of these."""
+        return next((trace for trace in self.traces if trace.status not in USUAL_ENDINGS), self.traces[0])
 
     @cached_property
     def headers(self) -> Headers:
@@ -177,10 +153,11 @@ class Run:
         if self.scorecard is not None:
             training["scorecard"] = self.scorecard.notes()
         return {
-            MODEL: model_bytes(self.ensemble, self.certificate.to_dict(), training),
+            MODEL: model_bytes(self.ensemble, certificate_content(self.certificates), training),
             CARD: self.card.encode(),
             **self.headers.files,
             LOG: self.log().encode(),
+            CONFIG: None if self.config is None else self.config.encode(),
         }
 
     def write(self, folder: Path) -> list[Path]:
@@ -192,16 +169,67 @@ class Run:
         return write_together(folder, contents)
 
 
-def card_title(data: Any, ensemble: Ensemble) -> str:
+def _round(record: Record) -> dict[str, Any]:
+    """A round of the log."""
+    return {
+        "columns": record.n_columns,
+        "terms": record.n_terms,
+        "objective": record.objective,
+        "lower_bound": record.lower_bound if math.isfinite(record.lower_bound) else None,
+        "edge": record.edge if math.isfinite(record.edge) else None,
+        "seconds": round(record.seconds, 6),
+    }
+
+
+def _proof(certificate: Certificate) -> dict[str, Any]:
+    """A certificate in numbers."""
+    keys = ("scope", "lower_bound", "gap", "relative_gap", "guarantee")
+    return {
+        "objective": certificate.objective,
+        "null_objective": certificate.null_objective,
+        "status": certificate.status,
+        "bounds": [{key: getattr(bound, key) for key in keys} for bound in certificate.bounds],
+        "scope": certificate.scope,
+        "lower_bound": certificate.lower_bound,
+        "guarantee": certificate.guarantee,
+    }
+
+
+def certificate_content(certificates: Sequence[Certificate]) -> Any:
+    """What a model file holds of certificates: one, or a list of one per class."""
+    contents = [certificate.to_dict() for certificate in certificates]
+    return contents[0] if len(contents) == 1 else contents
+
+
+def model_card(ensemble: Any, certificates: Sequence[Certificate], title: str) -> str:
+    """The card of a model with the lines of its certificates."""
+    from cardboost.model.card import render_card
+
+    lines = [certificate.lines() for certificate in certificates]
+    return render_card(ensemble, title=title, certificate_lines=lines[0] if len(lines) == 1 else lines)
+
+
+def card_title(data: Any, ensemble: Any) -> str:
     """What a card is for: the target and its positive class; ``data``: what was noted of them."""
     target = data.get("target") if isinstance(data, dict) else None
     title = "Scorecard" if target is None else f"Scorecard for {target}"
-    return title if ensemble.classes is None else f"{title} = {ensemble.classes[1]}"
+    return f"{title} = {ensemble.classes[1]}" if ensemble.kind == "binary" else title
+
+
+def with_left_out(card: str, data: Any) -> str:
+    """A card with a line at its end for the columns that were left out by themselves."""
+    left_out = data.get("left_out") if isinstance(data, dict) else None
+    if not isinstance(left_out, dict) or not left_out:
+        return card
+    names = [printable(name) for name in left_out]
+    more = f" and {len(names) - _MOST_LEFT_OUT} more" if len(names) > _MOST_LEFT_OUT else ""
+    sentence = f"Left out of the table: {', '.join(names[:_MOST_LEFT_OUT])}{more}."
+    return card.rstrip("\n") + "\n\n" + "\n".join(textwrap.wrap(sentence, 78)) + "\n"
 
 
 def fit_rows(
     rows: Rows,
-    classes: tuple[Any, Any],
+    target: Target,
     options: dict[str, Any],
     data: dict[str, Any],
     test: Rows | None = None,
@@ -210,16 +238,22 @@ def fit_rows(
     points: dict[str, Any] | None = None,
     budget: Budget | None = None,
 ) -> Run:
-    """Train with these options of the classifier; a wish to stop is granted after the first column.
+    """Train an estimator with these parameters; a wish to stop is granted after the first column.
 
     ``points``: options of ``scorecard``, if the model is to be one. ``budget``: what is left of the time.
     """
-    from cardboost import CardBoostClassifier, FitCallback
-    from cardboost.model.files import parameters_to_json
+    from cardboost import CardBoostClassifier, CardBoostRegressor, FitCallback
+    from cardboost.data.labels import class_factors
+    from cardboost.estimators.base import certificates_of
+    from cardboost.model.base import label_array
+    from cardboost.model.files import Model, parameters_to_json
 
-    estimator = CardBoostClassifier(**options)
+    kind = CardBoostRegressor if target.task == "regression" else CardBoostClassifier
+    estimator = kind(**options)
     selects = estimator.max_terms is not None or estimator.l0 > 0
-    progress = Progress(_columns_at_most(estimator), quiet, selects)
+    budget = Budget.of(estimator.time_limit) if budget is None else budget
+    seconds_left = budget.left if budget.limited else None
+    progress = Progress(_columns_at_most(estimator), quiet, selects, seconds_left, interrupt)
 
     class Following(FitCallback):
         """Shows how far the fit is, and ends it when somebody asks to."""
@@ -237,41 +271,73 @@ def fit_rows(
         def stopped(self) -> bool:
             return interrupt is not None and interrupt.asked
 
-    budget = Budget.of(estimator.time_limit) if budget is None else budget
     began = budget.elapsed
     try:
         progress.begin("binning")
-        # labels go in as 0 and 1, so that either class can be the positive one
-        labels = rows.positive.astype(np.int64)
         following = Following()
         time_to_fit = budget if points is None else budget.within(Stage.FIT)
         following.budget = replace(time_to_fit, stopped=following.stopped)
-        estimator.fit(rows.table, labels, rows.weight, callback=following)
-        ensemble, certificate = estimator.ensemble_, estimator.certificate_
+        estimator.fit(rows.table, rows.labels(target), rows.weight, callback=following)
+        ensemble, certificates = estimator.ensemble_, certificates_of(estimator)
         scorecard = None
         if points is not None:
             left = max(budget.left, 1e-9) if budget.limited else None
             scorecard = estimator.scorecard(**points, time_limit=left)
-            ensemble, certificate = scorecard.ensemble, scorecard.certificate
+            ensemble, certificates = scorecard.ensemble, [scorecard.certificate]
         seconds = budget.elapsed - began
-        for own in reversed(certificate.bounds):  # the headline comes last
-            progress.end(own.scope, ensemble.n_terms, certificate.objective, own.lower_bound, own.guarantee)
+        for part, certificate in zip(ensemble.parts, certificates, strict=True):
+            for bound in reversed(certificate.bounds):  # the headline comes last
+                n_terms, objective = part.n_terms, certificate.objective
+                progress.end(bound.scope, n_terms, objective, bound.lower_bound, bound.guarantee)
     except (ValueError, TypeError) as error:
-        raise BadInput(str(error)) from None
+        raise BadInput(in_options(str(error))) from None
     finally:
         progress.close()
-    ensemble = replace(ensemble, classes=classes)
-    certificate = replace(certificate, positive=classes[1])
+    if target.task == "multiclass" and options.get("class_weight") is not None:
+        labels = label_array(target.classes or ())
+        factors = class_factors(options["class_weight"], labels, rows.target, rows.weight)
+        data = {**data, "class_weight": factors.tolist()}  # certificates are about rows with these weights
+    if target.task == "binary":
+        ensemble, certificates = relabelled(ensemble, certificates[0], target)
     if scorecard is not None:
-        scorecard = replace(scorecard, ensemble=ensemble, certificate=certificate)
+        scorecard = replace(scorecard, ensemble=ensemble, certificate=certificates[0])
     parameters = parameters_to_json(estimator)
-    scores = {"training": score(ensemble, rows)}
-    if test is not None:
-        scores["test"] = score(ensemble, test)
+    notes = {} if scorecard is None else {"scorecard": scorecard.notes()}
+    model = Model(ensemble, None, notes)
+    parts = {"training": rows} | ({} if test is None else {"test": test})
+    scores = {name: model_facts(model, part) for name, part in parts.items()}
     interrupted = interrupt is not None and interrupt.asked
+    traces = estimator.trace_ if isinstance(estimator.trace_, list) else [estimator.trace_]
     return Run(
-        ensemble, certificate, estimator.trace_, parameters, data, scores, seconds, interrupted, scorecard
+        ensemble,
+        tuple(certificates),
+        tuple(traces),
+        parameters,
+        data,
+        scores,
+        seconds,
+        interrupted,
+        scorecard,
     )
+
+
+def relabelled(ensemble: Any, certificate: Certificate, target: Target) -> tuple[Any, list[Certificate]]:
+    """A model of two classes with the labels of the file in place of 0 and 1."""
+    assert target.classes is not None
+    return replace(ensemble, classes=target.classes), [replace(certificate, positive=target.classes[1])]
+
+
+def model_facts(model: Model, rows: Rows, **options: Any) -> Facts:
+    """What is known of a model's predictions on rows; without intervals unless they are asked for."""
+    from cardboost.model.predictions import model_predictions
+    from cardboost.report.facts import evaluate_predictions
+
+    weight = rows.weight
+    if weight is not None:  # times a power of two, so that the sum of large ones is a number
+        weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))
+    options = {"n_bootstrap": 0, **options}
+    predictions = model_predictions(model, rows.table)
+    return evaluate_predictions(predictions, rows.target, sample_weight=weight, **options)
 
 
 def _columns_at_most(estimator: Any) -> int:
@@ -288,46 +354,29 @@ def certificate_lines(certificate: Certificate) -> list[str]:
     return lines
 
 
-def score(ensemble: Ensemble, rows: Rows) -> dict[str, float | None]:
-    """Accuracy, area under the ROC curve (None where one class is absent) and mean log loss (None where
-    scores are no probabilities)."""
-    from sklearn.metrics import roc_auc_score
-
-    points = ensemble.decision_function(rows.table)
-    two = rows.positive.any() and not rows.positive.all()
-    weight = None if rows.weight is None else _near_one(rows.weight)
-    auc = float(roc_auc_score(rows.positive, points, sample_weight=weight)) if two else None
-    log_loss = None
-    if ensemble.has_probabilities:
-        chance = ensemble.predict_proba(rows.table)
-        own = np.where(rows.positive, chance[:, 1], chance[:, 0])
-        log_loss = float(np.average(-np.log(np.maximum(own, 1e-300)), weights=weight))
-    accuracy = float(np.average((points > 0) == rows.positive, weights=weight))
-    return {"accuracy": accuracy, "auc": auc, "log_loss": log_loss}
-
-
-def _near_one(weight: Array) -> Array:
-    """Weights times a power of two, so that their sum is a number."""
-    return np.ldexp(weight, -np.frexp(weight.max())[1])
-
-
 def files_lines(run: Run, written: Sequence[str]) -> list[str]:
     """The files that a run has written, and which form of C is among them."""
     remark = textwrap.wrap(run.headers.remark, 78)
     return ["", "The files of this run:", *(f"  {path}" for path in written), "", *remark, "", "Next:"]
 
 
-def score_line(name: str, scores: dict[str, float | None]) -> str:
-    auc = "" if scores["auc"] is None else f"   AUC {scores['auc']:.4f}"
-    accuracy = 100 * (scores["accuracy"] or 0.0)
-    log_loss = "" if scores["log_loss"] is None else f"   log loss {scores['log_loss']:.4f}"
-    return f"{name:<10} accuracy {accuracy:.1f} %{auc}{log_loss}"
+_SCORES = ("accuracy", "auc", "log_loss", "rmse", "mae", "r2")
+_SHOWN_SCORES = {
+    "accuracy": lambda value: f"accuracy {100 * value:.1f} %",
+    "auc": lambda value: f"AUC {value:.4f}",
+    "log_loss": lambda value: f"log loss {value:.4f}",
+    "r2": lambda value: f"R2 {value:.4f}",
+    "rmse": lambda value: f"RMSE {value:.4g}",
+    "mae": lambda value: f"MAE {value:.4g}",
+}
 
 
-def kept_rows(positive: NDArray[np.bool_], fraction: float, seed: int) -> NDArray[np.bool_]:
-    """Which rows stay in training when a fraction of each class is held out. Equal seeds, equal rows."""
-    random = np.random.default_rng(seed)
-    keep = np.ones(len(positive), dtype=bool)
-    for own in (np.flatnonzero(~positive), np.flatnonzero(positive)):
-        keep[random.permutation(own)[: round(fraction * len(own))]] = False
-    return keep
+def score_values(facts: Facts) -> dict[str, float | None]:
+    """The measures that a run reports."""
+    return {name: facts.measures[name].value for name in _SCORES if name in facts.measures}
+
+
+def score_line(name: str, facts: Facts) -> str:
+    values = score_values(facts)
+    shown = [show(values[key]) for key, show in _SHOWN_SCORES.items() if values.get(key) is not None]
+    return f"{name:<10} {'   '.join(shown)}"

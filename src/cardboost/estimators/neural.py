@@ -31,6 +31,7 @@ from cardboost.data.labels import sample_weights, split_rows
 from cardboost.data.threads import blas_threads, usable_threads
 from cardboost.dictionary.nets import NetInputs, NetSettings
 from cardboost.estimators.base import FittedModel
+from cardboost.estimators.column_roles import warn_of_matrix
 from cardboost.estimators.rows import plain
 from cardboost.model.fitted_learner import ACTIVATIONS
 from cardboost.model.nets import LearnerSum, Net, NetEnsemble
@@ -179,6 +180,8 @@ class NeuralBoost(FittedModel):
         read = validate_data(self, unmasked(X), reset=reset, dtype=np.float64, order="C")
         if reset and len(read) < 2:
             raise ValueError(f"X must have at least two rows; found n_samples={len(read)}.")
+        if reset:
+            warn_of_matrix(X, read)
         return np.asarray(read)
 
     def _fitted_rows(

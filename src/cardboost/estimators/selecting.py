@@ -249,10 +249,8 @@ def prove_model(
     certificate: Mapping[str, Any],
     rows: tuple[Any, Any, Any],
     *,
-    time_limit: float | None = None,
+    budget: Budget,
     max_nodes: int = 20_000,
-    started: float | None = None,
-    stopped: Callable[[], bool] = lambda: False,
     proving: Progress | None = None,
 ) -> tuple[Ensemble, Certificate]:
     """The model and the certificate that exact search comes to from the leaves of a certificate.
@@ -261,14 +259,10 @@ def prove_model(
     ----------
     ensemble, certificate : a model of stumps and the content of its certificate
     rows : X, labels (True for the positive rows) or targets, and weights (or None), of the fit
-    time_limit : seconds at most; None: no limit. Checking the certificate is not cut short.
+    budget : the time for it. Checking the certificate is not cut short.
     max_nodes : nodes of the search at most
-    started : when the time began, by ``cardboost.problem.budget.clock``; None: now
-    stopped : asked whether to end early
     proving : told of nodes, open nodes, bound and objective
     """
-    budget = limited_budget(time_limit, stopped)
-    budget = budget if started is None else replace(budget, started=started)
     nodes = whole("max_nodes", max_nodes, 1)
     late = budget.end_of(Stage.SEARCH)
     before = restored_candidates(certificate, ensemble, rows, usable_threads(None), late)

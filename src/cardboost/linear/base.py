@@ -22,6 +22,7 @@ from cardboost.data.arguments import flag, number, whole
 from cardboost.data.exact import require_exact_columns, unmasked
 from cardboost.data.labels import sample_weights
 from cardboost.data.threads import blas_threads, usable_threads
+from cardboost.estimators.column_roles import warn_of_matrix
 from cardboost.linear.absolute import least_absolute
 from cardboost.linear.design import Array, Design, FittedRows, comparable, fitted_rows
 from cardboost.linear.gradient import gradient
@@ -106,7 +107,7 @@ class LinearEstimator(BaseEstimator, ABC):
 
     def _read(self, X: Any, reset: bool) -> Any:
         require_exact_columns(X, "X")
-        return validate_data(
+        matrix = validate_data(
             self,
             unmasked(X),
             reset=reset,
@@ -114,6 +115,9 @@ class LinearEstimator(BaseEstimator, ABC):
             dtype=np.float64,
             accept_large_sparse=True,
         )
+        if reset:
+            warn_of_matrix(X, matrix)
+        return matrix
 
     def _fitted_rows(self, X: Any, y: NDArray[Any], weight: Array) -> FittedRows:
         rows = fitted_rows(X, y, weight, usable_threads(self.n_jobs))

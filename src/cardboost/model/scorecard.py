@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from cardboost.data.exact import on_grid, short_unit
 from cardboost.model import schema, scorecard_text
-from cardboost.model.base import label_array
-from cardboost.model.card_text import AlignedNumbers, category_names, interval_rows, label_rows
+from cardboost.model.base import UsedColumns, label_array
+from cardboost.model.card_text import AlignedNumbers, interval_rows, label_rows
 from cardboost.model.ensemble import LOG_ODDS, Ensemble, score_probabilities
+from cardboost.model.reasons import Reason, check_most, ends_of, strongest
 from cardboost.model.schema import Record, form
 from cardboost.model.terms import StepFunction
 from cardboost.problem.losses import get_loss
@@ -72,16 +73,6 @@ class Section:
     def spread(self) -> int:
         points = [line.points for line in self.lines]
         return max(points) - min(points)
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why a case has its class: a feature, its line, and by how many points it speaks for the class."""
-
-    feature: int
-    name: str
-    text: str
-    points: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,12 +231,15 @@ class Scorecard:
         array of int of shape (n_samples, n_features)
             Points; 0 for features without a term.
         """
-        parts = self._counts.contributions(X, threads)
-        out = np.zeros(parts.shape, dtype=np.int64)
-        for step in self._steps:
-            j = step.feature
-            out[:, j] = (np.rint(parts[:, j]).astype(np.int64) - self._base[j]) // 2
+        columns = self.ensemble.read(X)
+        out = np.zeros((columns.n_rows, self.ensemble.n_features), dtype=np.int64)
+        out[:, [step.feature for step in self._steps]] = self._feature_points(columns, threads)
         return out
+
+    def _feature_points(self, columns: UsedColumns, threads: int) -> NDArray[np.int64]:
+        """The points of the used features: (rows, used features)."""
+        parts = self._counts.evaluate(columns, threads, with_contributions=True)[1].T
+        return (np.rint(parts).astype(np.int64) - self._bases) // 2
 
     def total(self, X: Any, threads: int = 1) -> NDArray[np.int64]:
         """The total of every row.
@@ -262,7 +256,7 @@ class Scorecard:
         array of int of shape (n_samples,)
             The sum of the points, and the points that every row starts with.
         """
-        return self.points(X, threads).sum(axis=1) + self.start
+        return self._feature_points(self.ensemble.read(X), threads).sum(axis=1) + self.start
 
     def predict(self, X: Any, threads: int = 1) -> NDArray[Any]:
         """The class of every row: the second where the total is at least ``threshold``.
@@ -319,38 +313,13 @@ class Scorecard:
         list of list of Reason
             For every row its reasons, the strongest first.
         """
-        if not isinstance(most, int) or most < 1:
-            raise ValueError(f"most must be a whole number from 1; got {most!r}.")
-        points = self.points(X, threads)
+        check_most(most)
+        columns = self.ensemble.read(X)
+        points = self._feature_points(columns, threads)
         second = points.sum(axis=1) + self.start >= self.threshold
-        where = {step.feature: self._where(step, X) for step in self._steps}
-        reasons = []
-        for i in range(len(points)):
-            case_reasons = []
-            for section in self.sections:
-                j, values = section.feature, [line.points for line in section.lines]
-                value = int(points[i, j])
-                push = value - min(values) if second[i] else max(values) - value
-                if push > 0:
-                    case_reasons.append(Reason(j, section.name, where[j][i], push))
-            case_reasons.sort(key=lambda reason: (-reason.points, reason.feature))
-            reasons.append(case_reasons[:most])
-        return reasons
-
-    def _where(self, step: StepFunction, X: Any) -> list[str]:
-        """Where every case lies: an interval, a label, or neither."""
-        values = np.asarray(self.ensemble.read(X).values[step.feature], dtype=np.float64)
-        categories = self.ensemble.categories.get(step.feature)
-        if categories is not None:
-            names = category_names([*categories.kept, *categories.rare])
-            texts = [f"is {name}" for name in names[: len(categories.kept)]]
-            texts += ["is one of the rare labels"] if categories.rare else []
-            return ["missing or unseen" if np.isnan(v) else texts[int(v)] for v in values]
-        cuts = step.distinct()[0]
-        texts = [row.text for row in interval_rows(step)]
-        intervals = np.searchsorted(np.array(cuts), values, side="left")
-        cases = zip(intervals, values, strict=True)
-        return ["missing" if np.isnan(v) else " ".join(texts[k].split()) for k, v in cases]
+        low, high = (ends - self._bases for ends in ends_of(self._steps))
+        push = np.where(second[:, None], points - low // 2, high // 2 - points).astype(np.int64)
+        return strongest(self._counts, columns, push, most)
 
     # ------------------------------------------------------------------------------------ on paper
 
@@ -498,6 +467,10 @@ class Scorecard:
         """The level of every feature that gives 0 points."""
         end = max if self.negative else min
         return {step.feature: round(end(*step.levels, step.missing)) for step in self._steps}
+
+    @cached_property
+    def _bases(self) -> NDArray[np.int64]:
+        return np.array([self._base[step.feature] for step in self._steps], dtype=np.int64)
 
     @cached_property
     def _zero(self) -> float:

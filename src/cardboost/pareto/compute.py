@@ -26,6 +26,7 @@ from cardboost.data.labels import class_codes, real_targets, sample_weights
 from cardboost.estimators.base import certificates_of
 from cardboost.estimators.callbacks import limited_budget
 from cardboost.estimators.card_boost import CardBoostClassifier, CardBoostRegressor
+from cardboost.estimators.column_roles import warn_of_table
 from cardboost.estimators.selecting import SizedFits, fit_sizes
 from cardboost.model.fitted_learner import count_rows
 from cardboost.pareto.folds import Scorer, recalls, splits, take
@@ -184,6 +185,7 @@ class FrontWork:
         fits = fit_sizes(
             self.estimator, self.X, self.y, self.weight, self.sizes, budget.within(Stage.ALL_ROWS)
         )
+        warn_of_table(self.X, fits.prepared.rows.table, self.estimator.categorical_features)
         done: list[FoldResult] = []
         interrupted = False
         try:

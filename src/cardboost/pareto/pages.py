@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cardboost.pareto.front import ParetoFront, SizePoint
 
 HEADER = ("terms", "used", "features", "score", "std. error", "guarantee", "stability", "picked by")
-_LAST = (len(HEADER) - 1,)  # the column that is aligned at the left
+LAST = (len(HEADER) - 1,)  # the column that is aligned at the left
 
 
 def rows_of_text(front: ParetoFront) -> list[list[str]]:
@@ -63,9 +63,10 @@ def _notes(front: ParetoFront) -> list[str]:
     return [] if front.status == "complete" else [f"Not complete: {front.message}."]
 
 
-def text_table(front: ParetoFront) -> str:
-    """For a terminal, within 79 characters unless a score is very long."""
-    body = doc.table_lines(HEADER, rows_of_text(front), left=_LAST, indent="")
+def text_table(front: ParetoFront, body: list[str] | None = None) -> str:
+    """For a terminal, within 79 characters unless a score is very long. ``body``: the table otherwise."""
+    if body is None:
+        body = doc.table_lines(HEADER, rows_of_text(front), left=LAST, indent="")
     notes = [line for note in _notes(front) for line in ("", note)]
     return "\n".join([headline(front), "", *body, *notes])
 
@@ -100,7 +101,7 @@ def fragment(front: ParetoFront) -> str:
     """A table and a figure for a notebook."""
     blocks = [
         *map(doc.paragraph, [f"{headline(front)}.", *_notes(front)]),
-        doc.table(HEADER, rows_of_text(front), left=_LAST),
+        doc.table(HEADER, rows_of_text(front), left=LAST),
         doc.figure(figure(front)),
     ]
     return "\n".join(['<div style="max-width: 54rem">', *doc.html_blocks(blocks), "</div>"])
@@ -122,7 +123,7 @@ def page(front: ParetoFront, point: SizePoint, data: str) -> str:
     blocks = [
         *map(doc.paragraph, [data, *_notes(front)]),
         doc.figure(figure(front)),
-        doc.table(HEADER, rows_of_text(front), left=_LAST),
+        doc.table(HEADER, rows_of_text(front), left=LAST),
         doc.paragraph(
             "Used and features: of the model fitted to all rows. Guarantee: at least this share of the "
             "improvement over the empty model that any model of so many terms could make on these rows, of "
