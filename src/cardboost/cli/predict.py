@@ -46,6 +46,8 @@ def run(arguments: SimpleNamespace) -> int:
             else:
                 with replacing(Path(arguments.out)) as file:
                     _write(file, tables, arguments.json)
+        except OSError:  # the screen is closed, which Python says by an error that is a ValueError too
+            raise
         except ValueError as error:
             raise BadInput(str(error)) from None
         for remark in source.remarks:
