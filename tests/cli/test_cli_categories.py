@@ -9,7 +9,8 @@ import pytest
 from cardboost.cli.files import BadInput
 from cardboost.cli.fit import command
 from cardboost.cli.main import main
-from cardboost.cli.rows import ModelColumns, read_training_table
+from cardboost.cli.model_rows import ModelColumns
+from cardboost.cli.training_table import read_training_table
 from cardboost.data.categories import Categories
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.files import Model

@@ -76,7 +76,7 @@ def test_ctrl_c_in_every_phase_keeps_a_valid_model(work, monkeypatch, capfd, int
 
 @pytest.mark.parametrize(
     ("place", "times"),
-    [("cardboost.cli.rows.open_table", 1), ("cardboost.cli.rows.assign_roles", 1)]
+    [("cardboost.cli.rows.open_table", 1), ("cardboost.cli.training_table.assign_roles", 1)]
     + [(place, 2) for place in PHASES.values()],
 )
 def test_ctrl_c_while_reading_or_twice_changes_nothing(

@@ -438,6 +438,7 @@ def test_certify_finds_what_was_changed(data, work, capsys):
         ("a,y\n1,.5\n2,1\n3,2\n", ["--target", "y", "--class-weight", "balanced"], "is for classes"),
         ("a,y\n1,0\n2,1\n", ["--target", "y", "--date", "a=year"], "holds no dates"),
         ("a,y\n1,0\n2,1\n", ["--target", "y", "--date", "a=hours"], "expected"),
+        ("a,y\n1,0\n2,1\n", ["--target", "y", "--holdout-by", "a"], "--holdout-by needs --holdout"),
         (
             "a,y\n1,0\n2,1\n",
             ["--target", "y", "--max-terms", "0"],

@@ -15,7 +15,7 @@ import pytest
 from cardboost.cli.files import BadInput
 from cardboost.cli.fit import command
 from cardboost.cli.main import main
-from cardboost.cli.rows import read_training_table
+from cardboost.cli.training_table import read_training_table
 from cardboost.data.frame import Coded
 from cardboost.data.reader import open_table
 from cardboost.model.predictions import label_codes

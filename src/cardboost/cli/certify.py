@@ -16,16 +16,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from cardboost.cli import checks
-from cardboost.cli.files import (
-    CERTIFICATE_FAILS,
-    OK,
-    BadInput,
-    card_of,
-    counted,
-    read_model_file,
-)
+from cardboost.cli.files import CERTIFICATE_FAILS, OK, BadInput, card_of, read_model_file
 from cardboost.cli.options import DATA, FORMAT, MODEL, flag, option
 from cardboost.cli.verb import Verb
+from cardboost.data.sentences import counted
 from cardboost.model.printable import printable_json, printable_lines
 
 if TYPE_CHECKING:
@@ -54,7 +48,7 @@ class CertifiedPart:
 
 def read_model_and_data(arguments: SimpleNamespace) -> tuple[Model, list[CertifiedPart], Rows]:
     """The model file, its parts with their certificates, and the rows that these are about."""
-    from cardboost.cli.rows import trained_rows
+    from cardboost.cli.model_rows import trained_rows
 
     model = read_model_file(arguments.model)
     ensemble = card_of(model, arguments.model)
@@ -74,14 +68,18 @@ def read_model_and_data(arguments: SimpleNamespace) -> tuple[Model, list[Certifi
 
 def run(arguments: SimpleNamespace) -> int:
     model, parts, rows = read_model_and_data(arguments)
-    faults = [
-        f"{_of_class(model, k)}{fault}" for k, part in enumerate(parts) for fault in _faults(part, rows)
-    ]
+    by_part = [_faults(part, rows) for part in parts]
     if arguments.json:
-        print(printable_json(json.dumps(_verdict(model, parts, faults), ensure_ascii=False, indent=2)))
+        verdict = _verdict(model, parts, _sentences(model, by_part))
+        print(printable_json(json.dumps(verdict, ensure_ascii=False, indent=2)))
     else:
-        print(printable_lines(_report(model, parts, faults, arguments, rows)))
-    return CERTIFICATE_FAILS if faults else OK
+        print(printable_lines(_report(model, parts, by_part, arguments, rows)))
+    return CERTIFICATE_FAILS if any(by_part) else OK
+
+
+def _sentences(model: Model, by_part: Sequence[Sequence[str]]) -> list[str]:
+    """The faults of all parts, each with its class where there are several."""
+    return [f"{_of_class(model, k)}{fault}" for k, faults in enumerate(by_part) for fault in faults]
 
 
 def _of_class(model: Model, k: int) -> str:
@@ -220,11 +218,16 @@ def _proven(certificate: dict[str, Any]) -> dict[str, Any]:
 
 
 def _report(
-    model: Model, parts: Sequence[CertifiedPart], faults: list[str], arguments: SimpleNamespace, rows: Rows
+    model: Model,
+    parts: Sequence[CertifiedPart],
+    by_part: Sequence[Sequence[str]],
+    arguments: SimpleNamespace,
+    rows: Rows,
 ) -> str:
     from cardboost.certificate.certificate import Certificate
     from cardboost.cli.run import certificate_lines
 
+    faults = _sentences(model, by_part)
     if not faults:
         lines = ["The certificate holds." if len(parts) == 1 else f"All {len(parts)} certificates hold.", ""]
         for k, part in enumerate(parts):
@@ -232,9 +235,8 @@ def _report(
             lines += [*head, *certificate_lines(Certificate(part.certificate)), ""]
         size = f"{rows.table.n_rows:,} rows and {counted(len(rows.table.data), 'feature')}"
         return "\n".join([*lines, _CHECKED.format(size)])
-    other = [
-        fault for fault in faults if fault.split(": ")[-2:][0].startswith("data.") or "data." in fault[:40]
-    ]
+    about_data = [[fault for fault in part if fault.startswith("data.")] for part in by_part]
+    other = _sentences(model, about_data)
     if other:  # of other rows nothing needs to hold
         lines = ["The certificate is about other data.", ""]
         lines += [*textwrap.wrap(f"{' '.join(arguments.data)} {_OTHER_DATA}", 78), ""]

@@ -18,7 +18,8 @@ from typing import Any
 
 import click
 
-from cardboost.cli.files import BadInput, reason
+from cardboost.cli.files import BadInput
+from cardboost.data.sentences import reason
 
 CONFIG = "config.toml"
 #: options that say how one command talks, and belong to no configuration

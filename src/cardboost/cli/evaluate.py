@@ -15,7 +15,7 @@ from cardboost.model.printable import printable_json, printable_lines
 
 
 def run(arguments: SimpleNamespace) -> int:
-    from cardboost.cli.rows import model_rows
+    from cardboost.cli.model_rows import model_rows
     from cardboost.cli.run import model_facts
     from cardboost.report.facts import Grouping
 

@@ -8,9 +8,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from cardboost.cli.checks import PathText, choice, text
-from cardboost.cli.files import OK, BadInput, counted, read_model_file, reason
+from cardboost.cli.files import OK, BadInput, read_model_file
 from cardboost.cli.options import MODEL, flag, option
 from cardboost.cli.verb import Verb
+from cardboost.data.sentences import counted, reason
 from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from cardboost.data.sentences import closest, counted, listed, reason  # noqa: F401 - for the verbs
+from cardboost.data.sentences import reason
 from cardboost.model import atomic
 from cardboost.model.printable import printable
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from cardboost.cli.config import config_text
-from cardboost.cli.files import INTERRUPTED, OK, BadInput, counted, listed, make_folder, say, shell_line
+from cardboost.cli.files import INTERRUPTED, OK, BadInput, make_folder, say, shell_line
 from cardboost.cli.options import (
     DATA,
     FORMAT,
@@ -24,11 +24,13 @@ from cardboost.cli.options import (
 )
 from cardboost.cli.parameters import CLASSIFIER, REGRESSOR
 from cardboost.cli.verb import Verb
+from cardboost.data.sentences import counted, listed
 from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:
-    from cardboost.cli.rows import Rows, Target, TrainingTable
+    from cardboost.cli.rows import Rows, Target
     from cardboost.cli.run import Run
+    from cardboost.cli.training_table import TrainingTable
 
 #: a card longer than this is not shown on the screen
 _LONGEST_CARD = 20
@@ -36,13 +38,15 @@ _LONGEST_CARD = 20
 
 def run(arguments: SimpleNamespace) -> int:
     from cardboost.cli.progress import Interrupt
-    from cardboost.cli.rows import read_training_table
     from cardboost.cli.run import fit_rows
+    from cardboost.cli.training_table import read_training_table
     from cardboost.problem.budget import Budget
 
     budget = Budget.of(arguments.time)
     if arguments.hot_start == 0 and not arguments.reselect:
         raise BadInput("--hot-start 0 needs --reselect: without it there is no candidate to select from.")
+    if arguments.holdout_by and not arguments.holdout:
+        raise BadInput("--holdout-by needs --holdout: the part of the rows that is kept for the test.")
     read = read_training_table(arguments)
     rows, target, facts, test = read.rows, read.target, read.facts, None
     folder = make_folder(arguments.out)

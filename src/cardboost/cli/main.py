@@ -13,8 +13,9 @@ from collections.abc import Sequence
 
 import click
 
-from cardboost.cli.files import BAD_INPUT, BUG, INTERRUPTED, OK, PIPE_CLOSED, BadInput, reason
+from cardboost.cli.files import BAD_INPUT, BUG, INTERRUPTED, OK, PIPE_CLOSED, BadInput
 from cardboost.cli.verb import Group, usage_sentence
+from cardboost.data.sentences import reason
 from cardboost.model.printable import printable
 
 #: what help says of the verbs, by purpose; a verb is the module of its name, loaded when it is asked for

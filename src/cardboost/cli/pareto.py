@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from cardboost.cli.checks import Value, count, folds, number, positive, sizes, text, unexpected, whole
 from cardboost.cli.config import CONFIG, config_text
-from cardboost.cli.files import INTERRUPTED, OK, BadInput, counted, make_folder, shell_line, write_together
+from cardboost.cli.files import INTERRUPTED, OK, BadInput, make_folder, shell_line, write_together
 from cardboost.cli.options import DATA, FORMAT, ROLES, TARGET, in_options, model_options, option, output
 from cardboost.cli.verb import Verb
+from cardboost.data.sentences import counted
 from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ FRONT, TABLE, FIGURE, PAGE, MODEL, CARD = (
 def run(arguments: SimpleNamespace) -> int:
     from cardboost.cli.fit import say_what_was_read
     from cardboost.cli.progress import Interrupt
-    from cardboost.cli.rows import read_training_table
+    from cardboost.cli.training_table import read_training_table
     from cardboost.problem.budget import Budget
 
     budget = Budget.of(arguments.time)

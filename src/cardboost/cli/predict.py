@@ -25,7 +25,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # how cells begin that a spre
 
 
 def run(arguments: SimpleNamespace) -> int:
-    from cardboost.cli.rows import ModelColumns, opened
+    from cardboost.cli.model_rows import ModelColumns
+    from cardboost.cli.rows import opened
 
     model = read_model_file(arguments.model)
     needed = ModelColumns.of(model, arguments.model, used=True)
@@ -126,12 +127,12 @@ def _columns(
 
 def _kept(frame: Frame, name: str, cells: _Cells) -> list[Any]:
     """The cells of a column as they stand in the table; missing ones are empty."""
+    from cardboost.data.cells import plain
+
     values = frame[name].to_numpy()
     if values.dtype.kind == "O":
         return [cells(value) for value in values.tolist()]
-    return [
-        None if value != value else int(value) if value.is_integer() else value for value in values.tolist()
-    ]
+    return [plain(value) for value in values.tolist()]
 
 
 def _contributions(model: Model, table: Any) -> dict[str, list[Any]]:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from cardboost.cli import totalqboost
 from cardboost.cli.checks import PathText
-from cardboost.cli.files import CHECK_FAILS, OK, BadInput, make_folder, reason, write_together
+from cardboost.cli.files import CHECK_FAILS, OK, BadInput, make_folder, write_together
 from cardboost.cli.options import OUT_FOLDER, option
 from cardboost.cli.verb import Group, Verb
+from cardboost.data.sentences import reason
 
 if TYPE_CHECKING:
     from cardboost.datasets.box_scores import BoxScores

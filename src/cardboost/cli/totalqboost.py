@@ -9,9 +9,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from cardboost.cli.checks import PathText, number, text, whole
-from cardboost.cli.files import CHECK_FAILS, OK, BadInput, counted, make_folder, reason, write_together
+from cardboost.cli.files import CHECK_FAILS, OK, BadInput, make_folder, write_together
 from cardboost.cli.options import OUT_FOLDER, names_in, option
 from cardboost.cli.verb import Verb
+from cardboost.data.sentences import counted, reason
 
 if TYPE_CHECKING:
     from cardboost.datasets import Dataset

@@ -17,6 +17,7 @@ the absolute loss, whose row weights do not follow from the scores.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -82,7 +83,7 @@ class Fit:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearProblem:
+class LinearProblem(ABC):
     """Rows, targets, weights that sum to 1, regularisation. Targets of classes: -1 and 1, or codes."""
 
     design: Design
@@ -110,9 +111,9 @@ class LinearProblem:
         middle = float(self.y.min() / 2.0 + self.y.max() / 2.0)
         return replace(moved, y=self.y - middle), centres, middle
 
+    @abstractmethod
     def null(self) -> tuple[Any, float]:
         """The model without features: its intercept and its objective."""
-        raise NotImplementedError
 
     def start(self, before: Coefficients | None, b: Any) -> Array:
         """Coefficients with the intercept last: those of ``before``, or 0 with the intercept ``b``."""

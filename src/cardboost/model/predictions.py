@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,29 +130,6 @@ def label_text(label: Any) -> str:
     if isinstance(label, bool | np.bool_):
         return str(bool(label)).lower()
     return label if isinstance(label, str) else number(label)
-
-
-def column_kinds(model: Model) -> dict[str, Literal["numbers", "text"]]:
-    """How to read the columns that a model uses.
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-
-    Returns
-    -------
-    dict
-        By the names of the features, in their order: text where the categories of the model are text.
-    """
-    ensemble = model.ensemble
-    categories = getattr(ensemble, "categories", {})
-    kinds: dict[str, Literal["numbers", "text"]] = {}
-    for feature in ensemble.features_used:
-        labels = categories.get(feature)
-        text = labels is not None and isinstance((*labels.kept, *labels.rare)[0], str)
-        kinds[ensemble.feature_name(feature)] = "text" if text else "numbers"
-    return kinds
 
 
 def model_predictions(model: Model, frame: Any, threads: int = 1) -> Predictions:

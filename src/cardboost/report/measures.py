@@ -7,6 +7,7 @@ sorted rows: the order in which they came does not show in any bit.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -115,7 +116,7 @@ def weighted_median(ordered: Array, weight: Array) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Measures:
+class Measures(ABC):
     """What is measured of some rows: every array has an entry for each of them."""
 
     names: ClassVar[tuple[str, ...]]  # of the first values; others follow
@@ -130,8 +131,8 @@ class Measures:
         with np.errstate(divide="ignore", invalid="ignore"):
             return self._values(weight)
 
-    def _values(self, weight: Array) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def _values(self, weight: Array) -> Array: ...
 
     def take(self, rows: Indices) -> Self:
         """The same of some of the rows."""
