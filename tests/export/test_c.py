@@ -267,6 +267,8 @@ def test_grids_hold_the_cuts_where_they_can():
     assert CodeGrid.for_cuts([23.375]) == CodeGrid(8.0)
     assert CodeGrid.for_cuts([812.0, 34.0]) == CodeGrid(1.0)
     assert CodeGrid.for_cuts([100_000.0]) == CodeGrid(2.0**-5)
+    assert CodeGrid.for_cuts([0.135]) == CodeGrid(1000.0)
+    assert CodeGrid.for_cuts([2.2, -77.0]) == CodeGrid(10.0)
     for cuts in (
         [0.1, 0.2],
         [1e6 + 0.25, 1e6 + 0.5],
@@ -284,11 +286,11 @@ def test_grids_hold_the_cuts_where_they_can():
     assert two.at_most(1e6 + 0.1) < two.at_most(1e6 + 0.2)
 
 
-@given(st.floats(-1e6, 1e6), st.floats(-100, 100))
-def test_codes_decide_as_numbers_where_cuts_are_on_the_grid(value, cut):
+@given(st.floats(-1e6, 1e6), st.floats(-100, 100), st.sampled_from([64, 100]))
+def test_codes_decide_as_numbers_where_cuts_are_on_the_grid(value, cut, parts):
     from cardboost.export.integer_model import CodeGrid
 
-    cut = round(cut * 64) / 64
+    cut = round(cut * parts) / parts
     grid = CodeGrid.for_cuts([cut])
     assert grid.holds(cut)
     assert (grid.encode(value) <= grid.at_most(cut)) == (value <= cut)
