@@ -43,7 +43,7 @@ def decimals_in_gap(x: float, y: float, digits: int) -> set[float]:
 
 
 def shortest_decimal(x: float, y: float) -> float:
-    """The number in [x, y) with the fewest significant digits, then the nearest to the middle, then the lower.
+    """The number in [x, y) with the fewest significant digits, then nearest to the middle, then the lower.
 
     Zero is the shortest. A gap from -1, -0.1, ... to 0 gives its beginning, which has one decimal less.
     """

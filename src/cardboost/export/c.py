@@ -63,7 +63,8 @@ def _description(model: CModel) -> list[str]:
     else:
         lines.append(
             f"Inputs are int16_t codes, {MISSING} (INT16_MIN) is {gone}. A number x has the code "
-            f"ceil(x * scale) - offset, without rounding before ceil, and the nearest of {LOWEST} and {HIGHEST} where it is beyond them."
+            "ceil(x * scale) - offset, without rounding before ceil, and the nearest of "
+            f"{LOWEST} and {HIGHEST} where it is beyond them."
         )
     return lines
 

@@ -22,7 +22,9 @@ MISSING = -(2**15)
 LOWEST, HIGHEST = -(2**15 - 1), 2**15 - 1
 _LARGEST_OFFSET = 2**40  # code + offset stays exact in a double
 _EXPONENTS = (-1000, 1000)
-_POWERS_OF_TEN = [10.0**k for k in range(1, 23)]  # exact: a code over one of them is the double of its decimal
+_POWERS_OF_TEN = [
+    10.0**k for k in range(1, 23)
+]  # exact: a code over one of them is the double of its decimal
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,19 @@ _LOSSES = sorted(CLASSIFICATION_LOSSES | REGRESSION_LOSSES | {OWN_LOSS})
 LOG_ODDS = {"logistic": 1.0, "exponential": 2.0}
 _KEYS = ("loss", "intercept", "n_features", "feature_names", "classes", "categories", "terms")  # of JSON
 MAX_POINTS = 2**20  # of a term
+_OPTIONAL_KEYS = ("unit", "missing_in_training")  # written where there is something to say
 _UNIT = schema.maybe(schema.number("a positive number", lambda unit: 0.0 < unit < math.inf))
+
+
+def _ascending_features(value: Any) -> tuple[int, ...]:
+    features = schema.list_of(schema.INDEX)(value)
+    for k, (before, feature) in enumerate(pairwise(features), 1):
+        if feature <= before:
+            raise expected("features in ascending order", feature, k)
+    return features
+
+
+_FEATURES = schema.maybe(_ascending_features)
 
 
 class CategoriesByFeature(Mapping[int, Categories]):
@@ -114,6 +127,8 @@ class Ensemble(TableModel):
     unit : float or None, default=None
         A number of which all weights are whole multiples, exactly ``unit * points``; such a model can be
         added up in points. None: there is no such number.
+    missing_in_training : tuple of int or None, default=None
+        The features that had missing values in training, by position. None: it is not known which.
 
     Examples
     --------
@@ -138,6 +153,7 @@ class Ensemble(TableModel):
         metadata=form(_check_categories, schema.list_of(_read_categories), _write_categories),
     )
     unit: float | None = field(default=None, metadata=form(_UNIT))
+    missing_in_training: tuple[int, ...] | None = field(default=None, metadata=form(_FEATURES))
 
     def _check(self) -> None:
         for feature in self.categories:
@@ -147,6 +163,10 @@ class Ensemble(TableModel):
         self._check_terms()
         if self.unit is not None:
             self._check_unit(self.unit)
+        for k, feature in enumerate(self.missing_in_training or ()):
+            if feature >= self.n_features:
+                below = f"an index below n_features = {self.n_features}"
+                raise expected(below, feature, "missing_in_training", k)
         self._check_names()
         classifier = self.loss in CLASSIFICATION_LOSSES
         classifier = classifier or (self.loss == OWN_LOSS and self.classes is not None)
@@ -217,7 +237,7 @@ class Ensemble(TableModel):
             If the object is no ensemble; the message starts with the path of the first fault.
         """
         fields = schema.form_of(cls)
-        entries = schema.read_object(document, {name: fields[name].read for name in _KEYS}, ("unit",))
+        entries = schema.read_object(document, {name: fields[name].read for name in _KEYS}, _OPTIONAL_KEYS)
         categorical = {term.feature for term in entries["terms"] if term.labels}
         categories: dict[int, Categories] = {}
         for k, (feature, labels) in enumerate(entries["categories"]):
@@ -237,8 +257,8 @@ class Ensemble(TableModel):
             The fields of the model.
         """
         document = super().to_dict()
-        keys = _KEYS if self.unit is None else (*_KEYS, "unit")
-        return {key: document[key] for key in keys}
+        told = [key for key in _OPTIONAL_KEYS if getattr(self, key) is not None]
+        return {key: document[key] for key in (*_KEYS, *told)}
 
     # ------------------------------------------------------------------------------------ what it is made of
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from cardboost.data.exact import on_grid, short_unit
 from cardboost.model import schema, scorecard_text
 from cardboost.model.base import UsedColumns, label_array
-from cardboost.model.card_text import AlignedNumbers, interval_rows, label_rows
+from cardboost.model.card_text import AlignedNumbers, interval_rows, label_rows, notes_missing
 from cardboost.model.ensemble import LOG_ODDS, Ensemble, score_probabilities
 from cardboost.model.reasons import Reason, check_most, ends_of, strongest
 from cardboost.model.schema import Record, form
@@ -63,16 +63,24 @@ class Line:
 
 @dataclass(frozen=True)
 class Section:
-    """The lines of one feature."""
+    """The lines of one feature, and the points of a missing value, whether a line says so or not."""
 
     feature: int
     name: str
     lines: tuple[Line, ...]
+    missing: int
+
+    @property
+    def lowest(self) -> int:
+        return min(self.missing, *(line.points for line in self.lines))
+
+    @property
+    def highest(self) -> int:
+        return max(self.missing, *(line.points for line in self.lines))
 
     @property
     def spread(self) -> int:
-        points = [line.points for line in self.lines]
-        return max(points) - min(points)
+        return self.highest - self.lowest
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,12 +164,12 @@ class Scorecard:
     @cached_property
     def lowest(self) -> int:
         """The least total."""
-        return self.start + sum(min(line.points for line in section.lines) for section in self.sections)
+        return self.start + sum(section.lowest for section in self.sections)
 
     @cached_property
     def highest(self) -> int:
         """The largest total."""
-        return self.start + sum(max(line.points for line in section.lines) for section in self.sections)
+        return self.start + sum(section.highest for section in self.sections)
 
     @cached_property
     def threshold(self) -> int:
@@ -487,16 +495,17 @@ class Scorecard:
             levels=tuple((level - base) / 2 for level in step.levels),
             missing=(step.missing - base) / 2,
         )
+        noted = notes_missing(self.ensemble, step.feature)
         if step.categories is None:
-            rows = interval_rows(whole)
+            rows = interval_rows(whole, noted)
         else:
             shown = AlignedNumbers([*whole.levels, whole.missing])
-            rows = label_rows(whole, self.ensemble.categories[step.feature], shown, _ROOM)
+            rows = label_rows(whole, self.ensemble.categories[step.feature], shown, _ROOM, noted)
         lines = [
             Line(" ".join(part.strip() for part in row.broken(_ROOM)), round(row.level), row.words)
             for row in rows
         ]
-        return Section(step.feature, step.name, tuple(lines))
+        return Section(step.feature, step.name, tuple(lines), round(whole.missing))
 
 
 def _next_step(step: int) -> int:
