@@ -171,6 +171,8 @@ class Numbers:
 class Column:
     """One column as it comes in: numbers, and codes of texts where there is text.
 
+    What texts mean is looked up by :meth:`settle`, for as many batches at once as memory allows.
+
     Parameters
     ----------
     ways : sequence of Marks
@@ -189,8 +191,9 @@ class Column:
         self.name, self.kind, self.ways, self.current, self.keep = name, kind, ways, current, keep
         self.n_rows = offset
         self.numbers = Numbers(room)  # of all rows, as long as all cells are numbers
-        self.texts: list[Any] = []  # Arrow arrays of distinct texts, one for each batch of text
+        self.texts: list[Any] = []  # Arrow arrays of texts, and for every row the number of its own
         self.codes: list[NDArray[np.int32]] = []
+        self.pending: list[tuple[Any, NDArray[np.int32]]] = []  # the same, of the latest rows: not yet counted
         self.are_words = True  # text stands for missing values too; not in files with types
         self.known = 0  # cells that came as text and are not missing
         self.n_parsed = 0  # rows that came as numbers, without their text
@@ -212,6 +215,7 @@ class Column:
         if hasattr(array, "dictionary"):
             self._add_text(array, typed)
         else:
+            self.settle()
             self._add_numbers(array)
         self.n_rows += len(array)
 
@@ -229,10 +233,26 @@ class Column:
         self.are_words &= not typed
         texts = array.dictionary
         codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
-        if typed and self.kind in ("auto", "categories"):
-            self.first = self.first or (self.n_rows, "")
-        elif self.kind != "text":
-            self._count(texts, codes)
+        if self.kind == "text" or (typed and self.kind != "numbers"):
+            self.settle()
+            if self.kind != "text":
+                self.first = self.first or (self.n_rows, "")
+            self._keep_text(texts, codes)
+            return
+        if not self.keep or self.kind == "numbers" or self.n_parsed:
+            self.settle()  # one batch at a time
+        self.pending.append((texts, codes))
+
+    def settle(self) -> None:
+        """Find out what the texts of the latest rows mean."""
+        if not self.pending:
+            return
+        texts, codes = _joined(*zip(*self.pending, strict=True))
+        self.pending = []
+        self._count(texts, codes)
+        self._keep_text(texts, codes)
+
+    def _keep_text(self, texts: Any, codes: NDArray[np.int32]) -> None:
         if self.first is not None or not self.keep:
             self._release()
         if self.keep and self.kind != "numbers":
@@ -269,7 +289,7 @@ class Column:
         if not which.any():
             return None
         row = int(np.argmax(np.append(which, False)[codes]))
-        return self.n_rows + row, texts[int(codes[row])].as_py().strip()
+        return self.n_rows - len(codes) + row, texts[int(codes[row])].as_py().strip()
 
     @property
     def is_numbers(self) -> bool:
@@ -290,13 +310,20 @@ class Column:
         if as_numbers:
             values = self.numbers.values
             return number_labels(values) if self.kind == "categories" else values
-        import pyarrow as arrow
+        texts, codes = _joined(self.texts, self.codes)
+        self.texts, self.codes = [], []
+        return _text_labels(texts, codes, self.are_words)
 
-        offsets = np.cumsum([0, *map(len, self.texts)])[:-1]
-        pairs = zip(self.codes, offsets, strict=True)
-        codes = np.concatenate([np.where(part < 0, -1, part + offset) for part, offset in pairs])
-        texts, self.texts, self.codes = arrow.concat_arrays(self.texts), [], []
-        return _text_labels(texts, codes.astype(np.int32), self.are_words)
+
+def _joined(texts: Sequence[Any], codes: Sequence[NDArray[np.int32]]) -> tuple[Any, NDArray[np.int32]]:
+    """Batches of texts with their codes as one; a text may then be there more than once."""
+    import pyarrow as arrow
+
+    if len(texts) == 1:
+        return texts[0], codes[0]
+    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int32)[:-1]
+    parts = (np.where(part < 0, part, part + offset) for part, offset in zip(codes, offsets, strict=True))
+    return arrow.concat_arrays(texts), np.concatenate([*parts])
 
 
 def number_labels(values: Array) -> Coded:

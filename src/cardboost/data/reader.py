@@ -297,6 +297,7 @@ class TableFile:
             columns = self._columns(wanted, n_rows)
             for column, array in zip(columns, arrays, strict=False):
                 column.add(array, typed)
+                column.settle()
             self._refuse_text([column for column in columns if column.name not in text])
             yield Frame(
                 {column.name: column.finish(column.name not in text) for column in columns}, len(arrays[0])
@@ -335,6 +336,8 @@ class TableFile:
             n_rows += len(arrays[0])
             for column, array in zip(columns, arrays, strict=False):
                 column.add(array, typed)
+        for column in columns:
+            column.settle()
         return columns, n_rows
 
     def _collected(self, wanted: Mapping[str, Kind], keep: bool) -> tuple[list[Column], int]:

@@ -1,8 +1,9 @@
 """Tables of delimited text, read by pyarrow in blocks.
 
 The first lines tell encoding, delimiter and header. Everything after the header is cut and converted by
-pyarrow; Python's ``csv`` is asked again only for the line of a fault. A block that contradicts what the first
-ones showed (text among numbers, a first quote, another encoding) is read again in another way.
+pyarrow, block by block in several threads as long as every line feed ends a row, which quotes put in doubt;
+Python's ``csv`` is asked again only for the line of a fault. A block that contradicts what the first ones showed
+(text among numbers, a first quote, another encoding) is read again in another way.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv
+import functools
 import io
 import itertools
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
@@ -27,7 +31,7 @@ MOST_DECOMPRESSED = 64_000_000_000
 #: tables rarely shrink more than a hundred times; a file of gzip can by 1,032, one of Zstandard by far more
 HIGHEST_RATIO = 500
 RATIO_COUNTS_FROM = 1_000_000_000
-BLOCK, SAMPLE = 1 << 22, 1 << 18
+BLOCK, SAMPLE = 1 << 20, 1 << 18
 DELIMITERS = ",;\t|"
 _SNIFFED_LINES = 50
 _CONTRADICTIONS = 3  # after so many all columns are read as text
@@ -82,6 +86,7 @@ class _Text(io.BufferedIOBase):
             self.source = arrow.CompressedInputStream(self.file, table.compression)
         self.decoder = codecs.getincrementaldecoder(table.encoding)("strict" if check else "replace")
         self.n_bytes = self.n_quotes = 0
+        self.in_rows = False  # past the header
         self.is_ascii = True  # so far
 
     def readable(self) -> bool:
@@ -105,6 +110,29 @@ class _Text(io.BufferedIOBase):
         return text
 
     read1 = read
+
+    def skip_header(self) -> None:
+        """Go to the first row."""
+        while (left := self.table.header_bytes - self.n_bytes) > 0 and self.read(left):
+            pass
+        self.in_rows = True
+
+    def blocks(self, size: int) -> Iterator[bytes]:
+        """Whole lines, about so many bytes of them at a time; the last one may lack its end."""
+        pieces: list[bytes | memoryview] = []  # the beginning of a line
+        length = 0
+        while data := self.read(size):
+            end = data.rfind(b"\n") + 1
+            if end:
+                yield b"".join([*pieces, memoryview(data)[:end]])
+                pieces, length = [], 0
+            pieces.append(data[end:])
+            length += len(data) - end
+            if length > LONGEST_LINE:
+                self.table.plain = False
+                raise _Again
+        if length:
+            yield b"".join(pieces)
 
     def lines(self) -> io.TextIOWrapper:
         """The text in lines, with their ends."""
@@ -144,11 +172,11 @@ class _Text(io.BufferedIOBase):
             raise TableError(
                 f"{table.path}, line {line}: a NUL byte; this is not a text file, or a damaged one."
             )
-        n_quotes = text.count(b'"')
-        self.n_quotes += n_quotes
-        if n_quotes and not table.quoted:
-            table.quoted = True
-            raise _Again
+        if self.in_rows and b'"' in text:
+            self.n_quotes += text.count(b'"')
+            if table.plain:
+                table.plain = False
+                raise _Again
 
 
 @dataclass
@@ -174,11 +202,12 @@ class TextTable:
     format: str = "csv"
     marks_fixed: bool = False
     encoding: str = "utf-8"
-    quoted: bool = False
+    plain: bool = True  # every line feed ends a row: there are no quotes below the header
     longest: int = 0  # characters of the longest line so far
     names: list[str] = field(default_factory=list)
     width: int = 0  # cells of a row
     header_lines: int = 0
+    header_bytes: int = 0  # of the text as UTF-8
     sheets: list[str] = field(default_factory=list)  # remarks on a spreadsheet that this was
     has_dropped: bool = False  # columns at the end without names and values
     n_rows_guess: int = 0  # from the first block and the size of the file
@@ -228,6 +257,7 @@ class TextTable:
             raise self._too_long(f"line {number}", "it", LONGEST_LINE)
         if not any(line.strip() for line in lines):
             raise TableError(f"{self.path} is empty: a header with column names is needed.")
+        sizes = [len(line.encode()) for line in lines]
         hint = re.fullmatch(r'"?sep=(.)"?\s*', lines[0])  # Excel writes and obeys it
         if self.delimiter is None:
             self.delimiter = hint[1] if hint is not None else _sniff(lines)
@@ -245,6 +275,7 @@ class TextTable:
             raise TableError(f"{self.path} is empty: a header with column names is needed.")
         self._refuse_open_quote(header, first_line)
         self.header_lines = reader.line_num
+        self.header_bytes = sum(sizes[: self.header_lines])
         rows: list[list[str]] = []
         with contextlib.suppress(csv.Error):
             rows.extend(row for row in reader if any(cell.strip() for cell in row))
@@ -364,31 +395,57 @@ class TextTable:
         import pyarrow.csv
 
         column_types = {f"c{k}": kind for k, kind in types.items()}
-        options = {
-            "read_options": arrow.csv.ReadOptions(
-                column_names=[f"c{k}" for k in range(self.width)],
-                skip_rows=self.header_lines,
-                block_size=self._block_size(SAMPLE if sample else BLOCK),
-            ),
-            "parse_options": arrow.csv.ParseOptions(
-                delimiter=self.delimiter, newlines_in_values=self.quoted, invalid_row_handler=self._skip_blank
-            ),
-            "convert_options": arrow.csv.ConvertOptions(
-                column_types=column_types,
-                include_columns=[] if sample else list(column_types),
-                null_values=_NULLS,
-                strings_can_be_null=False,
-                decimal_point=marks.decimal,
-            ),
-        }
+        size = self._block_size(SAMPLE if sample else BLOCK)
+        convert_options = arrow.csv.ConvertOptions(
+            column_types=column_types,
+            include_columns=[] if sample else list(column_types),
+            null_values=_NULLS,
+            strings_can_be_null=False,
+            decimal_point=marks.decimal,
+        )
         with _Text(self) as stream:
+            stream.skip_header()
             try:
-                with arrow.csv.open_csv(stream, **options) as reader:
-                    yield from reader
+                if self.plain:
+                    parse = functools.partial(self._parsed, convert_options=convert_options)
+                    parsed = map if sample else _in_order
+                    yield from filter(None, parsed(parse, stream.blocks(size)))
+                else:
+                    options = self._options(size) | {"convert_options": convert_options}
+                    with arrow.csv.open_csv(stream, **options) as reader:
+                        yield from reader
             except arrow.ArrowInvalid as error:
                 self._cure(str(error))
             if stream.n_quotes % 2 and not sample:
                 self._explain()  # perhaps one of them is open at the end
+
+    def _options(self, size: int) -> dict[str, Any]:
+        import pyarrow.csv
+
+        return {
+            "read_options": pyarrow.csv.ReadOptions(
+                column_names=[f"c{k}" for k in range(self.width)], block_size=size, use_threads=False
+            ),
+            "parse_options": pyarrow.csv.ParseOptions(
+                delimiter=self.delimiter,
+                newlines_in_values=not self.plain,
+                invalid_row_handler=self._skip_blank,
+            ),
+        }
+
+    def _parsed(self, block: bytes, convert_options: Any) -> Any:
+        """The rows of whole lines as one record batch; None if all of them are blank."""
+        import pyarrow as arrow
+        import pyarrow.csv
+
+        options = self._options(len(block) + 1)
+        try:
+            table = arrow.csv.read_csv(arrow.BufferReader(block), convert_options=convert_options, **options)
+        except arrow.ArrowInvalid as error:
+            if str(error).startswith("Empty CSV file"):
+                return None
+            raise
+        return next(iter(table.to_batches()), None)
 
     def _cure(self, error: str) -> None:
         """What to do about an error of pyarrow: nothing, _Again, or a sentence."""
@@ -461,6 +518,21 @@ class TextTable:
             while byte > stream.n_bytes and (data := stream.read(min(byte - stream.n_bytes, BLOCK))):
                 line += data.count(b"\n")
         return line
+
+
+def _in_order(parse: Callable[[bytes], Any], blocks: Iterator[bytes]) -> Iterator[Any]:
+    """What is made of the blocks, in their order, a few at a time in as many threads as pyarrow has."""
+    import pyarrow as arrow
+
+    n_threads = arrow.cpu_count()
+    running: deque[Future[Any]] = deque()
+    with ThreadPoolExecutor(n_threads) as pool:
+        for block in blocks:
+            running.append(pool.submit(parse, block))
+            if len(running) > n_threads:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
 
 
 def _sniff(lines: Sequence[str]) -> str:
