@@ -33,7 +33,7 @@ def run(arguments: SimpleNamespace) -> int:
 
     interrupt = Interrupt()
     budget = Budget.of(arguments.time, lambda: interrupt.asked)
-    model, parts, rows = read_model_and_data(arguments)
+    model, parts, rows = read_model_and_data(arguments, "prove")
     for part in parts:
         for fault in size_faults(part.certificate):
             raise BadInput(f"{arguments.model}: {part.path}.{fault}.")

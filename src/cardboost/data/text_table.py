@@ -2,8 +2,8 @@
 
 The first lines tell encoding, delimiter and header. Everything after the header is cut and converted by
 pyarrow, block by block in several threads as long as every line feed ends a row, which quotes put in doubt;
-Python's ``csv`` is asked again only for the line of a fault. A block that contradicts what the first ones showed
-(text among numbers, a first quote, another encoding) is read again in another way.
+Python's ``csv`` is asked again only for the line of a fault. A block that contradicts what the first ones
+showed (text among numbers, a first quote, another encoding) is read again in another way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
-from cardboost.data.cells import DASHES, MISSING, Kind, Marks, TableError, ways_of
+import numpy as np
+
+from cardboost.data.cells import DASHES, MISSING, Kind, Marks, Points, TableError, ways_of
 from cardboost.data.sentences import counted, one_line, short
 
 #: a longer line is no line of a table, but a file of another kind or a quote that nothing closes
@@ -87,6 +89,7 @@ class _Text(io.BufferedIOBase):
         self.decoder = codecs.getincrementaldecoder(table.encoding)("strict" if check else "replace")
         self.n_bytes = self.n_quotes = 0
         self.in_rows = False  # past the header
+        self.last, self.held = b"\n", b""  # the byte before; spaces and a quote that more has to be seen of
         self.is_ascii = True  # so far
 
     def readable(self) -> bool:
@@ -101,7 +104,7 @@ class _Text(io.BufferedIOBase):
         text = b""
         while not text:  # a piece of UTF-16 may be less than a character
             data = self.raw(BLOCK if size is None or size < 0 else size)
-            text = self._decoded(data)
+            text = self._closed_up(self._decoded(data), not data)
             if not data:
                 break
         if self.check:
@@ -113,7 +116,7 @@ class _Text(io.BufferedIOBase):
 
     def skip_header(self) -> None:
         """Go to the first row."""
-        while (left := self.table.header_bytes - self.n_bytes) > 0 and self.read(left):
+        while (left := self.table.header_bytes - self.n_bytes - len(self.held)) > 0 and self.read(left):
             pass
         self.in_rows = True
 
@@ -164,6 +167,25 @@ class _Text(io.BufferedIOBase):
             raise _Again from None
         self.is_ascii &= text.isascii()
         return data if is_utf8 and self.check else text.encode("utf-8")
+
+    def _closed_up(self, text: bytes, at_end: bool) -> bytes:
+        """Without spaces between a delimiter and a quote that opens a cell, as in ``a, "b, c"``.
+
+        A doubled quote is left alone, as it may stand inside of a cell; there a single one ends the cell, and
+        spaces at the end of a cell do not count.
+        """
+        gap = self.table.gap
+        if gap is None or not (self.held or text.endswith(b" ") or b'"' in text):
+            self.last = text[-1:] or self.last
+            return text
+        text = self.last + self.held + text
+        self.held = b""
+        if not at_end and (tail := gap[1].search(text, max(0, len(text) - 1000))) is not None:
+            text, self.held = text[: tail.start() + 1], text[tail.start() + 1 :]
+        if b' "' in text:
+            text = gap[0].sub(rb'\1"', text)
+        self.last = text[-1:]
+        return text[1:]
 
     def _check(self, text: bytes) -> None:
         table = self.table
@@ -226,6 +248,11 @@ class TextTable:
                 return
 
     @property
+    def gap(self) -> tuple[re.Pattern[bytes], re.Pattern[bytes]] | None:
+        """Spaces between a delimiter and a quote, and what may become that; None: not yet known."""
+        return None if self.delimiter in (None, " ") else _gap(self.delimiter)
+
+    @property
     def form(self) -> dict[str, str | None]:
         text = self.unit == "line"
         return {
@@ -261,6 +288,8 @@ class TextTable:
         hint = re.fullmatch(r'"?sep=(.)"?\s*', lines[0])  # Excel writes and obeys it
         if self.delimiter is None:
             self.delimiter = hint[1] if hint is not None else _sniff(lines)
+            if any(' "' in line for line in lines):
+                raise _Again
         if hint is not None:
             lines[0] = "\n"
         reader = csv.reader([*lines, _END], delimiter=self.delimiter)
@@ -287,6 +316,9 @@ class TextTable:
         """Columns at the end that have neither a name nor values are left out; later rows are held to it."""
         widths = {len(row) for row in rows}
         self.width = widths.pop() if len(widths) == 1 else len(names)
+        if all(names) and self.width == len(names):
+            self.names = names
+            return
         named = max((k for k, name in enumerate(names, 1) if name), default=0)
         kept = max([named, *(k for row in rows for k, cell in enumerate(row, 1) if cell.strip())])
         if kept > len(names) or self.width < named or not rows:
@@ -327,12 +359,13 @@ class TextTable:
         if batch is None or self.marks_fixed:
             return list(ways)
         texts = [column for column in batch.columns[: len(self.names)] if column.type == arrow.string()]
-        if all((possible := ways_of(text, ways)) is None or ways[0] in possible for text in texts):
-            has_decimals = arrow.float64() in batch.schema.types
+        if all(possible is None or ways[0] in possible for possible in ways_of(texts, ways)):
+            types = batch.schema.types
+            has_decimals = any(types[k] == arrow.float64() for k in self.guess)
             return [way for way in ways if way.decimal == ways[0].decimal or not has_decimals]
         remaining = list(ways)
-        for text in self._first_block(arrow.string(), ways[0]).columns[: len(self.names)]:
-            possible = ways_of(text, ways)
+        texts = self._first_block(arrow.string(), ways[0]).columns[: len(self.names)]
+        for possible in ways_of(texts, ways):
             remaining = [way for way in remaining if possible is None or way in possible]
         return remaining or list(ways)
 
@@ -346,11 +379,29 @@ class TextTable:
         types = () if batch is None else batch.schema.types
         self.guess = {k: kinds[kind] for k, kind in enumerate(types) if kind in kinds}
         self.as_text.clear()
+        if batch is not None and marks.decimal == "." and not self.marks_fixed:
+            for k in self._doubtful(batch):
+                del self.guess[k]
         if batch is not None and self.compression is None:
             self.n_rows_guess = int(
                 1.05 * batch.num_rows * self.size / min(self.size, self._block_size(SAMPLE))
             )
         return batch
+
+    def _doubtful(self, batch: Any) -> list[int]:
+        """Columns of the first block whose points may stand between thousands; their text has to be seen."""
+        import pyarrow as arrow
+
+        columns = enumerate(batch.columns[: len(self.names)])
+        some = [k for k, column in columns if column.type == arrow.float64() and _thousandths(column)]
+        if not some:
+            return []
+        texts, doubtful = self._first_block(arrow.string(), Marks()), []
+        for k in some:
+            points = Points()
+            points.add(texts.column(k).filter(batch.column(k).is_valid()))
+            doubtful += [k] if points.possible else []
+        return doubtful
 
     def _block_size(self, least: int) -> int:
         return max(least, min(16 * self.longest, LONGEST_LINE))
@@ -520,6 +571,15 @@ class TextTable:
         return line
 
 
+def _thousandths(column: Any) -> bool:
+    """Whether numbers below a thousand, among them fractions of 1 and more, have at most three decimals."""
+    values = np.abs(column.drop_null().to_numpy(zero_copy_only=False))
+    fractions = values[np.floor(values) < values]
+    if len(fractions) == 0 or not (fractions.min() >= 1.0 and values.max() < 1000.0):
+        return False
+    return bool((np.abs(1000.0 * fractions - np.rint(1000.0 * fractions)) < 1e-6).all())
+
+
 def _in_order(parse: Callable[[bytes], Any], blocks: Iterator[bytes]) -> Iterator[Any]:
     """What is made of the blocks, in their order, a few at a time in as many threads as pyarrow has."""
     import pyarrow as arrow
@@ -535,12 +595,19 @@ def _in_order(parse: Callable[[bytes], Any], blocks: Iterator[bytes]) -> Iterato
             yield running.popleft().result()
 
 
+@functools.cache
+def _gap(delimiter: str) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    before = rb"([\r\n]|" + re.escape(delimiter.encode()) + rb")"
+    return re.compile(before + rb' +"(?!")'), re.compile(before + rb' +"?\Z')
+
+
 def _sniff(lines: Sequence[str]) -> str:
     """The delimiter that gives the most columns in the header, above all the same number in every line."""
 
     def merit(delimiter: str) -> tuple[bool, int, bool]:
         with contextlib.suppress(csv.Error):
-            widths = [len(row) for row in csv.reader(lines, delimiter=delimiter) if any(map(str.strip, row))]
+            rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+            widths = [len(row) for row in rows if any(map(str.strip, row))]
             complete = widths[:-1] if len(widths) > 2 else widths  # the last record may be cut off
             same = len(set(complete)) == 1
             return same and widths[0] > 1, widths[0], same
