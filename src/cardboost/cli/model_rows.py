@@ -128,8 +128,8 @@ def model_rows(
 ) -> tuple[Rows, Frame]:
     """Rows with the features of a model, its target and weights; and a frame with ``more`` columns.
 
-    Remarks on how the table was read are said in the name of ``verb``. Rows that the fit held out are not left
-    out here; see :func:`trained_rows`.
+    Remarks on how the table was read are said in the name of ``verb``. Rows that the fit held out are not
+    left out here; see :func:`trained_rows`.
     """
     notes = recorded(model)
     target = arguments.target if arguments.target is not None else notes.get("target")

@@ -99,6 +99,16 @@ class Points:
             self.with_point = self.with_point or _first_text(trimmed.filter(points))
             self.without = self.without or _first_text(trimmed.filter(compute.invert(points)))
 
+    def add_parsed(self, array: Any) -> None:
+        """Numbers without their text; of whole ones below a thousand that is known."""
+        import pyarrow as arrow
+
+        if not self.possible or array.null_count == len(array):
+            return
+        known = array.drop_null()
+        self.possible = array.type == arrow.int64() and bool((np.abs(known.to_numpy()) < 1000).all())
+        self.without = self.without or str(known[0].as_py())
+
     @property
     def doubtful(self) -> bool:
         return self.possible and self.with_point is not None and self.without is not None
@@ -272,7 +282,7 @@ class Column:
         return self.first is not None and self.n_parsed > 0
 
     def add(self, array: Any, typed: bool) -> None:
-        """Append a batch: float64, bool, or a dictionary of text. ``typed``: text is never a number."""
+        """Append a batch: numbers, truth values or a dictionary of text, never of numbers if ``typed``."""
         if hasattr(array, "dictionary"):
             self._add_text(array, typed)
         else:
@@ -284,7 +294,7 @@ class Column:
         values = array.cast("float64").to_numpy(zero_copy_only=False)
         self.known_parsed += len(array) - array.null_count
         self.n_parsed += len(array)
-        self.points.possible &= array.null_count == len(array)
+        self.points.add_parsed(array)
         if self.infinite is None and (infinite := np.isinf(values)).any():
             place = int(np.argmax(infinite))
             self.infinite = (self.n_rows + place, f"{values[place]:g}")

@@ -36,7 +36,7 @@ RATIO_COUNTS_FROM = 1_000_000_000
 BLOCK, SAMPLE = 1 << 20, 1 << 18
 DELIMITERS = ",;\t|"
 _SNIFFED_LINES = 50
-_CONTRADICTIONS = 3  # after so many all columns are read as text
+_CONTRADICTIONS = 3  # where each costs a new start, all columns are read as text after so many
 #: a line behind the last one of every file; none of a file can be equal, as NUL is refused
 _END = "\0"
 _MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
@@ -374,14 +374,16 @@ class TextTable:
         import pyarrow as arrow
 
         batch = self._first_block(None, marks)
-        truth, number = arrow.bool_(), arrow.float64()
-        kinds = {truth: truth, arrow.int64(): number, number: number, arrow.null(): number}
+        truth, whole, number = arrow.bool_(), arrow.int64(), arrow.float64()
+        kinds = {truth: truth, whole: number, number: number, arrow.null(): number}
         types = () if batch is None else batch.schema.types
         self.guess = {k: kinds[kind] for k, kind in enumerate(types) if kind in kinds}
         self.as_text.clear()
         if batch is not None and marks.decimal == "." and not self.marks_fixed:
             for k in self._doubtful(batch):
                 del self.guess[k]
+            few_digits = (k for k, kind in enumerate(types) if kind == whole and _below_thousand(batch[k]))
+            self.guess |= dict.fromkeys(few_digits, whole)  # the first point that follows is looked at
         if batch is not None and self.compression is None:
             self.n_rows_guess = int(
                 1.05 * batch.num_rows * self.size / min(self.size, self._block_size(SAMPLE))
@@ -409,7 +411,8 @@ class TextTable:
     def _first_block(self, kind: Any, marks: Marks) -> Any:
         types = {} if kind is None else dict.fromkeys(range(self.width), kind)
         while True:
-            with contextlib.suppress(_Again), contextlib.closing(self._attempt(types, marks, True)) as blocks:
+            blocks = self._attempt(lambda: types, marks, True)
+            with contextlib.suppress(_Again), contextlib.closing(blocks):
                 return next(blocks, None)
 
     def batches(self, wanted: Mapping[int, Kind], marks: Marks) -> Iterator[list[Any]]:
@@ -417,58 +420,90 @@ class TextTable:
         import pyarrow as arrow
 
         text = arrow.dictionary(arrow.int32(), arrow.string())
+        dropped = range(len(self.names), self.width)
+        columns = wanted or {0: "text"}
+
+        def types() -> dict[int, Any]:
+            parsed = self.guess.keys() - self.as_text
+            return dict.fromkeys(dropped, text) | {
+                k: self.guess[k] if kind in ("auto", "numbers") and k in parsed else text
+                for k, kind in columns.items()
+            }
+
         n_done = 0
         while True:
-            parsed = self.guess.keys() - self.as_text
-            types = {
-                k: self.guess[k] if kind in ("auto", "numbers") and k in parsed else text
-                for k, kind in wanted.items()
-            } or {0: text}
-            dropped = range(len(self.names), self.width)
             n_skipped = n_done
             with contextlib.suppress(_Again):
-                for batch in self._attempt(types | dict.fromkeys(dropped, text), marks):
+                for batch in self._attempt(types, marks):
                     rest = batch.slice(n_skipped)
                     n_skipped = max(0, n_skipped - batch.num_rows)
                     if any("".join(batch.column(f"c{k}").dictionary.to_pylist()).strip() for k in dropped):
                         self._explain()
                     n_done += rest.num_rows
                     if rest.num_rows:
-                        yield [rest.column(f"c{k}") for k in types]
+                        yield [rest.column(f"c{k}") for k in columns]
                 return
 
-    def _attempt(self, types: Mapping[int, Any], marks: Marks, sample: bool = False) -> Generator[Any]:
+    def _attempt(
+        self, types: Callable[[], Mapping[int, Any]], marks: Marks, sample: bool = False
+    ) -> Generator[Any]:
         """Record batches of columns c0, c1, ...; _Again where something has to be done in another way.
 
-        A sample has all columns, and those without a type have the one that pyarrow guesses.
+        ``types`` says those of the columns, at this time. A sample has all columns, and those without a type
+        have the one that pyarrow guesses.
         """
         import pyarrow as arrow
         import pyarrow.csv
 
-        column_types = {f"c{k}": kind for k, kind in types.items()}
+        def conversion() -> Any:
+            column_types = {f"c{k}": kind for k, kind in types().items()}
+            return arrow.csv.ConvertOptions(
+                column_types=column_types,
+                include_columns=[] if sample else list(column_types),
+                null_values=_NULLS,
+                strings_can_be_null=False,
+                decimal_point=marks.decimal,
+            )
+
         size = self._block_size(SAMPLE if sample else BLOCK)
-        convert_options = arrow.csv.ConvertOptions(
-            column_types=column_types,
-            include_columns=[] if sample else list(column_types),
-            null_values=_NULLS,
-            strings_can_be_null=False,
-            decimal_point=marks.decimal,
-        )
         with _Text(self) as stream:
             stream.skip_header()
+            if self.plain:
+                yield from self._blocks(stream.blocks(size), conversion, 1 if sample else arrow.cpu_count())
+                return
             try:
-                if self.plain:
-                    parse = functools.partial(self._parsed, convert_options=convert_options)
-                    parsed = map if sample else _in_order
-                    yield from filter(None, parsed(parse, stream.blocks(size)))
-                else:
-                    options = self._options(size) | {"convert_options": convert_options}
-                    with arrow.csv.open_csv(stream, **options) as reader:
-                        yield from reader
+                options = self._options(size) | {"convert_options": conversion()}
+                with arrow.csv.open_csv(stream, **options) as reader:
+                    yield from reader
             except arrow.ArrowInvalid as error:
                 self._cure(str(error))
             if stream.n_quotes % 2 and not sample:
                 self._explain()  # perhaps one of them is open at the end
+
+    def _blocks(
+        self, blocks: Iterator[bytes], conversion: Callable[[], Any], n_threads: int
+    ) -> Iterator[Any]:
+        """The same of blocks of whole lines, in their order; a block is parsed again where types change."""
+        import pyarrow as arrow
+
+        for block, parsed in _in_order(lambda block: self._parsed(block, conversion()), blocks, n_threads):
+            try:
+                batch = parsed.result()
+            except arrow.ArrowInvalid:
+                batch = self._parsed_again(block, conversion)
+            if batch is not None:
+                yield batch
+
+    def _parsed_again(self, block: bytes, conversion: Callable[[], Any]) -> Any:
+        """A block that cannot be converted to the types of some time ago."""
+        import pyarrow as arrow
+
+        while True:
+            try:
+                return self._parsed(block, conversion())
+            except arrow.ArrowInvalid as error:
+                with contextlib.suppress(_Again):
+                    self._cure(str(error))
 
     def _options(self, size: int) -> dict[str, Any]:
         import pyarrow.csv
@@ -508,14 +543,23 @@ class TextTable:
                 raise _Again
             self._explain()
             raise self._too_long("a line", "it", LONGEST_LINE)
-        match = re.match(r"In CSV column #(\d+): .*conversion error to (double|bool)", error, re.DOTALL)
+        match = re.match(r"In CSV column #(\d+): .*conversion error to (int64|double|bool)", error, re.DOTALL)
         if match is not None and int(match[1]) not in self.as_text:
-            self.as_text.add(int(match[1]))
-            if len(self.as_text) > _CONTRADICTIONS:
-                self.as_text.update(range(self.width))
+            self._convert_otherwise(int(match[1]), match[2], error)
             raise _Again
         self._explain()
         raise TableError(f"{self.path} cannot be read as CSV: {one_line(error)}.")
+
+    def _convert_otherwise(self, column: int, kind: str, error: str) -> None:
+        """After a cell that contradicts the type of its column, whole ones after a point above all."""
+        import pyarrow as arrow
+
+        if kind == "int64" and not re.search(r"'\s*[+-]?[1-9]\d{0,2}\.\d{3}\s*'", error):
+            self.guess[column] = arrow.float64()
+            return
+        self.as_text.add(column)
+        if not self.plain and len(self.as_text) > _CONTRADICTIONS:
+            self.as_text.update(range(self.width))
 
     def _skip_blank(self, row: Any) -> str:
         """What to do about a row with another number of cells."""
@@ -571,6 +615,11 @@ class TextTable:
         return line
 
 
+def _below_thousand(column: Any) -> bool:
+    values = column.drop_null().to_numpy(zero_copy_only=False)
+    return bool((np.abs(values) < 1000).all())
+
+
 def _thousandths(column: Any) -> bool:
     """Whether numbers below a thousand, among them fractions of 1 and more, have at most three decimals."""
     values = np.abs(column.drop_null().to_numpy(zero_copy_only=False))
@@ -580,19 +629,17 @@ def _thousandths(column: Any) -> bool:
     return bool((np.abs(1000.0 * fractions - np.rint(1000.0 * fractions)) < 1e-6).all())
 
 
-def _in_order(parse: Callable[[bytes], Any], blocks: Iterator[bytes]) -> Iterator[Any]:
-    """What is made of the blocks, in their order, a few at a time in as many threads as pyarrow has."""
-    import pyarrow as arrow
-
-    n_threads = arrow.cpu_count()
-    running: deque[Future[Any]] = deque()
+def _in_order(
+    parse: Callable[[bytes], Any], blocks: Iterator[bytes], n_threads: int
+) -> Iterator[tuple[bytes, Future[Any]]]:
+    """The blocks with what is made of them in other threads; at most one waits besides those in work."""
+    running: deque[tuple[bytes, Future[Any]]] = deque()
     with ThreadPoolExecutor(n_threads) as pool:
         for block in blocks:
-            running.append(pool.submit(parse, block))
-            if len(running) > n_threads:
-                yield running.popleft().result()
-        while running:
-            yield running.popleft().result()
+            running.append((block, pool.submit(parse, block)))
+            if len(running) > n_threads - (n_threads == 1):
+                yield running.popleft()
+        yield from running
 
 
 @functools.cache

@@ -102,8 +102,8 @@ class TypedTable:
         columns, hold = ("column", "holds") if len(strange) == 1 else ("columns", "hold")
         types = " or ".join(dict.fromkeys(strange.values()))
         raise TableError(
-            f"{self.path}: {columns} {listed(list(strange), most=20)} {hold} values of the type {types}: make "
-            f"numbers or text of them, or leave the {columns} out with {dropping(*strange)}."
+            f"{self.path}: {columns} {listed(list(strange), most=20)} {hold} values of the type {types}: "
+            f"make numbers or text of them, or leave the {columns} out with {dropping(*strange)}."
         )
 
     def _converted(self, column: Any, kind: Kind) -> Any:
