@@ -82,6 +82,7 @@ class Points:
     """Whether all points of a column may stand between thousands, as in 9.042 beside 840."""
 
     possible: bool = True
+    decimal: bool = False  # a point that cannot stand between thousands was seen
     with_point: str | None = None  # the first of each
     without: str | None = None
 
@@ -89,25 +90,32 @@ class Points:
         """Look at an Arrow array of texts that are numbers with a decimal point."""
         import pyarrow.compute as compute
 
-        if not self.possible or len(numerals) == 0:
+        if self.decimal or len(numerals) == 0:
             return
         trimmed = compute.utf8_trim_whitespace(numerals)
         alike = compute.match_substring_regex(trimmed, r"^[+-]?(?:\d{1,3}|[1-9]\d{0,2}\.\d{3})$")
-        self.possible = compute.all(alike).as_py()
+        points = compute.match_substring(trimmed, ".")
+        self.decimal = compute.any(compute.and_not(points, alike)).as_py()
+        self.possible &= compute.all(alike).as_py()
         if self.possible:
-            points = compute.match_substring(trimmed, ".")
             self.with_point = self.with_point or _first_text(trimmed.filter(points))
             self.without = self.without or _first_text(trimmed.filter(compute.invert(points)))
 
     def add_parsed(self, array: Any) -> None:
         """Numbers without their text; of whole ones below a thousand that is known."""
         import pyarrow as arrow
+        import pyarrow.compute as compute
 
-        if not self.possible or array.null_count == len(array):
-            return
-        known = array.drop_null()
-        self.possible = array.type == arrow.int64() and bool((np.abs(known.to_numpy()) < 1000).all())
-        self.without = self.without or str(known[0].as_py())
+        if array.type == arrow.int64():
+            if self.possible and array.null_count < len(array):
+                ends = compute.min_max(array)
+                self.possible = ends["min"].as_py() > -1000 and ends["max"].as_py() < 1000
+                self.without = self.without or str(ends["min"].as_py())
+        elif array.null_count < len(array):
+            self.possible = False
+            if not self.decimal and array.type == arrow.float64():
+                some = array[:1000].drop_null().to_numpy()
+                self.decimal = bool((np.floor(some) < some).any())
 
     @property
     def doubtful(self) -> bool:

@@ -252,9 +252,9 @@ class TableFile:
         return list(dict.fromkeys(remarks))
 
     def _doubts(self) -> list[str]:
-        """A remark on columns in which all points may stand between thousands."""
+        """A remark on columns in which all points may stand between thousands, where none tells otherwise."""
         doubts = {name: points for name, points in self._points.items() if points.doubtful}
-        if not doubts:
+        if not doubts or any(points.decimal for points in self._points.values()):
             return []
         points = next(iter(doubts.values()))
         columns = f"column{'s' if len(doubts) > 1 else ''} {listed(list(doubts))}"

@@ -621,12 +621,11 @@ def _below_thousand(column: Any) -> bool:
 
 
 def _thousandths(column: Any) -> bool:
-    """Whether numbers below a thousand, among them fractions of 1 and more, have at most three decimals."""
+    """Whether numbers below a thousand have at most three decimals, and fractions are above 1."""
     values = np.abs(column.drop_null().to_numpy(zero_copy_only=False))
     fractions = values[np.floor(values) < values]
-    if len(fractions) == 0 or not (fractions.min() >= 1.0 and values.max() < 1000.0):
-        return False
-    return bool((np.abs(1000.0 * fractions - np.rint(1000.0 * fractions)) < 1e-6).all())
+    three = np.abs(1000.0 * fractions - np.rint(1000.0 * fractions)) < 1e-6
+    return bool((values < 1000.0).all() and (three & (fractions > 1.0)).all())
 
 
 def _in_order(
