@@ -235,7 +235,7 @@ def main() -> None:
     parser.add_argument("--names", action="store_true", help="also the ugly files that each gets wrong")
     parser.add_argument("--json", metavar="FILE", help="write all figures there")
     options = parser.parse_args()
-    require(dict.fromkeys(LIBRARIES, "pip install 'cardboost[test]'"))
+    require(dict.fromkeys(LIBRARIES, "pip install 'cardboost[bench]'"))
     facts = machine((OURS, *LIBRARIES))
     print_machine(facts)
 
