@@ -234,6 +234,19 @@ def test_form_and_remarks(work):
         ]
 
 
+@pytest.mark.parametrize("size", [10, 33, 1000])
+def test_letters_that_are_longer_as_utf_8(work, monkeypatch, size):
+    monkeypatch.setattr(text_table, "BLOCK", size)
+    names, towns = ["âge", "état", "éèê"], ["Köln", "Nîmes", '"ÄÖ, Ü"']
+    rows = [f"{k},{towns[k % 3]},é{k % 2}" for k in range(40)]
+    for encoding in ("cp1252", "utf-16", "utf-8-sig"):
+        (work / "a.csv").write_bytes("\n".join([",".join(names), *rows]).encode(encoding))
+        found = read("a.csv")
+        assert found["âge"] == [*range(40)]
+        assert found["état"] == [towns[k % 3].strip('"') for k in range(40)]
+        assert found["éèê"] == [f"é{k % 2}" for k in range(40)]
+
+
 def test_text_that_is_not_utf_8_far_from_the_beginning(work):
     rows = ["7,x"] * 300_000 + ["8,caf\xe9", "9,\x81"]
     (work / "a.csv").write_bytes("\n".join(["a,b", *rows]).encode("latin-1"))

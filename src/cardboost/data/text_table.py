@@ -89,6 +89,7 @@ class _Text(io.BufferedIOBase):
         self.decoder = codecs.getincrementaldecoder(table.encoding)("strict" if check else "replace")
         self.n_bytes = self.n_quotes = 0
         self.in_rows = False  # past the header
+        self.rest = b""  # of the latest piece: as UTF-8 it may be longer than it was
         self.last, self.held = b"\n", b""  # the byte before; spaces and a quote that more has to be seen of
         self.is_ascii = True  # so far
 
@@ -101,12 +102,15 @@ class _Text(io.BufferedIOBase):
         super().close()
 
     def read(self, size: int | None = -1, /) -> bytes:
-        text = b""
+        size = BLOCK if size is None or size < 0 else size
+        text, self.rest = self.rest, b""
         while not text:  # a piece of UTF-16 may be less than a character
-            data = self.raw(BLOCK if size is None or size < 0 else size)
+            data = self.raw(size)
             text = self._closed_up(self._decoded(data), not data)
             if not data:
                 break
+        if len(text) > size:
+            text, self.rest = text[:size], text[size:]
         if self.check:
             self._check(text)
         self.n_bytes += len(text)
@@ -116,7 +120,7 @@ class _Text(io.BufferedIOBase):
 
     def skip_header(self) -> None:
         """Go to the first row."""
-        while (left := self.table.header_bytes - self.n_bytes - len(self.held)) > 0 and self.read(left):
+        while (left := self.table.header_bytes - self.n_bytes) > 0 and self.read(left):
             pass
         self.in_rows = True
 
