@@ -299,11 +299,14 @@ class Column:
         self.n_rows += len(array)
 
     def _add_numbers(self, array: Any) -> None:
-        values = array.cast("float64").to_numpy(zero_copy_only=False)
+        import pyarrow as arrow
+
+        array = array.cast("float64") if array.type == arrow.bool_() else array
+        values = array.to_numpy(zero_copy_only=False)
         self.known_parsed += len(array) - array.null_count
         self.n_parsed += len(array)
         self.points.add_parsed(array)
-        if self.infinite is None and (infinite := np.isinf(values)).any():
+        if self.infinite is None and values.dtype.kind == "f" and (infinite := np.isinf(values)).any():
             place = int(np.argmax(infinite))
             self.infinite = (self.n_rows + place, f"{values[place]:g}")
         self.numbers.append(values)
@@ -349,6 +352,11 @@ class Column:
 
     def count(self, texts: Any, codes: NDArray[np.int32], found: Meaning) -> None:
         """How many cells of the latest rows are numbers, and the first one that is not."""
+        if not (found.missing.any() or found.matches.any()) and codes.min(initial=0) >= 0:
+            self.known += len(codes)
+            self.first = self.first or (self.n_rows - len(codes), texts[int(codes[0])].as_py().strip())
+            self._keep_text(texts, codes)
+            return
         times = np.bincount(codes + 1, minlength=len(texts) + 1)[1:]  # without the missing ones, -1
         self.known += int(times[~found.missing].sum())
         self.matches += found.matches @ times
@@ -418,9 +426,14 @@ def _joined(texts: Sequence[Any], codes: Sequence[NDArray[np.int32]]) -> tuple[A
 
     if len(texts) == 1:
         return texts[0], codes[0]
-    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int32)[:-1]
-    parts = (np.where(part < 0, part, part + offset) for part, offset in zip(codes, offsets, strict=True))
-    return arrow.concat_arrays(texts), np.concatenate([*parts])
+    joined, offset, start = np.empty(sum(map(len, codes)), dtype=np.int32), 0, 0
+    for some, part in zip(texts, codes, strict=True):
+        own = joined[start : start + len(part)]
+        np.add(part, offset, out=own)
+        if part.min(initial=0) < 0:
+            own[part < 0] = -1
+        offset, start = offset + len(some), start + len(part)
+    return arrow.concat_arrays(texts), joined
 
 
 def number_labels(values: Array) -> Coded:
