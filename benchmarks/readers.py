@@ -3,7 +3,7 @@
 Seconds and peak anonymous memory from a file to columns in memory, a process for every contender: 3.5 million
 rows of 12 numbers, and the census (adult.csv.gz, with --data). Then how many of the ugly files in
 tests/ugly_files.py each library reads right by itself, how many faulty ones it refuses, and its size on disk.
-These files were written along with cardboost's reader: they show what it was made for, and are no fair sample.
+These files were written along with cardboost's reader: they show what it was made for, no fair sample.
 
     python benchmarks/readers.py --data DIR        # DIR holds adult.csv.gz; without it that set is left out
 """
