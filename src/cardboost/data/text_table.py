@@ -555,11 +555,13 @@ class TextTable:
         raise TableError(f"{self.path} cannot be read as CSV: {one_line(error)}.")
 
     def _convert_otherwise(self, column: int, kind: str, error: str) -> None:
-        """After a cell that contradicts the type of its column, whole ones after a point above all."""
+        """After a cell that contradicts the type of its column."""
         import pyarrow as arrow
 
         if kind == "int64" and not re.search(r"'\s*[+-]?[1-9]\d{0,2}\.\d{3}\s*'", error):
-            self.guess[column] = arrow.float64()
+            decimal = re.search(r"'\s*[+-]?\d*\.\d*\s*'", error)  # then no point stands between thousands
+            whole = [k for k, own in self.guess.items() if own == arrow.int64()] if decimal else [column]
+            self.guess |= dict.fromkeys(whole, arrow.float64())
             return
         self.as_text.add(column)
         if not self.plain and len(self.as_text) > _CONTRADICTIONS:
