@@ -101,21 +101,16 @@ class Points:
             self.with_point = self.with_point or _first_text(trimmed.filter(points))
             self.without = self.without or _first_text(trimmed.filter(compute.invert(points)))
 
-    def add_parsed(self, array: Any) -> None:
-        """Numbers without their text; of whole ones below a thousand that is known."""
-        import pyarrow as arrow
-        import pyarrow.compute as compute
-
-        if array.type == arrow.int64():
-            if self.possible and array.null_count < len(array):
-                ends = compute.min_max(array)
-                self.possible = ends["min"].as_py() > -1000 and ends["max"].as_py() < 1000
-                self.without = self.without or str(ends["min"].as_py())
-        elif array.null_count < len(array):
+    def add_parsed(self, values: NDArray[Any], whole: bool) -> None:
+        """Numbers without their text, not all of them NaN; of ``whole`` ones it is known."""
+        if whole and self.possible:
+            least, most = np.fmin.reduce(values), np.fmax.reduce(values)
+            self.possible = bool(least > -1000 and most < 1000)
+            self.without = self.without or f"{least:.0f}"
+        elif not whole:
             self.possible = False
-            if not self.decimal and array.type == arrow.float64():
-                some = array[:1000].drop_null().to_numpy()
-                self.decimal = bool((np.floor(some) < some).any())
+            some = values[:1000]
+            self.decimal = self.decimal or bool((np.floor(some) < some).any())
 
     @property
     def doubtful(self) -> bool:
@@ -294,7 +289,8 @@ class Column:
         if hasattr(array, "dictionary"):
             self._add_text(array, typed)
         else:
-            self.settle()
+            if self.pending:
+                self.settle()
             self._add_numbers(array)
         self.n_rows += len(array)
 
@@ -305,7 +301,8 @@ class Column:
         values = array.to_numpy(zero_copy_only=False)
         self.known_parsed += len(array) - array.null_count
         self.n_parsed += len(array)
-        self.points.add_parsed(array)
+        if array.null_count < len(array):
+            self.points.add_parsed(values, array.type == arrow.int64())
         if self.infinite is None and values.dtype.kind == "f" and (infinite := np.isinf(values)).any():
             place = int(np.argmax(infinite))
             self.infinite = (self.n_rows + place, f"{values[place]:g}")

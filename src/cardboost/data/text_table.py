@@ -126,20 +126,18 @@ class _Text(io.BufferedIOBase):
 
     def blocks(self, size: int) -> Iterator[bytes]:
         """Whole lines, about so many bytes of them at a time; the last one may lack its end."""
-        pieces: list[bytes | memoryview] = []  # the beginning of a line
-        length = 0
+        lines, pieces = b"", [b""]  # the beginning of a line
         while data := self.read(size):
-            end = data.rfind(b"\n") + 1
-            if end:
-                yield b"".join([*pieces, memoryview(data)[:end]])
-                pieces, length = [], 0
+            if end := data.rfind(b"\n") + 1:
+                if lines:
+                    yield lines
+                lines, pieces = b"".join([*pieces, memoryview(data)[:end]]), []
             pieces.append(data[end:])
-            length += len(data) - end
-            if length > LONGEST_LINE:
+            if sum(map(len, pieces)) > LONGEST_LINE:
                 self.table.plain = False
                 raise _Again
-        if length:
-            yield b"".join(pieces)
+        if rest := b"".join([lines, *pieces]):
+            yield rest
 
     def lines(self) -> io.TextIOWrapper:
         """The text in lines, with their ends."""
