@@ -55,10 +55,10 @@ def _is_foreign_frame(X: Any) -> bool:
 
 def _warn(X: Any, columns: Sequence[Any], chosen: Sequence[int] = ()) -> None:
     names = [str(name) for name in frame_columns(X) or ()]
-    if len(names) != len(columns) or not names:
+    if len(names) != len(columns) or not names or len(set(names)) < len(names):
         return  # only learners of the user's read this table
-    frame = Frame({str(j): column for j, column in enumerate(columns)}, len(columns[0]))
-    roles = assign_roles(frame, {str(j): Role.CATEGORICAL for j in chosen})
+    frame = Frame(dict(zip(names, columns, strict=True)), len(columns[0]))
+    roles = assign_roles(frame, {names[j]: Role.CATEGORICAL for j in chosen})
     parts = []
     for kind, of_kind in _KINDS:
         listed = [repr(name) for name, own in zip(names, roles, strict=True) if own.role in of_kind]
