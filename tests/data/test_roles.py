@@ -204,8 +204,9 @@ def test_the_reason_says_that_the_name_counts():
 def test_large_tables_of_named_columns():
     rng = np.random.default_rng(1)
     n = 30_000
-    frame = frame_of(user_id=rng.integers(10**5, 10**5 + 5000, n), opened_date=rng.integers(40_000, 45_000, n),
-                     store_id=rng.integers(0, 200, n), amount=rng.integers(10**5, 10**5 + 5000, n))  # fmt: skip
+    many = rng.integers(10**5, 10**5 + 5000, n)
+    days, stores = rng.integers(40_000, 45_000, n), rng.integers(0, 200, n)
+    frame = frame_of(user_id=many, opened_date=days, store_id=stores, amount=many)
     assert [str(own.role) for own in assign_roles(frame, {})] == ["identifier", "date", "numeric", "numeric"]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cardboost.cli.certify import MODEL_AND_DATA, read_model_and_data, size_faults
 from cardboost.cli.checks import PathText, number, positive, whole
-from cardboost.cli.files import INTERRUPTED, OK, BadInput, write_together
+from cardboost.cli.files import INTERRUPTED, OK, BadInput, refuse_to_replace, write_together
 from cardboost.cli.options import flag, option
 from cardboost.cli.verb import Verb
 from cardboost.model.printable import printable, printable_lines
@@ -31,9 +31,15 @@ def run(arguments: SimpleNamespace) -> int:
     from cardboost.estimators.selecting import prove_model
     from cardboost.problem.budget import Budget
 
+    refuse_to_replace([arguments.out or arguments.model], arguments.data)
     interrupt = Interrupt()
     budget = Budget.of(arguments.time, lambda: interrupt.asked)
     model, parts, rows = read_model_and_data(arguments)
+    if any(part.certificate.get("points") is not None for part in parts):
+        raise BadInput(
+            f"{arguments.model} has whole points, and prove goes on with the choice of weights: fit without "
+            "whole points to prove that model."
+        )
     for part in parts:
         for fault in size_faults(part.certificate):
             raise BadInput(f"{arguments.model}: {part.path}.{fault}.")

@@ -8,8 +8,13 @@ from __future__ import annotations
 import re
 from enum import Enum
 
+
+def _listed(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 # What rows are about: a number of one of these identifies it. English first, then German, French, Spanish.
-_ENTITIES = frozenset(
+_ENTITIES = _listed(
     """account acct admission agent applicant application asset booking borrower branch card case client
     contract cust customer device document doc driver employee emp encounter equipment event invoice item loan
     machine member merchant object order parcel passport patient person personnel phone plot policy product
@@ -18,19 +23,19 @@ _ENTITIES = frozenset(
     antrag auftrag artikel bestell beleg fall kunde kunden konto kdn kd mitglied patienten personal police
     rechnung rechnungs vertrag vertrags
     commande compte contrat dossier facture
-    cliente contrato cuenta factura pedido""".split()
+    cliente contrato cuenta factura pedido"""
 )
 # Those that nobody writes an amount or a count of: the bare name is enough.
-_BARE = frozenset("account client customer device member patient person subject user kunde cliente".split())
-_KEYS = frozenset(
+_BARE = _listed("account client customer device member patient person subject user kunde cliente")
+_KEYS = _listed(
     """id ids uid uuid guid oid pk rowid identifier key iban ssn isbn imei vin serial passport phone telephone
-    telefon""".split()
+    telefon"""
 )
-_NUMBERS = frozenset("no nr num nbr number nummer numero code".split())
+_NUMBERS = _listed("no nr num nbr number nummer numero code")
 _GLUED = re.compile(rf"({'|'.join(sorted(_ENTITIES))})_?(id|key|{'|'.join(sorted(_NUMBERS))})")
 
-_DAYS = frozenset("date dt datum dob fecha birthday geburtstag".split())
-_NO_DAYS = frozenset("update candidate mandate validate consolidate".split())
+_DAYS = _listed("date dt datum dob fecha birthday geburtstag")
+_NO_DAYS = _listed("update candidate mandate validate consolidate")
 
 
 def words_of(name: str) -> list[str]:

@@ -1,9 +1,9 @@
 """What each column of a table is: a feature, or an identifier, a date, a constant that training leaves out.
 
 The values decide. Where they leave it open, the name counts as well: six digits that repeat may be anything,
-but a column ``custno`` of them is an identifier, and 44197 is a day in a column ``opened_date`` alone. Where a
-table has many rows, a sample tells of most columns that they are plain features; only the others are looked
-at as a whole.
+but a column ``custno`` of them is an identifier, and 44197 is a day in a column ``opened_date`` alone. Where
+a table has many rows, a sample tells of most columns that they are plain features; only the others are
+looked at as a whole.
 """
 
 from __future__ import annotations

@@ -177,8 +177,8 @@ class Facts:
         Raises
         ------
         ValueError
-            If the version is another one, or something is not as :meth:`to_dict` writes it; the message begins
-            with the path of the first fault.
+            If the version is another one, or something is not as :meth:`to_dict` writes it; the message
+            begins with the path of the first fault.
         """
         if not isinstance(document, Mapping):
             raise ValueError(f"expected an object, found {shown(document)}.")
@@ -231,7 +231,8 @@ def _read(kind: Any, value: Any, path: str) -> Any:
         exact = isinstance(value, Mapping) and set(value) == set(names)
         _require(exact, f"an object with {', '.join(names)}", value, path)
         hints = get_type_hints(kind)
-        return kind(**{name: _read(hints[name], value[name], _below(path, name)) for name in names})
+        make: Any = kind
+        return make(**{name: _read(hints[name], value[name], _below(path, name)) for name in names})
     if kind is float:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         _require(number and np.isfinite(value), "a finite number", value, path)
