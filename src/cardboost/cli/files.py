@@ -9,6 +9,7 @@ import shlex
 import shutil
 import stat
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -180,9 +181,11 @@ def next_lines(commands: Iterable[Sequence[str]], data: Sequence[str]) -> list[s
 def _program() -> str:
     """What to type for this command: its name, or its path where a shell would not find it (`make demo`)."""
     started, known = sys.argv[0], shutil.which("cardboost")
-    if os.path.basename(started) != "cardboost" or not os.path.exists(started):
+    if os.path.basename(started) != "cardboost":
         return "cardboost"
-    return "cardboost" if known is not None and os.path.samefile(known, started) else started
+    with contextlib.suppress(OSError):
+        known = known if known is not None and os.path.samefile(known, started) else None
+    return started if known is None else "cardboost"
 
 
 def _quoted(word: str) -> str:
@@ -196,4 +199,15 @@ def _quoted(word: str) -> str:
 def say(remark: str | None, verb: str) -> None:
     """A remark on stderr, where there is one."""
     if remark is not None:
-        print(printable(f"cardboost {verb}: {remark}"), file=sys.stderr)
+        to_stderr(f"cardboost {verb}: {remark}")
+
+
+def to_stderr(sentence: str) -> None:
+    """One line on stderr; on a terminal it breaks between words."""
+    text = printable(sentence)
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        text = textwrap.fill(
+            text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+    print(text, file=sys.stderr)

@@ -85,7 +85,9 @@ def model_parameters(
         options["random_state"] = 0  # else other rows are held out every time
     if arguments.class_weight and target.classes is None:
         raise BadInput("--class-weight is for classes; this is regression.")
-    if isinstance(arguments.class_weight, dict):
+    if isinstance(arguments.class_weight, dict) and target.classes is not None:
+        known = list(map(str, target.classes))
+        arguments.class_weight = pairs_in(arguments.class_weight, known, amount, "--class-weight")
         options["class_weight"] = _factors(arguments.class_weight, target)
     return options
 
@@ -97,7 +99,7 @@ def _factors(given: dict[str, float], target: Target) -> dict[Any, float]:
     assert target.classes is not None
     factors: dict[Any, float] = {}
     known = list(map(label_text, target.classes))
-    for text, factor in pairs_in(given, known, amount, "--class-weight").items():
+    for text, factor in given.items():
         codes = [k for k, label in enumerate(target.classes) if label_text(label) == label_text(text.strip())]
         if not codes:
             raise BadInput(

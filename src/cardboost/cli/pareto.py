@@ -90,7 +90,7 @@ def _check_scoring(name: str | None, target: Target) -> None:
     from cardboost.pareto.folds import REGRESSION_SCORERS
 
     if name is not None and name not in (names := get_scorer_names()):
-        hint = did_you_mean(name, names) or "; roc_auc and accuracy are two of them."
+        hint = did_you_mean(name, names) or "; accuracy is one of them."
         raise BadInput(f"--scoring {name}: scikit-learn has no scorer of this name{hint}")
     if name is not None and target.classes is None and name not in REGRESSION_SCORERS:
         raise BadInput(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -352,7 +353,9 @@ def certificate_lines(certificate: Certificate) -> list[str]:
     """The certificate in words, wrapped for a terminal."""
     lines: list[str] = []
     for line in certificate.lines():
-        lines += textwrap.wrap(line, 78, initial_indent="  ", subsequent_indent=" " * 15)
+        label = re.match(r"\w+ {2,}", line)  # what follows is a column
+        indent = " " * (2 + (2 if label is None else label.end()))
+        lines += textwrap.wrap(line, 78, initial_indent="  ", subsequent_indent=indent)
     return lines
 
 
