@@ -55,10 +55,11 @@ def _is_foreign_frame(X: Any) -> bool:
 
 def _warn(X: Any, columns: Sequence[Any], chosen: Sequence[int] = ()) -> None:
     names = [str(name) for name in frame_columns(X) or ()]
-    if len(names) != len(columns) or not names or len(set(names)) < len(names):
+    if len(names) != len(columns) or not names:
         return  # only learners of the user's read this table
-    frame = Frame(dict(zip(names, columns, strict=True)), len(columns[0]))
-    roles = assign_roles(frame, {names[j]: Role.CATEGORICAL for j in chosen})
+    keys = names if len(set(names)) == len(names) else [str(j) for j in range(len(names))]
+    frame = Frame(dict(zip(keys, columns, strict=True)), len(columns[0]))
+    roles = assign_roles(frame, {keys[j]: Role.CATEGORICAL for j in chosen})
     parts = []
     for kind, of_kind in _KINDS:
         listed = [repr(name) for name, own in zip(names, roles, strict=True) if own.role in of_kind]

@@ -6,6 +6,7 @@ the row twice, a row of weight 0 is left out, and the order of the rows does not
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import pairwise
@@ -15,7 +16,6 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.data.categories import shown
 from cardboost.model.base import ModelKind
 from cardboost.model.card_text import number
 from cardboost.model.predictions import Predictions
@@ -181,10 +181,9 @@ class Facts:
             begins with the path of the first fault.
         """
         if not isinstance(document, Mapping):
-            raise ValueError(f"expected an object, found {shown(document)}.")
+            raise ValueError(f"expected an object, found {reprlib.repr(document)}.")
         version = document.get("version")
-        if type(version) is not int or version != VERSION:
-            raise ValueError(f"version: expected {VERSION}, found {shown(version)}.")
+        _require(type(version) is int and version == VERSION, str(VERSION), version, "version")
         entries = {name: entry for name, entry in document.items() if name != "version"}
         facts: Facts = _read(cls, entries, "")
         return facts
@@ -252,7 +251,7 @@ def _below(path: str, name: Any) -> str:
 
 def _require(holds: Any, wanted: str, value: Any, path: str) -> None:
     if not holds:
-        raise ValueError(f"{path or 'facts'}: expected {wanted}, found {shown(value)}.")
+        raise ValueError(f"{path or 'facts'}: expected {wanted}, found {reprlib.repr(value)}.")
 
 
 @dataclass(frozen=True, eq=False)
