@@ -115,6 +115,7 @@ NAMED_IDENTIFIERS = {
     "client_id": repeated(np.array(TEXT_KEYS[:120])).tolist(),
     "device_code": repeated(np.array(TEXT_KEYS[:120])).tolist(),
     "user_id": np.repeat(SIX_DIGITS, 10),
+    "Nr.": SIX_DIGITS,
 }
 NAMED_FEATURES = {
     "age": draw(18, 90),
@@ -131,6 +132,8 @@ NAMED_FEATURES = {
     "num_doors": draw(2, 6),
     "number of orders": draw(0, 400),
     "nr_employed": draw(4900, 5300),
+    "num_phone": draw(0, 400),
+    "number": draw(0, 400),
     "order_num": draw(0, 40, 60),
     "humid": draw(0, 2000),
     "paid": draw(10_000, 99_999),
@@ -159,6 +162,7 @@ NAMED_DATES = {
     "order_date": draw(36_526, 45_000),
     "Datum": draw(44_197, 44_900),
     "birthdate": draw(12_000, 38_000),
+    "sold_on": draw(44_197, 44_900),
     "opened_at": 44_197 + RNG.integers(0, 17_000, N) / 24,
     "week": [f"2021-W{k:02d}" for k in draw(1, 53)],
     "quarter": [f"{y}Q{q}" for y, q in zip(draw(2015, 2024), draw(1, 5), strict=True)],

@@ -136,7 +136,7 @@ TASKS = ("auto", "binary", "multiclass", "regression")
 ROLES = [
     option("task", choice(*TASKS), "what is predicted", "auto"),
     option("positive", text("LABEL"), "the class of high scores", shown="the last, sorted"),
-    columns("numeric", "columns of numbers, identifiers and dates among them"),
+    columns("numeric", "columns of numbers, also what looks like an identifier"),
     columns("categorical", "columns whose numbers are names of categories"),
     columns("id", "columns that identify rows, to leave out"),
     columns("drop", "other columns to leave out: a,b,c or --drop again"),

@@ -32,9 +32,12 @@ _KEYS = _listed(
     telefon"""
 )
 _NUMBERS = _listed("no nr num nbr number nummer numero code")
+_BARE_NUMBERS = _listed("no nr nbr nummer idx")  # a bare number may be a count
+_COUNTS = _listed("n no nr num nbr number count anzahl")  # of what follows
 _GLUED = re.compile(rf"({'|'.join(sorted(_ENTITIES))})_?(id|key|{'|'.join(sorted(_NUMBERS))})")
 
 _DAYS = _listed("date dt datum dob fecha birthday geburtstag")
+_DONE = _listed("born built left made paid sent sold")  # opened_at, sold_on
 _NO_DAYS = _listed("update candidate mandate validate consolidate")
 
 
@@ -63,9 +66,13 @@ def key_name(name: str) -> KeyName:
     if not words:
         return KeyName.NONE
     last, glued = words[-1], _GLUED.fullmatch(words[-1])
+    if len(words) > 1 and words[0] in _COUNTS:
+        return KeyName.NONE
     if last in _KEYS or words[0] == "id" or (glued and glued[2] in ("id", "key")):
         return KeyName.ID
     if glued or (len(words) > 1 and last in _NUMBERS and words[-2] in _ENTITIES):
+        return KeyName.NUMBER
+    if len(words) == 1 and last in _BARE_NUMBERS:
         return KeyName.NUMBER
     return KeyName.ENTITY if len(words) == 1 and last in _BARE else KeyName.NONE
 
@@ -78,4 +85,5 @@ def names_day(name: str) -> bool:
     last = words[-1]
     if last in _DAYS or (last.endswith(("date", "datum")) and last not in _NO_DAYS):
         return True
-    return len(words) > 1 and last in ("at", "on") and words[-2].endswith("ed")
+    done = len(words) > 1 and (words[-2].endswith("ed") or words[-2] in _DONE)
+    return done and last in ("at", "on")
