@@ -140,7 +140,11 @@ ROLES = [
     columns("categorical", "columns whose numbers are names of categories"),
     columns("id", "columns that identify rows, to leave out"),
     columns("drop", "other columns to leave out: a,b,c or --drop again"),
-    mapping("date", Value(checks.date_column, "COLUMN=PARTS"), f"of a date: {', '.join(checks.DATE_PARTS)}"),
+    mapping(
+        "date",
+        Value(checks.date_column, "COLUMN=PARTS"),
+        f"features of a date: {', '.join(checks.DATE_PARTS)}",
+    ),
     WEIGHT,
     option("group", text("COLUMN"), "rows of one group stay together when rows are split"),
 ]
@@ -149,7 +153,9 @@ DELIMITER = option(
 )
 FORMAT = [
     DELIMITER,
-    option("decimal", Value(checks.one_character, "CHAR"), "of numbers: . or a comma", shown="detected"),
+    option(
+        "decimal", Value(checks.one_character, "CHAR"), "decimal mark of numbers: . or ,", shown="detected"
+    ),
     option("thousands", Value(checks.one_character, "CHAR"), "between groups of digits", shown="detected"),
 ]
 HOLDOUT = [
@@ -173,7 +179,7 @@ def output(folder: str, shown: str) -> list[click.Option]:
             callback=use_config,
             help="options from a TOML file; the command line goes before it",
         ),
-        flag("print-config", "print the options as such a file, and do nothing"),
+        flag("print-config", "print the options as such a file, and do nothing else"),
     ]
 
 
@@ -301,7 +307,7 @@ def _model_option(name: str, declared: Declared) -> click.Option:
     kind = _value(known, declared.check, _METAVARS.get(name))
     defaults = dict.fromkeys(parameter.default for parameter in known)
     if len(defaults) > 1:  # it depends on the task
-        return option(word, kind, help, shown="; of regression ".join(map(str, defaults)))
+        return option(word, kind, help, shown="; for regression ".join(map(str, defaults)))
     default = known[0].default
     return option(word, kind, help, default, shown=declared.shown if default is None else None)
 
