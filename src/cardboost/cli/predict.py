@@ -204,9 +204,10 @@ the class that high scores stand for; not with the hinge loss) and class. More
 classes: a probability for each, and the class. Regression: the prediction.
 
 Contributions are the parts of the score: with the intercept they add up to it.
-Reasons compare: what a feature adds to the score above the least that it could
-add (of the lower class below the most, of a number from the middle), in points
-on a card of whole points. So reasons are no contributions, and have no sum.
+A reason says how much a feature speaks for the prediction, counted from the
+least that it could add (for the first of two classes from the most, for a
+number from the middle), in points on a card of whole points. Reasons do not add
+up to the score.
 
 Columns are found by their names, in any order; columns that the model does not
 use may be absent, and all others are ignored. Large files are read and written

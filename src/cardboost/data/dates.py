@@ -70,7 +70,7 @@ _PATTERNS = {
     "year-week": rf"{_YEAR4}[- ]?W(?P<m>\d\d)(?:-?(?P<d>[1-7]))?{_NO_TIME}",
     "week-year": rf"(?:W|KW|CW)[- ]?(?P<m>\d{{1,2}})[-/ ]{_YEAR4}{_NO_DAY}{_NO_TIME}",
     "year-quarter": rf"{_YEAR4}[-/ ]?Q(?P<m>[1-4]){_NO_DAY}{_NO_TIME}",
-    "quarter-year": rf"Q(?P<m>[1-4])[-/ ]?{_YEAR}{_NO_DAY}{_NO_TIME}",
+    "quarter-year": rf"Q(?P<m>[1-4])(?:[-/ ]|(?=\d{{4}}$)){_YEAR}{_NO_DAY}{_NO_TIME}",
     "day-month": rf"{_NO_YEAR}{_DAY}\. ?{_MONTH}\.{_NO_TIME}",
     "day-name": rf"{_NO_YEAR}{_NTH}[-/ ]{_NAME}{_NO_TIME}",
     "name-day": rf"{_NO_YEAR}{_NAME}[-/ ]{_NTH}{_NO_TIME}",
