@@ -34,6 +34,7 @@ def patients(n=120):
 def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wrong")
     Path(folder / "patients.csv").write_text(patients(), encoding="utf-8")
+    Path(folder / "fewer.csv").write_text(patients(60), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for words in ("--out run --max-terms 3", "--out points --points 5 --max-terms 2"):
@@ -48,6 +49,10 @@ def work(models, monkeypatch):
 
 
 WRONG = [
+    (
+        "prove run/model.json fewer.csv",
+        "fewer.csv does not hold the rows that the model was trained on.",
+    ),
     (
         f"{FIT} --monotonic ages=increasing",
         "--monotonic ages: there is no such feature; did you mean 'age'?",
