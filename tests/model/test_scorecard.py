@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from cardboost.model import Ensemble, Term
 from cardboost.model.files import load_model
+from cardboost.model.ensemble import LOG_ODDS
 from cardboost.model.scorecard import OddsScale, Scorecard
 
 from drawn_models import as_table, drawn_ensembles, left, rows_for  # isort: skip
@@ -61,7 +62,7 @@ def test_totals_classes_and_probabilities_are_those_of_the_model(card: Scorecard
     assert card.lowest <= totals.min()
     assert totals.max() <= card.highest
     scores = own.decision_function(table)
-    np.testing.assert_allclose(card.score(totals), scores, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(card.log_odds(totals), LOG_ODDS[own.loss] * scores, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(card.predict_proba(table), own.predict_proba(table), atol=1e-9)
     exact = [Fraction(own.intercept) + Fraction(own.unit or 0) * slow_total(card, row) for row in rows]
     second = [score > 0 for score in exact]

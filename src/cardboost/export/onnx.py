@@ -146,7 +146,8 @@ def export_onnx(ensemble: Any, *, exact: bool = True) -> bytes:
         if plan.n_scores == 1:
             graph.constant("zero", float32, [0.0])
             graph.constant("flat", graph.types.INT64, [-1])
-            if (factor := plan.probability_factor) is not None:
+            if plan.log_odds is not None:
+                factor = plan.log_odds[1]
                 graph.constant("signs", float32, [-factor, factor], 1, 2)
                 graph.node("Mul", "score signs", "odds")
                 graph.node("Sigmoid", "odds", "probabilities")

@@ -324,9 +324,9 @@ class ProbabilityTable:
     @classmethod
     def of(cls, plan: Plan, points: WholePoints) -> ProbabilityTable:
         """The table for a classifier of two classes."""
-        factor = plan.probability_factor
-        if factor is None or plan.n_scores != 1:
+        if plan.log_odds is None or plan.n_scores != 1:
             raise ValueError("probability: only classifiers for two classes have a table of probabilities.")
+        factor = plan.log_odds[1]
         top = int(max(abs(points.lowest[0]), abs(points.highest[0])))
         far, per_point = max(top, 1), factor * points.value  # log-odds
         if per_point > 0:

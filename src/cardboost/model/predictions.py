@@ -156,7 +156,7 @@ def model_predictions(model: Model, frame: Any, threads: int = 1) -> Predictions
     if card is not None:
         total = card.total(table, threads)
         second = total >= card.threshold
-        score = card.score(total)
+        score = card.log_odds(total)
         probability = score_probabilities(card.ensemble.loss, score)
         predicted = label_array(card.classes)[second.astype(np.intp)]
         return Predictions("binary", card.classes, score, probability, predicted, total, card.threshold)

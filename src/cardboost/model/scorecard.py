@@ -122,6 +122,8 @@ class Scorecard:
                 "the weights of this model are no whole multiples of a unit: "
                 "use scorecard() of the estimator, which chooses whole points."
             )
+        if self.ensemble.loss not in LOG_ODDS:
+            raise ValueError(f"points are log-odds, which scores of the {self.ensemble.loss} loss are not.")
 
     # ------------------------------------------------------------------------------------ what it is made of
 
@@ -143,8 +145,25 @@ class Scorecard:
     @cached_property
     def sections(self) -> tuple[Section, ...]:
         """The features, those that move the total most first."""
-        sections = [self._section(step) for step in self._steps]
+        sections = [self._section(step) for step in self.step_functions()]
         return tuple(sorted(sections, key=lambda section: (-section.spread, section.feature)))
+
+    def step_functions(self) -> tuple[StepFunction, ...]:
+        """The points of every value of the used features.
+
+        Returns
+        -------
+        tuple of StepFunction
+            One per used feature, in the order of the features; levels are whole points.
+        """
+        return tuple(
+            replace(
+                step,
+                levels=tuple((level - self._base[step.feature]) / 2 for level in step.levels),
+                missing=(step.missing - self._base[step.feature]) / 2,
+            )
+            for step in self._steps
+        )
 
     @cached_property
     def start(self) -> int:
@@ -168,8 +187,8 @@ class Scorecard:
         """The least total that means the second class."""
         return math.floor(Fraction(-self._zero) / Fraction(self.point)) + 1 + self.start
 
-    def score(self, total: Any) -> NDArray[np.float64]:
-        """The score of the model for totals.
+    def log_odds(self, total: Any) -> NDArray[np.float64]:
+        """The log-odds of the second class for totals.
 
         Parameters
         ----------
@@ -179,9 +198,9 @@ class Scorecard:
         Returns
         -------
         array
-            Scores, in the shape of ``total``.
+            Log-odds, in the shape of ``total``.
         """
-        return self._zero + self.point * (np.asarray(total, dtype=np.float64) - self.start)
+        return LOG_ODDS[self.ensemble.loss] * self._score(total)
 
     def probability(self, total: Any) -> NDArray[np.float64]:
         """The probability of the second class for totals.
@@ -196,7 +215,7 @@ class Scorecard:
         array
             Probabilities, in the shape of ``total``.
         """
-        return get_loss(self.ensemble.loss).probability(self.score(total))
+        return get_loss(self.ensemble.loss).probability(self._score(total))
 
     def table(self) -> list[tuple[int, float]]:
         """Totals with the probability of the second class.
@@ -291,7 +310,7 @@ class Scorecard:
         array of shape (n_samples, 2)
             Columns are in the order of ``classes``.
         """
-        return score_probabilities(self.ensemble.loss, self.score(self.total(X, threads)))
+        return score_probabilities(self.ensemble.loss, self._score(self.total(X, threads)))
 
     def reasons(self, X: Any, most: int = 4, threads: int = 1) -> list[list[Reason]]:
         """The features that contribute most to the predicted class of every row.
@@ -480,18 +499,16 @@ class Scorecard:
             Fraction(self.ensemble.intercept) + Fraction(self.ensemble.unit) * sum(self._base.values())
         )
 
+    def _score(self, total: Any) -> NDArray[np.float64]:
+        """The scores of ``ensemble`` for totals."""
+        return self._zero + self.point * (np.asarray(total, dtype=np.float64) - self.start)
+
     def _section(self, step: StepFunction) -> Section:
-        base = self._base[step.feature]
-        whole = replace(
-            step,
-            levels=tuple((level - base) / 2 for level in step.levels),
-            missing=(step.missing - base) / 2,
-        )
         if step.categories is None:
-            rows = interval_rows(whole)
+            rows = interval_rows(step)
         else:
-            shown = AlignedNumbers([*whole.levels, whole.missing])
-            rows = label_rows(whole, self.ensemble.categories[step.feature], shown, _ROOM)
+            shown = AlignedNumbers([*step.levels, step.missing])
+            rows = label_rows(step, self.ensemble.categories[step.feature], shown, _ROOM)
         lines = [
             Line(" ".join(part.strip() for part in row.broken(_ROOM)), round(row.level), row.words)
             for row in rows
