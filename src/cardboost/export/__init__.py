@@ -1,4 +1,4 @@
-"""Models as C, Python, SQL, ONNX and JSON: what runs where cardboost does not.
+"""Models as C, Python, SQL, JavaScript, Excel, ONNX and JSON: what runs where cardboost does not.
 
 See docs/export.md.
 """
@@ -27,7 +27,7 @@ def export_model(
     ----------
     ensemble : Ensemble, MulticlassEnsemble or NetEnsemble
         Or an object that has one as ``ensemble``: a scorecard, or the model of a file.
-    format : {"c", "c-int16", "python", "sql", "onnx", "json"}
+    format : {"c", "c-int16", "python", "sql", "javascript", "excel", "onnx", "json"}
         "c" takes float32 values, "c-int16" whole numbers.
     path : path-like, default None
         The file to write, which is never half written; None writes none.
@@ -38,20 +38,22 @@ def export_model(
           a second header with a self-test
         - "python": ``name`` of the function, ``by`` "name", "position" or "auto": how it reads a row
         - "sql": ``output`` "score" or "class", ``table`` in front of the columns
+        - "javascript": ``name`` of the function, ``module=True`` for an ES module
+        - "excel": ``rows``, how many are prepared
         - "onnx": ``exact=False`` accepts decisions that rounding may change (models of stumps)
         - "json": none
 
     Returns
     -------
     str or bytes
-        The exported model; bytes for "onnx".
+        The exported model; bytes for "excel" and "onnx".
 
     Raises
     ------
     ValueError
         Where the format or an option is unknown, or the model cannot be exported in this way.
     ImportError
-        Where "onnx" is not installed.
+        Where "onnx" or, for "excel", openpyxl is not installed.
 
     Examples
     --------
@@ -64,7 +66,7 @@ def export_model(
     """
     if format not in FORMATS:
         raise ValueError(f"format: expected {', '.join(map(repr, FORMATS))}, found {format!r}.")
-    files = FORMATS[format](getattr(ensemble, "ensemble", ensemble), path, options)
+    files = FORMATS[format](_exported(ensemble, format), path, options)
     from cardboost.model.atomic import write_atomically
 
     for target, content in files:
@@ -72,6 +74,19 @@ def export_model(
             data = content if isinstance(content, bytes) else content.encode("utf-8")
             write_atomically(Path(os.path.realpath(target)), data)
     return files[0][1]
+
+
+def _exported(model: Any, format: str) -> Any:
+    """The ensemble, or the scorecard where the format speaks in points."""
+    if format in _IN_POINTS:
+        from cardboost.model.files import Model
+        from cardboost.model.predictions import scorecard_of
+        from cardboost.model.scorecard import Scorecard
+
+        card = scorecard_of(model) if isinstance(model, Model) else model
+        if isinstance(card, Scorecard):
+            return card
+    return getattr(model, "ensemble", model)
 
 
 def _call(exporter: Callable[..., Any], ensemble: Any, options: dict[str, Any]) -> Any:
@@ -122,12 +137,15 @@ def _json(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
     return [(path, _call(plain, ensemble, options))]
 
 
+_IN_POINTS = ("javascript", "excel")  # of a scorecard they give the points
 #: exporters by format: from the model, the path and the options to the files with their paths
 FORMATS: dict[str, Callable[[Any, Any, dict[str, Any]], _Files]] = {
     "c": partial(_c, number="float"),
     "c-int16": partial(_c, number="int16"),
     "python": partial(_one_file, format="python"),
     "sql": partial(_one_file, format="sql"),
+    "javascript": partial(_one_file, format="javascript"),
+    "excel": partial(_one_file, format="excel"),
     "onnx": _onnx,
     "json": _json,
 }

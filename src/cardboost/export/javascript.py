@@ -1,7 +1,7 @@
 """A model as one JavaScript function without dependencies, for a web page or a server.
 
-Scores are those of the model to the bit. Names and labels are JSON strings in ASCII: none of them ends a string,
-a comment or the script element of a page.
+Scores are those of the model to the bit. Names and labels are JSON strings in ASCII: none of them ends a
+string, a comment or the script element of a page.
 """
 
 from __future__ import annotations
@@ -14,24 +14,23 @@ from cardboost.export.plan import Input, Plan
 from cardboost.model.reasons import interval_texts, label_texts
 
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
-_RESERVED = frozenset(
-    "arguments await break case catch class const continue debugger default delete do else enum eval export extends "
-    "false finally for function if implements import in instanceof interface let new null package private "
-    "protected public return static super switch this throw true try typeof undefined NaN Infinity var void "
-    "while with yield".split()
-)
+_RESERVED = """
+arguments await break case catch class const continue debugger default delete do else enum eval export extends
+false finally for function if implements import in instanceof interface let new null package private protected
+public return static super switch this throw true try typeof undefined NaN Infinity var void while with yield
+""".split()
 _WIDTH = 100  # of a line of numbers
 
 _PROGRAM = """\
   function present(row, input) {
-    if (Array.isArray(row) ? input.position >= row.length : !Object.prototype.hasOwnProperty.call(row, input.name)) {
-      throw new Error("the row has no " + JSON.stringify(input.name) + ": null means that it is missing");
-    }
-    return row[Array.isArray(row) ? input.position : input.name];
+    var key = Array.isArray(row) ? input.position : input.name;
+    if (Object.prototype.hasOwnProperty.call(row, key)) return row[key];
+    throw new Error("the row has no " + JSON.stringify(input.name) + ": null means that it is missing");
   }
 
   function number(value, input) {
-    if (value === null || value === undefined || (typeof value === "string" && value.trim() === "")) return NaN;
+    if (value === null || value === undefined) return NaN;
+    if (typeof value === "string" && value.trim() === "") return NaN;
     var found = Number(value);
     if (found !== found && value === value || Math.abs(found) === Infinity) {
       throw new Error(JSON.stringify(input.name) + " is no finite number: " + String(value));
@@ -68,23 +67,23 @@ _FUNCTION = """\
 """
 
 _REASONS = """\
-    var reasons = contributions.map(function (own, k) {
-      var levels = inputs[k].lines.map(function (values) { return values[OUTPUT + 1]; });
-      var low = Math.min.apply(null, levels), high = Math.max.apply(null, levels), added = own.contributionINDEX;
-      return { feature: own.feature, text: own.text, strength: STRENGTH };
-    }).filter(function (own) { return own.strength !== 0; });
-    reasons.sort(function (one, two) { return Math.abs(two.strength) - Math.abs(one.strength); });
+var reasons = contributions.map(function (own, k) {
+  var levels = inputs[k].lines.map(function (values) { return values[LEVEL]; });
+  var low = Math.min.apply(null, levels), high = Math.max.apply(null, levels), added = own.contributionINDEX;
+  return { feature: own.feature, text: own.text, strength: STRENGTH };
+}).filter(function (own) { return own.strength !== 0; });
+reasons.sort(function (one, two) { return Math.abs(two.strength) - Math.abs(one.strength); });
 """
 
 
 def export_javascript(ensemble: Any, *, name: str = "score", module: bool = False) -> str:
     """The source of a function of one row.
 
-    The function takes an object with the names of the features, or an array with all columns of the model in its
-    order. A value that is null, undefined, NaN or "" is missing; text that is a number counts as this number.
-    It returns an object: ``score`` (``points`` of a scorecard, ``prediction`` of a regressor, ``scores`` of several
-    classes), ``probability`` of the second class (``probabilities`` of several) where scores have one, ``class``,
-    ``contributions`` of all used features, and ``reasons``, the strongest first.
+    The function takes an object with the names of the features, or an array with all columns of the model in
+    its order. A value that is null, undefined, NaN or "" is missing; text that is a number counts as this
+    number. It returns an object: ``score`` (``points`` of a scorecard, ``prediction`` of a regressor,
+    ``scores`` of several classes), ``probability`` of the second class (``probabilities`` of several) where
+    scores have one, ``class``, ``contributions`` of all used features, and ``reasons``, the strongest first.
 
     Parameters
     ----------
@@ -152,17 +151,21 @@ def _result(plan: Plan) -> str:
     if plan.n_scores > 1:
         lines += ["var output = 0;"]
         lines += ["scores.forEach(function (value, k) { if (value > scores[output]) output = k; });"]
-        output, index, strength = "output", "[output]", "added - low"
+        level, index, strength = "output + 1", "[output]", "added - low"
     elif plan.decides:
         sign, limit = plan.decision
         lines.append(f"var second = scores[0] {sign} {_json(limit)};")
-        output, index, strength = "0", "", "second ? added - low : high - added"
+        level, index, strength = "1", "", "second ? added - low : high - added"
     else:
-        output, index, strength = "0", "", "added - 0.5 * (low + high)"
-    reasons = _REASONS.replace("OUTPUT", output).replace("INDEX", index).replace("STRENGTH", strength)
-    facts = [f"{key}: {value}" for key, value in _facts(plan).items()]
-    returned = f"return {{ {', '.join([*facts, 'contributions: contributions', 'reasons: reasons'])} }};"
-    return "".join(f"    {line}\n" for line in lines) + reasons + f"    {returned}\n"
+        level, index, strength = "1", "", "added - 0.5 * (low + high)"
+    reasons = _REASONS.replace("LEVEL", level).replace("INDEX", index).replace("STRENGTH", strength)
+    facts = ", ".join(f"{key}: {value}" for key, value in _facts(plan).items())
+    lines += [
+        *reasons.splitlines(),
+        f"return {{ {facts},",
+        "  contributions: contributions, reasons: reasons };",
+    ]
+    return "".join(f"    {line}\n" for line in lines)
 
 
 def _probability(plan: Plan) -> str:
@@ -172,7 +175,9 @@ def _probability(plan: Plan) -> str:
     if plan.log_odds is not None:
         base, slope = plan.log_odds
         term = "score" if slope == 1 else f"{_json(slope)} * score"
-        odds = f"-({_json(base)} + {term})" if base else "-score" if slope == 1 else f"-{_json(slope)} * score"
+        odds = (
+            f"-({_json(base)} + {term})" if base else "-score" if slope == 1 else f"-{_json(slope)} * score"
+        )
         chance = f"1 / (1 + Math.exp({odds}))"
     elif plan.loss == "squared_hinge":
         chance = "Math.min(Math.max(0.5 + 0.5 * score, 0), 1)"
@@ -220,10 +225,12 @@ def _wrapped(start: str, items: Any, end: str) -> list[str]:
 def _label(label: Any) -> Any:
     """A label that JavaScript can hold."""
     if isinstance(label, int) and not isinstance(label, bool) and int(float(label)) != label:
-        raise ValueError(f"categories, classes: the label {label} has more digits than numbers in JavaScript.")
+        raise ValueError(
+            f"categories, classes: the label {label} has more digits than numbers in JavaScript."
+        )
     return label
 
 
 def _json(value: Any) -> str:
     """A literal in ASCII that holds no tag."""
-    return json.dumps(value, allow_nan=False).replace("<", "\\u003c").replace(">", "\\u003e")
+    return re.sub("<(?=[^= ])", r"\\u003c", json.dumps(value, allow_nan=False))

@@ -123,11 +123,9 @@ def _lines(
     if categories is None:
         cuts = step.distinct()[0]
         texts = [*interval_texts(cuts), "missing"]
-        codes = np.searchsorted(np.array(cuts), values)
-    else:
-        texts = label_texts(categories)
-        codes = values
-    return texts, np.where(np.isnan(values), len(texts) - 1, codes).astype(np.intp)
+        return texts, np.where(np.isnan(values), len(texts) - 1, np.searchsorted(np.array(cuts), values))
+    texts = label_texts(categories)
+    return texts, np.where(np.isnan(values), len(texts) - 1, values).astype(np.intp)
 
 
 def interval_texts(cuts: Sequence[float]) -> list[str]:

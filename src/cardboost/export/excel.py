@@ -1,0 +1,330 @@
+"""A model as a workbook that scores rows with formulas: inputs on the left, one case per row.
+
+The sheet "Score" has a column for every used feature, then its contributions, the total, the probability and the
+class, with formulas in all prepared rows that can be filled down. The sheet "Card" holds the lines of the card, which
+the formulas read: names and labels are text in cells and never part of a formula.
+
+Spreadsheets compare numbers with ``<=`` to about 15 digits only. FREQUENCY compares them exactly, and by the rule
+of a cut: it counts a value in the first bin that is not below it.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from cardboost.export.plan import Input, Plan, check_text
+from cardboost.model.printable import printable
+from cardboost.model.reasons import interval_texts
+
+_HEAD = 3  # the row of the headings
+_MOST_ROWS = 1_048_576  # of a sheet
+_MOST_COLUMNS = 16_384
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]")  # what XML or a cell cannot hold
+_LONGEST = 32_767  # characters of a cell
+_ESCAPED = re.compile("_(?=x[0-9A-Fa-f]{4}_)")  # a cell would show the character with this number
+_ACCENT, _SOFT, _INPUT = "1F4E78", "DDEBF7", "FFF9E5"
+
+
+def export_excel(ensemble: Any, *, rows: int = 100) -> bytes:
+    """The workbook, for Excel, LibreOffice and others that read .xlsx.
+
+    An empty cell is a missing value; a row without any value stays empty. Labels are compared letter by letter, and
+    one that the model does not know counts as missing; text in place of a number gives #N/A.
+
+    Parameters
+    ----------
+    ensemble : Ensemble, MulticlassEnsemble or Scorecard
+        A scorecard is added up in its points.
+    rows : int, default 100
+        How many rows have formulas; these can be filled down for more.
+
+    Returns
+    -------
+    bytes
+    """
+    try:
+        from openpyxl import Workbook
+    except ImportError:
+        raise ImportError("the format 'excel' needs openpyxl: pip install 'cardboost[excel]'.") from None
+    plan = Plan.of(ensemble)
+    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= _MOST_ROWS - _HEAD:
+        raise ValueError(f"rows: expected a whole number from 1 to {_MOST_ROWS - _HEAD}, found {rows!r}.")
+    if len(plan.inputs) * (1 + plan.n_scores) + 2 * plan.n_scores + 1 > _MOST_COLUMNS:
+        raise ValueError(f"ensemble: a sheet has {_MOST_COLUMNS} columns, and the model needs more.")
+    book = Workbook()
+    sheet = book.active
+    sheet.title = "Score"
+    tables = _Card(book.create_sheet("Card"), plan).write()
+    _Score(sheet, plan, tables, rows).write()
+    stream = io.BytesIO()
+    book.save(stream)
+    return stream.getvalue()
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Where the lines of an input are: absolute addresses in the sheet with the card."""
+
+    keys: str  # cuts, or labels; nothing where there are none
+    levels: tuple[str, ...]  # one range for every score
+    missing: tuple[str, ...]  # one cell for every score
+
+
+@dataclass(frozen=True)
+class _Tables:
+    inputs: tuple[_Table, ...]
+    starts: tuple[str, ...]
+    classes: tuple[str, ...]
+
+
+class _Card:
+    """The sheet with the lines of the card."""
+
+    def __init__(self, sheet: Any, plan: Plan) -> None:
+        self.sheet, self.plan, self.row = sheet, plan, 1
+
+    def write(self) -> _Tables:
+        plan, sheet = self.plan, self.sheet
+        _text(sheet.cell(1, 1), plan.description()).style = "Headline 3"
+        self.row = 3
+        heads = ["starts with", *(map(str, plan.classes or ()) if plan.n_scores > 1 else ["value"])]
+        self._headings(["", *heads][: 2 + plan.n_scores] if plan.n_scores > 1 else ["", "starts with"])
+        self.row += 1
+        for k, value in enumerate(plan.intercepts.tolist()):
+            sheet.cell(self.row, 2 + k, value)
+        starts = self._cells(self.row)
+        classes: tuple[str, ...] = ()
+        if plan.classes is not None:
+            self.row += 2
+            self._headings(["class", "means"])
+            first = self.row + 1
+            for k, label in enumerate(plan.classes):
+                self.row += 1
+                _label(sheet.cell(self.row, 1), label)
+                _text(sheet.cell(self.row, 2), self._meaning(k))
+            classes = tuple(f"Card!$A${first + k}" for k in range(len(plan.classes)))
+        inputs = tuple(self._input(source) for source in plan.inputs)
+        sheet.column_dimensions["A"].width = 34
+        for letter in "BCDEFGH":
+            sheet.column_dimensions[letter].width = 14
+        return _Tables(inputs, starts, classes)
+
+    def _meaning(self, k: int) -> str:
+        if self.plan.n_scores > 1:
+            return "the highest score, of equal ones the first"
+        sign, limit = self.plan.decision
+        what = "total" if self.plan.in_points else "score"
+        return f"{what} {sign} {limit:g}" if k else "any other"
+
+    def _headings(self, texts: list[str]) -> None:
+        from openpyxl.styles import Font, PatternFill
+
+        for k, text in enumerate(texts):
+            cell = _text(self.sheet.cell(self.row, 1 + k), text)
+            cell.font = Font(bold=True)
+            cell.fill = PatternFill("solid", fgColor=_SOFT)
+
+    def _cells(self, row: int) -> tuple[str, ...]:
+        return tuple(f"Card!${_column(2 + k)}${row}" for k in range(self.plan.n_scores))
+
+    def _input(self, source: Input) -> _Table:
+        """A heading, then lines: the key in the first column, levels in the next ones, the line in words last."""
+        plan, sheet = self.plan, self.sheet
+        self.row += 2
+        last = 2 + plan.n_scores
+        adds = "points" if plan.in_points else "adds"
+        what = [f"{label}" for label in plan.classes or ()] if plan.n_scores > 1 else [adds]
+        self._headings([source.name, *what, "if the value is"])
+        if source.categories is None:
+            steps = source.steps()
+            keys, table = [*steps.cuts, None], steps.table
+            words = [*interval_texts(steps.cuts), "missing"]
+        else:
+            pairs = source.labels()
+            keys = [label for label, _ in pairs]
+            _check_numbers(keys)
+            words = ["exactly this label"] * len(keys) + ["missing, or another label"]
+            table = [*(levels for _, levels in pairs), source.missing]
+        first = self.row + 1
+        for key, levels, text in zip([*keys, None], table, words, strict=True):
+            self.row += 1
+            if key is not None and source.categories is None:
+                sheet.cell(self.row, 1, key)
+            elif key is not None:
+                _label(sheet.cell(self.row, 1), key)
+            for k, level in enumerate(levels.tolist()):
+                sheet.cell(self.row, 2 + k, level)
+            _text(sheet.cell(self.row, last), text)
+        end = self.row - 1  # the last line is for missing values
+        letters = [_column(2 + k) for k in range(plan.n_scores)]
+        n_keys = sum(key is not None for key in keys)
+        return _Table(
+            f"Card!$A${first}:$A${first + n_keys - 1}" if n_keys else "",
+            tuple(f"Card!${letter}${first}:${letter}${end}" for letter in letters),
+            tuple(f"Card!${letter}${self.row}" for letter in letters),
+        )
+
+
+class _Score:
+    """The sheet with one case per row."""
+
+    def __init__(self, sheet: Any, plan: Plan, tables: _Tables, rows: int) -> None:
+        self.sheet, self.plan, self.tables, self.rows = sheet, plan, tables, rows
+
+    def write(self) -> None:
+        from openpyxl.styles import Alignment, Font, PatternFill
+
+        plan, sheet = self.plan, self.sheet
+        n_inputs = len(plan.inputs)
+        columns = self._columns()
+        title = f"{plan.description()} Fill in the yellow cells, one case per row; an empty cell is missing."
+        _text(sheet.cell(1, 1), title).font = Font(bold=True, size=12, color=_ACCENT)
+        for k, source in enumerate(plan.inputs):
+            _text(sheet.cell(_HEAD, 1 + k), source.name)
+        for k, (heading, _, _) in enumerate(columns):
+            _text(sheet.cell(_HEAD, n_inputs + 1 + k), heading)
+        for k in range(n_inputs + len(columns)):
+            cell = sheet.cell(_HEAD, 1 + k)
+            cell.font = Font(bold=True, color="FFFFFF")
+            cell.fill = PatternFill("solid", fgColor=_ACCENT)
+            cell.alignment = Alignment(wrap_text=True, vertical="top")
+            sheet.column_dimensions[_column(1 + k)].width = 14
+        yellow = PatternFill("solid", fgColor=_INPUT)
+        for row in range(_HEAD + 1, _HEAD + 1 + self.rows):
+            for k in range(n_inputs):
+                sheet.cell(row, 1 + k).fill = yellow
+            for k, (_, formula, shown) in enumerate(columns):
+                cell = sheet.cell(row, n_inputs + 1 + k, "=" + self._unless_empty(formula.replace("{row}", str(row)), row))
+                cell.number_format = shown
+        sheet.freeze_panes = sheet.cell(_HEAD + 1, 1)
+        sheet.row_dimensions[_HEAD].height = 48
+        self._validate()
+
+    def _unless_empty(self, formula: str, row: int) -> str:
+        if not self.plan.inputs:
+            return formula
+        return f'IF(COUNTA($A{row}:${_column(len(self.plan.inputs))}{row})=0,"",{formula})'
+
+    def _columns(self) -> list[tuple[str, str, str]]:
+        """Headings, formulas with {row} for the number of the row, and how their values are shown."""
+        plan, tables = self.plan, self.tables
+        several, names = plan.n_scores > 1, [f"{label}" for label in plan.classes or ()]
+        decimals = "0" if plan.in_points else "0.0000"
+        what = "points" if plan.in_points else "score" if plan.decides else "prediction"
+        columns = []
+        for k in range(plan.n_scores):
+            for j, source in enumerate(plan.inputs):
+                heading = f"{source.name}: {names[k]}" if several else f"{source.name}: {'points' if plan.in_points else 'adds'}"
+                columns.append((heading, _lookup(source, tables.inputs[j], k, f"${_column(1 + j)}{{row}}"), decimals))
+        n_inputs = len(plan.inputs)
+        scores = []
+        for k in range(plan.n_scores):
+            first = n_inputs * (1 + k) + 1
+            parts = [tables.starts[k], *(f"{_column(first + j)}{{row}}" for j in range(n_inputs))]
+            scores.append((f"{what}: {names[k]}" if several else what, "+".join(parts), decimals))
+        start = n_inputs * (1 + plan.n_scores) + 1
+        cells = [f"{_column(start + k)}{{row}}" for k in range(plan.n_scores)]
+        columns += scores
+        if not plan.decides:
+            return columns
+        chances = [_chance(plan, cell) for cell in cells]
+        if chances[0] and not several:
+            columns.append((f"probability of {names[1]}", chances[0], "0.0%"))
+        elif chances[0]:
+            total = f"({'+'.join(chances)})"
+            columns += [
+                (f"probability of {name}", f"IF({total}>0,{chance}/{total},1/{len(names)})", "0.0%")
+                for name, chance in zip(names, chances, strict=True)
+            ]
+        if several:
+            block = f"{cells[0]}:{cells[-1]}"
+            chosen = f"INDEX({tables.classes[0]}:{tables.classes[-1].removeprefix('Card!')},MATCH(MAX({block}),{block},0))"
+        else:
+            sign, limit = plan.decision
+            chosen = f"IF({cells[0]}{sign}{limit:g},{tables.classes[1]},{tables.classes[0]})"
+        return [*columns, ("class", chosen, "General")]
+
+    def _validate(self) -> None:
+        """Numbers only where numbers are read; a list to choose from for labels."""
+        from openpyxl.worksheet.datavalidation import DataValidation
+
+        for k, (source, table) in enumerate(zip(self.plan.inputs, self.tables.inputs, strict=True)):
+            if source.categories is None:
+                rule = DataValidation(
+                    "decimal", operator="between", formula1="-1E+307", formula2="1E+307", allow_blank=True
+                )
+                rule.error = "A number, or nothing where it is missing."
+            else:
+                rule = DataValidation("list", formula1=table.keys, allow_blank=True, showErrorMessage=False)
+            letter = _column(1 + k)
+            rule.add(f"{letter}{_HEAD + 1}:{letter}{_HEAD + self.rows}")
+            self.sheet.add_data_validation(rule)
+
+
+def _lookup(source: Input, table: _Table, k: int, cell: str) -> str:
+    """The formula of what an input adds to a score."""
+    levels, missing = table.levels[k], table.missing[k]
+    if source.categories is None:
+        value = f"SUMPRODUCT(FREQUENCY({cell},{table.keys}),{levels})" if table.keys else levels.split(":")[0]
+        return f'IF({cell}="",{missing},IF(ISNUMBER({cell}),{value},NA()))'
+    text = isinstance((*source.categories.kept, *source.categories.rare)[0], str)
+    same = f"--EXACT({cell},{table.keys})" if text else f"--({table.keys}*1={cell}*1)"
+    known = f"IF(SUMPRODUCT({same})=0,{missing},SUMPRODUCT({same},{levels}))"
+    return f'IF({cell}="",{missing},{known if text else f"IFERROR({known},{missing})"})'
+
+
+def _chance(plan: Plan, cell: str) -> str:
+    """The formula of a probability; nothing where scores have none."""
+    if plan.log_odds is not None:
+        base, slope = plan.log_odds
+        odds = cell if (base, slope) == (0, 1) else f"({base!r}+{slope!r}*{cell})"
+        return f"IF({odds}>=0,1/(1+EXP(-{odds})),EXP({odds})/(1+EXP({odds})))"
+    if plan.loss == "squared_hinge":
+        return f"MIN(MAX(0.5+0.5*{cell},0),1)"
+    return ""
+
+
+def _check_numbers(labels: list[Any]) -> None:
+    """Refuse numbers that a spreadsheet takes for equal, or does not hold."""
+    seen: dict[str, Any] = {}
+    for label in labels:
+        if isinstance(label, str):
+            continue
+        if int(float(label)) != label if isinstance(label, int) else False:
+            raise ValueError(f"categories: the label {label} has more digits than numbers in Excel.")
+        other = seen.setdefault(f"{float(label):.13g}", label)
+        if other is not label:
+            raise ValueError(f"categories: Excel does not tell {other!r} from {label!r}.")
+
+
+def _label(cell: Any, label: Any) -> None:
+    """A label as a cell: text as it is, never a formula."""
+    if not isinstance(label, str):
+        cell.value = label
+        return
+    check_text(label, "categories, classes", "Excel")
+    if _CONTROL.search(label) or len(label) > _LONGEST:
+        raise ValueError(f"categories, classes: {printable(label[:40])!r} holds a character that Excel cannot.")
+    _string(cell, label)
+
+
+def _text(cell: Any, text: str) -> Any:
+    """A text to read."""
+    return _string(cell, printable(text)[:_LONGEST])
+
+
+def _string(cell: Any, text: str) -> Any:
+    cell.value = _ESCAPED.sub("_x005F_", text)
+    cell.data_type = "s"  # also where it begins like a formula, or like an error
+    cell.quotePrefix = True  # and when it is edited
+    return cell
+
+
+def _column(number: int) -> str:
+    """The letters of a column."""
+    from openpyxl.utils import get_column_letter
+
+    return str(get_column_letter(number))
