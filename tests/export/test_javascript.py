@@ -7,6 +7,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from cross import application
 from exported import (
     HOSTILE,
     decisions,
@@ -15,7 +16,6 @@ from exported import (
     random_ensemble,
     raw_rows,
     table_of,
-    tool,
 )
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -81,7 +81,12 @@ def run(model, rows, folder, seed=0):
     cells = [[cell(value, j) for j, value in enumerate(row)] for row in rows]
     given = {"rows": cells, "names": names, "files": [str(folder / "model.js")]}
     (folder / "rows.json").write_text(json.dumps(given))
-    command = [tool("node"), str(folder / "run.js"), str(folder / "rows.json"), str(folder / "out.json")]
+    command = [
+        application("node"),
+        str(folder / "run.js"),
+        str(folder / "rows.json"),
+        str(folder / "out.json"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads((folder / "out.json").read_text())[0]
@@ -198,7 +203,7 @@ def test_script_and_module(tmp_path):
         f"console.log(JSON.stringify(vm.runInContext('this.risk({row})', page)));"
     )
     printed = [
-        subprocess.run([tool("node"), *command], capture_output=True, text=True, check=True).stdout
+        subprocess.run([application("node"), *command], capture_output=True, text=True, check=True).stdout
         for command in ([str(tmp_path / "module.mjs")], ["-e", page])
     ]
     assert printed[0] == printed[1]
@@ -224,7 +229,7 @@ def test_rows_that_are_refused(row, message, tmp_path):
     (tmp_path / "try.js").write_text(
         f'try {{ require("./card.js")({text}) }} catch (e) {{ console.log(e.message) }}'
     )
-    command = [tool("node"), str(tmp_path / "try.js")]
+    command = [application("node"), str(tmp_path / "try.js")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.startswith(message)
 

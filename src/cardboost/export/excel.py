@@ -1,19 +1,22 @@
 """A model as a workbook that scores rows with formulas: inputs on the left, one case per row.
 
-The sheet "Score" has a column for every used feature, then its contributions, the total, the probability and the
-class, with formulas in all prepared rows that can be filled down. The sheet "Card" holds the lines of the card, which
-the formulas read: names and labels are text in cells and never part of a formula.
+The sheet "Score" has a column for every used feature, then its contributions, the total, the probability and
+the class, with formulas in all prepared rows that can be filled down. The sheet "Card" holds the lines of the
+card, which the formulas read: names and labels are text in cells and never part of a formula.
 
-Spreadsheets compare numbers with ``<=`` to about 15 digits only. FREQUENCY compares them exactly, and by the rule
-of a cut: it counts a value in the first bin that is not below it.
+Spreadsheets compare numbers with ``<=`` to about 15 digits only. FREQUENCY compares them exactly, and by the
+rule of a cut: it counts a value in the first bin that is not below it.
 """
 
 from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from cardboost.export.plan import Input, Plan, check_text
 from cardboost.model.printable import printable
@@ -31,8 +34,8 @@ _ACCENT, _SOFT, _INPUT = "1F4E78", "DDEBF7", "FFF9E5"
 def export_excel(ensemble: Any, *, rows: int = 100) -> bytes:
     """The workbook, for Excel, LibreOffice and others that read .xlsx.
 
-    An empty cell is a missing value; a row without any value stays empty. Labels are compared letter by letter, and
-    one that the model does not know counts as missing; text in place of a number gives #N/A.
+    An empty cell is a missing value; a row without any value stays empty. Labels are compared letter by
+    letter, and one that the model does not know counts as missing; text in place of a number gives #N/A.
 
     Parameters
     ----------
@@ -47,6 +50,7 @@ def export_excel(ensemble: Any, *, rows: int = 100) -> bytes:
     """
     try:
         from openpyxl import Workbook
+        from openpyxl.worksheet.properties import PageSetupProperties
     except ImportError:
         raise ImportError("the format 'excel' needs openpyxl: pip install 'cardboost[excel]'.") from None
     plan = Plan.of(ensemble)
@@ -59,6 +63,10 @@ def export_excel(ensemble: Any, *, rows: int = 100) -> bytes:
     sheet.title = "Score"
     tables = _Card(book.create_sheet("Card"), plan).write()
     _Score(sheet, plan, tables, rows).write()
+    for page in book:
+        page.page_setup.orientation = "landscape"
+        page.page_setup.fitToHeight = 0
+        page.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
     stream = io.BytesIO()
     book.save(stream)
     return stream.getvalue()
@@ -88,13 +96,13 @@ class _Card:
 
     def write(self) -> _Tables:
         plan, sheet = self.plan, self.sheet
-        _text(sheet.cell(1, 1), plan.description()).style = "Headline 3"
+        _title(sheet.cell(1, 1), plan.description())
         self.row = 3
-        heads = ["starts with", *(map(str, plan.classes or ()) if plan.n_scores > 1 else ["value"])]
-        self._headings(["", *heads][: 2 + plan.n_scores] if plan.n_scores > 1 else ["", "starts with"])
+        self._headings(["every case", *self._scores()])
         self.row += 1
+        _text(sheet.cell(self.row, 1), "starts with")
         for k, value in enumerate(plan.intercepts.tolist()):
-            sheet.cell(self.row, 2 + k, value)
+            _number(sheet.cell(self.row, 2 + k), value)
         starts = self._cells(self.row)
         classes: tuple[str, ...] = ()
         if plan.classes is not None:
@@ -119,6 +127,12 @@ class _Card:
         what = "total" if self.plan.in_points else "score"
         return f"{what} {sign} {limit:g}" if k else "any other"
 
+    def _scores(self) -> list[str]:
+        """What levels are added to."""
+        if self.plan.n_scores > 1:
+            return list(map(str, self.plan.classes or ()))
+        return ["points" if self.plan.in_points else "adds"]
+
     def _headings(self, texts: list[str]) -> None:
         from openpyxl.styles import Font, PatternFill
 
@@ -131,13 +145,11 @@ class _Card:
         return tuple(f"Card!${_column(2 + k)}${row}" for k in range(self.plan.n_scores))
 
     def _input(self, source: Input) -> _Table:
-        """A heading, then lines: the key in the first column, levels in the next ones, the line in words last."""
+        """A heading, then lines: the key in the first column, then levels, then the line in words."""
         plan, sheet = self.plan, self.sheet
         self.row += 2
         last = 2 + plan.n_scores
-        adds = "points" if plan.in_points else "adds"
-        what = [f"{label}" for label in plan.classes or ()] if plan.n_scores > 1 else [adds]
-        self._headings([source.name, *what, "if the value is"])
+        self._headings([source.name, *self._scores(), "if the value is"])
         if source.categories is None:
             steps = source.steps()
             keys, table = [*steps.cuts, None], steps.table
@@ -147,16 +159,16 @@ class _Card:
             keys = [label for label, _ in pairs]
             _check_numbers(keys)
             words = ["exactly this label"] * len(keys) + ["missing, or another label"]
-            table = [*(levels for _, levels in pairs), source.missing]
+            table = np.array([*(levels for _, levels in pairs), source.missing])
         first = self.row + 1
         for key, levels, text in zip([*keys, None], table, words, strict=True):
             self.row += 1
             if key is not None and source.categories is None:
-                sheet.cell(self.row, 1, key)
+                _number(sheet.cell(self.row, 1), key)
             elif key is not None:
                 _label(sheet.cell(self.row, 1), key)
             for k, level in enumerate(levels.tolist()):
-                sheet.cell(self.row, 2 + k, level)
+                _number(sheet.cell(self.row, 2 + k), level)
             _text(sheet.cell(self.row, last), text)
         end = self.row - 1  # the last line is for missing values
         letters = [_column(2 + k) for k in range(plan.n_scores)]
@@ -181,7 +193,7 @@ class _Score:
         n_inputs = len(plan.inputs)
         columns = self._columns()
         title = f"{plan.description()} Fill in the yellow cells, one case per row; an empty cell is missing."
-        _text(sheet.cell(1, 1), title).font = Font(bold=True, size=12, color=_ACCENT)
+        _title(sheet.cell(1, 1), title)
         for k, source in enumerate(plan.inputs):
             _text(sheet.cell(_HEAD, 1 + k), source.name)
         for k, (heading, _, _) in enumerate(columns):
@@ -190,62 +202,69 @@ class _Score:
             cell = sheet.cell(_HEAD, 1 + k)
             cell.font = Font(bold=True, color="FFFFFF")
             cell.fill = PatternFill("solid", fgColor=_ACCENT)
-            cell.alignment = Alignment(wrap_text=True, vertical="top")
+            cell.alignment = Alignment("center", "top", wrap_text=True)
             sheet.column_dimensions[_column(1 + k)].width = 14
         yellow = PatternFill("solid", fgColor=_INPUT)
         for row in range(_HEAD + 1, _HEAD + 1 + self.rows):
             for k in range(n_inputs):
                 sheet.cell(row, 1 + k).fill = yellow
             for k, (_, formula, shown) in enumerate(columns):
-                cell = sheet.cell(row, n_inputs + 1 + k, "=" + self._unless_empty(formula.replace("{row}", str(row)), row))
-                cell.number_format = shown
+                filled = "=" + formula.replace("{row}", str(row))
+                sheet.cell(row, n_inputs + 1 + k, filled).number_format = shown
         sheet.freeze_panes = sheet.cell(_HEAD + 1, 1)
         sheet.row_dimensions[_HEAD].height = 48
         self._validate()
 
-    def _unless_empty(self, formula: str, row: int) -> str:
-        if not self.plan.inputs:
-            return formula
-        return f'IF(COUNTA($A{row}:${_column(len(self.plan.inputs))}{row})=0,"",{formula})'
-
     def _columns(self) -> list[tuple[str, str, str]]:
         """Headings, formulas with {row} for the number of the row, and how their values are shown."""
-        plan, tables = self.plan, self.tables
-        several, names = plan.n_scores > 1, [f"{label}" for label in plan.classes or ()]
-        decimals = "0" if plan.in_points else "0.0000"
-        what = "points" if plan.in_points else "score" if plan.decides else "prediction"
-        columns = []
-        for k in range(plan.n_scores):
-            for j, source in enumerate(plan.inputs):
-                heading = f"{source.name}: {names[k]}" if several else f"{source.name}: {'points' if plan.in_points else 'adds'}"
-                columns.append((heading, _lookup(source, tables.inputs[j], k, f"${_column(1 + j)}{{row}}"), decimals))
-        n_inputs = len(plan.inputs)
-        scores = []
-        for k in range(plan.n_scores):
-            first = n_inputs * (1 + k) + 1
-            parts = [tables.starts[k], *(f"{_column(first + j)}{{row}}" for j in range(n_inputs))]
-            scores.append((f"{what}: {names[k]}" if several else what, "+".join(parts), decimals))
-        start = n_inputs * (1 + plan.n_scores) + 1
-        cells = [f"{_column(start + k)}{{row}}" for k in range(plan.n_scores)]
-        columns += scores
-        if not plan.decides:
+        columns = [*self._added(), *self._totals()]
+        if not self.plan.inputs:
             return columns
+        block = f"$A{{row}}:${_column(len(self.plan.inputs))}{{row}}"
+        return [(text, f'IF(COUNTA({block})=0,"",{formula})', shown) for text, formula, shown in columns]
+
+    @property
+    def _names(self) -> list[str]:
+        return list(map(str, self.plan.classes or ()))
+
+    @property
+    def _decimals(self) -> str:
+        return "0" if self.plan.in_points else "0.0000"
+
+    def _added(self) -> Iterator[tuple[str, str, str]]:
+        plan = self.plan
+        for k in range(plan.n_scores):
+            what = self._names[k] if plan.n_scores > 1 else "points" if plan.in_points else "adds"
+            for j, (source, table) in enumerate(zip(plan.inputs, self.tables.inputs, strict=True)):
+                formula = _lookup(source, table, k, f"${_column(1 + j)}{{row}}")
+                yield f"{source.name}: {what}", formula, self._decimals
+
+    def _totals(self) -> Iterator[tuple[str, str, str]]:
+        """Scores, probabilities and the class."""
+        plan, names, n_inputs = self.plan, self._names, len(self.plan.inputs)
+        several = plan.n_scores > 1
+        what = "points" if plan.in_points else "score" if plan.decides else "prediction"
+        for k, start in enumerate(self.tables.starts):
+            parts = [f"{_column(n_inputs * (1 + k) + 1 + j)}{{row}}" for j in range(n_inputs)]
+            yield f"{what}: {names[k]}" if several else what, "+".join([start, *parts]), self._decimals
+        if not plan.decides:
+            return
+        cells = [f"{_column(n_inputs * (1 + plan.n_scores) + 1 + k)}{{row}}" for k in range(plan.n_scores)]
         chances = [_chance(plan, cell) for cell in cells]
         if chances[0] and not several:
-            columns.append((f"probability of {names[1]}", chances[0], "0.0%"))
+            yield f"probability of {names[1]}", chances[0], "0.0%"
         elif chances[0]:
             total = f"({'+'.join(chances)})"
-            columns += [
-                (f"probability of {name}", f"IF({total}>0,{chance}/{total},1/{len(names)})", "0.0%")
-                for name, chance in zip(names, chances, strict=True)
-            ]
+            for name, chance in zip(names, chances, strict=True):
+                yield f"probability of {name}", f"IF({total}>0,{chance}/{total},1/{len(names)})", "0.0%"
+        first, *_, last = self.tables.classes
         if several:
             block = f"{cells[0]}:{cells[-1]}"
-            chosen = f"INDEX({tables.classes[0]}:{tables.classes[-1].removeprefix('Card!')},MATCH(MAX({block}),{block},0))"
+            labels = f"{first}:{last.removeprefix('Card!')}"
+            yield "class", f"INDEX({labels},MATCH(MAX({block}),{block},0))", "General"
         else:
             sign, limit = plan.decision
-            chosen = f"IF({cells[0]}{sign}{limit:g},{tables.classes[1]},{tables.classes[0]})"
-        return [*columns, ("class", chosen, "General")]
+            yield "class", f"IF({cells[0]}{sign}{limit!r},{last},{first})", "General"
 
     def _validate(self) -> None:
         """Numbers only where numbers are read; a list to choose from for labels."""
@@ -293,7 +312,7 @@ def _check_numbers(labels: list[Any]) -> None:
     for label in labels:
         if isinstance(label, str):
             continue
-        if int(float(label)) != label if isinstance(label, int) else False:
+        if isinstance(label, int) and int(float(label)) != label:
             raise ValueError(f"categories: the label {label} has more digits than numbers in Excel.")
         other = seen.setdefault(f"{float(label):.13g}", label)
         if other is not label:
@@ -302,18 +321,34 @@ def _check_numbers(labels: list[Any]) -> None:
 
 def _label(cell: Any, label: Any) -> None:
     """A label as a cell: text as it is, never a formula."""
-    if not isinstance(label, str):
+    if isinstance(label, bool):
         cell.value = label
+        return
+    if not isinstance(label, str):
+        _number(cell, label)
         return
     check_text(label, "categories, classes", "Excel")
     if _CONTROL.search(label) or len(label) > _LONGEST:
-        raise ValueError(f"categories, classes: {printable(label[:40])!r} holds a character that Excel cannot.")
+        shown = printable(label[:40])
+        raise ValueError(f"categories, classes: {shown!r} holds a character that Excel cannot.")
     _string(cell, label)
+
+
+def _number(cell: Any, value: float) -> None:
+    """All digits of a number: of a float openpyxl writes 16."""
+    cell.value = repr(value)
+    cell.data_type = "n"
 
 
 def _text(cell: Any, text: str) -> Any:
     """A text to read."""
     return _string(cell, printable(text)[:_LONGEST])
+
+
+def _title(cell: Any, text: str) -> None:
+    from openpyxl.styles import Font
+
+    _text(cell, text).font = Font(bold=True, size=12, color=_ACCENT)
 
 
 def _string(cell: Any, text: str) -> Any:

@@ -14,11 +14,12 @@ from cardboost.export.plan import Input, Plan
 from cardboost.model.reasons import interval_texts, label_texts
 
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
-_RESERVED = """
-arguments await break case catch class const continue debugger default delete do else enum eval export extends
-false finally for function if implements import in instanceof interface let new null package private protected
-public return static super switch this throw true try typeof undefined NaN Infinity var void while with yield
-""".split()
+_RESERVED = re.compile(
+    "arguments|await|break|case|catch|class|const|continue|debugger|default|delete|do|else|enum|eval|export|"
+    "extends|false|finally|for|function|if|implements|import|in|instanceof|interface|let|module|new|null|package|private|"
+    "protected|public|return|static|super|switch|this|throw|true|try|typeof|undefined|NaN|Infinity|var|void|"
+    "while|with|yield"
+)
 _WIDTH = 100  # of a line of numbers
 
 _PROGRAM = """\
@@ -99,7 +100,7 @@ def export_javascript(ensemble: Any, *, name: str = "score", module: bool = Fals
     str
     """
     plan = Plan.of(ensemble)
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _RESERVED:
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or _RESERVED.fullmatch(name):
         raise ValueError(f"name: expected the name of a function, found {name!r}.")
     if not isinstance(module, bool):
         raise ValueError(f"module: expected True or False, found {module!r}.")
