@@ -35,7 +35,8 @@ def export_model(
         Of the format:
 
         - "c", "c-int16": those of :func:`cardboost.export.c_model.c_model`, and ``test_vectors``, a path for
-          a second header with a self-test
+          a second header with a self-test, and ``test_rows``, a table whose rows are tested too (none by
+          default: no row of a table leaves it unasked)
         - "python": ``name`` of the function, ``by`` "name", "position" or "auto": how it reads a row
         - "sql": ``output`` "score" or "class", ``table`` in front of the columns
         - "javascript": ``name`` of the function, ``module=True`` for an ES module
@@ -102,15 +103,20 @@ def _call(exporter: Callable[..., Any], ensemble: Any, options: dict[str, Any]) 
 def _c(ensemble: Any, path: Any, options: dict[str, Any], number: str) -> _Files:
     from cardboost.export.c import header
     from cardboost.export.c_model import c_model
-    from cardboost.export.c_vectors import vectors
+    from cardboost.export.c_vectors import encoded, vectors
 
     if "number" in options:
         raise ValueError("number: the format says it: 'c' takes float, 'c-int16' int16.")
-    tests = options.get("test_vectors")
-    options = {name: value for name, value in options.items() if name != "test_vectors"}
+    tests, rows = options.get("test_vectors"), options.get("test_rows")
+    options = {name: value for name, value in options.items() if name not in ("test_vectors", "test_rows")}
     model = _call(c_model, ensemble, options | {"number": number})
+    if tests is None:
+        if rows is not None:
+            raise ValueError("test_rows: they are for test vectors, and test_vectors names no file.")
+        return [(path, header(model))]
     name = None if path is None else os.path.basename(os.fspath(path))
-    return [(path, header(model)), *([] if tests is None else [(tests, vectors(model, name))])]
+    more = None if rows is None else encoded(model, ensemble, rows)
+    return [(path, header(model)), (tests, vectors(model, name, more))]
 
 
 def _one_file(ensemble: Any, path: Any, options: dict[str, Any], format: str) -> _Files:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import re
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -69,7 +70,19 @@ def export_excel(ensemble: Any, *, rows: int = 100) -> bytes:
         page.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
     stream = io.BytesIO()
     book.save(stream)
-    return stream.getvalue()
+    return _without_clock(stream)
+
+
+def _without_clock(workbook: io.BytesIO) -> bytes:
+    """The same workbook without the time of its making: equal models give equal files."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(workbook) as source, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
+        for name in source.namelist():
+            data = source.read(name)
+            if name == "docProps/core.xml":
+                data = re.sub(rb"\d{4}-\d\d-\d\dT[\d:.]+Z", b"1980-01-01T00:00:00Z", data)
+            target.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED)
+    return out.getvalue()
 
 
 @dataclass(frozen=True)
@@ -146,6 +159,8 @@ class _Card:
 
     def _input(self, source: Input) -> _Table:
         """A heading, then lines: the key in the first column, then levels, then the line in words."""
+        from openpyxl.styles import Alignment
+
         plan, sheet = self.plan, self.sheet
         self.row += 2
         last = 2 + plan.n_scores
@@ -169,7 +184,7 @@ class _Card:
                 _label(sheet.cell(self.row, 1), key)
             for k, level in enumerate(levels.tolist()):
                 _number(sheet.cell(self.row, 2 + k), level)
-            _text(sheet.cell(self.row, last), text)
+            _text(sheet.cell(self.row, last), text).alignment = Alignment(indent=1)
         end = self.row - 1  # the last line is for missing values
         letters = [_column(2 + k) for k in range(plan.n_scores)]
         n_keys = sum(key is not None for key in keys)
@@ -204,13 +219,17 @@ class _Score:
             cell.fill = PatternFill("solid", fgColor=_ACCENT)
             cell.alignment = Alignment("center", "top", wrap_text=True)
             sheet.column_dimensions[_column(1 + k)].width = 14
+        middle = Alignment("center")
         yellow = PatternFill("solid", fgColor=_INPUT)
         for row in range(_HEAD + 1, _HEAD + 1 + self.rows):
             for k in range(n_inputs):
                 sheet.cell(row, 1 + k).fill = yellow
             for k, (_, formula, shown) in enumerate(columns):
                 filled = "=" + formula.replace("{row}", str(row))
-                sheet.cell(row, n_inputs + 1 + k, filled).number_format = shown
+                cell = sheet.cell(row, n_inputs + 1 + k, filled)
+                cell.number_format = shown
+                if shown == "General":
+                    cell.alignment = middle
         sheet.freeze_panes = sheet.cell(_HEAD + 1, 1)
         sheet.row_dimensions[_HEAD].height = 48
         self._validate()
