@@ -145,7 +145,7 @@ class FittedModel(BaseEstimator):
 
         Parameters
         ----------
-        format : {"c", "c-int16", "python", "sql", "onnx", "json"}
+        format : {"c", "c-int16", "python", "sql", "javascript", "excel", "onnx", "json"}
             The format; "c-int16" is C without floating point. Networks know "onnx" and "json".
         path : str, path-like or None, default=None
             The file to write. None: nothing is written.
@@ -155,7 +155,7 @@ class FittedModel(BaseEstimator):
         Returns
         -------
         str or bytes
-            The exported model; bytes for "onnx".
+            The exported model; bytes for "excel" and "onnx".
 
         Raises
         ------
