@@ -51,7 +51,7 @@ class Headers:
     files: dict[str, bytes | None]
 
     @classmethod
-    def of(cls, ensemble: Ensemble | MulticlassEnsemble) -> Headers:
+    def of(cls, ensemble: Ensemble | MulticlassEnsemble | Scorecard) -> Headers:
         """Whole numbers where they are proven to decide as the model does, else floats."""
         from cardboost.export import FORMATS
 
@@ -143,7 +143,7 @@ class Run:
 
     @cached_property
     def headers(self) -> Headers:
-        return Headers.of(self.ensemble)
+        return Headers.of(self.ensemble if self.scorecard is None else self.scorecard)
 
     def contents(self) -> dict[str, bytes | None]:
         """The files of a run, by name: the one place that says which there are. None: there is none."""

@@ -25,8 +25,8 @@ def export_model(
 
     Parameters
     ----------
-    ensemble : Ensemble, MulticlassEnsemble or NetEnsemble
-        Or an object that has one as ``ensemble``: a scorecard, or the model of a file.
+    ensemble : Ensemble, MulticlassEnsemble, NetEnsemble or Scorecard
+        Or the model of a file. A scorecard is exported in whole points.
     format : {"c", "c-int16", "python", "sql", "onnx", "json"}
         "c" takes float32 values, "c-int16" whole numbers.
     path : path-like, default None
@@ -36,8 +36,9 @@ def export_model(
 
         - "c", "c-int16": those of :func:`cardboost.export.c_model.c_model`, and ``test_vectors``, a path for
           a second header with a self-test
-        - "python": ``name`` of the function, ``by`` "name", "position" or "auto": how it reads a row
-        - "sql": ``output`` "score" or "class", ``table`` in front of the columns
+        - "python": ``name`` of the function, ``by`` "name", "position" or "auto": how it reads a row, and
+          ``output``
+        - "sql": ``output`` "score", "class" or "probability", ``table`` in front of the columns
         - "onnx": ``exact=False`` accepts decisions that rounding may change (models of stumps)
         - "json": none
 
@@ -64,8 +65,14 @@ def export_model(
     """
     if format not in FORMATS:
         raise ValueError(f"format: expected {', '.join(map(repr, FORMATS))}, found {format!r}.")
-    files = FORMATS[format](getattr(ensemble, "ensemble", ensemble), path, options)
     from cardboost.model.atomic import write_atomically
+    from cardboost.model.files import Model
+    from cardboost.model.predictions import scorecard_of
+
+    model = ensemble
+    if isinstance(model, Model):
+        model = scorecard_of(model) or model.ensemble
+    files = FORMATS[format](model, path, options)
 
     for target, content in files:
         if target is not None:
@@ -113,8 +120,11 @@ def _onnx(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
 def _json(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
     from cardboost.export.plan import Plan
     from cardboost.model.files import NetEnsemble, model_bytes
+    from cardboost.model.scorecard import Scorecard
 
     def plain(ensemble: Any) -> str:
+        if isinstance(ensemble, Scorecard):
+            return model_bytes(ensemble.ensemble, training={"scorecard": ensemble.notes()}).decode("utf-8")
         if not isinstance(ensemble, NetEnsemble):
             Plan.of(ensemble)
         return model_bytes(ensemble).decode("utf-8")
