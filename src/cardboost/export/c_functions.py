@@ -13,7 +13,6 @@ from cardboost.export.integer_model import HIGHEST, MISSING
 from cardboost.export.points import PROBABILITY_UNIT
 
 
-
 def functions(model: CModel) -> list[str]:
     """All functions of the header, in the order in which they use each other."""
     keys = [_key_function(model.prefix)] if _with_keys(model) else []

@@ -2,7 +2,8 @@
 
 Stumps become tree-ensemble operators. Trees add up in float32, in an order of the runtime's choice. So the
 leaves hold whole points, whose sums are exact in any order, at most 2^24; decisions are those of the model
-for every float32. The score of a scorecard is its total. Networks are one product with all hidden units side by side, in double precision.
+for every float32. The score of a scorecard is its total. Networks are one product with all hidden units
+side by side, in double precision.
 
 The input ``X`` has one column for every feature of the model, in its order. Outputs: ``score`` (rows,
 scores); for classifiers also ``label`` and, where the loss has them, ``probabilities``.

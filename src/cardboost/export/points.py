@@ -208,7 +208,9 @@ def _separated(plan: Plan, steps: Sequence[Steps], width: int, value: float, roo
 
 def _largest_sums(plan: Plan, steps: Sequence[Steps]) -> Array:
     """What no sum of the model, less the threshold, exceeds, for every score."""
-    return np.abs(plan.intercepts) + abs(plan.threshold) + sum(np.abs(step.table).max(axis=0) for step in steps)
+    return (
+        np.abs(plan.intercepts) + abs(plan.threshold) + sum(np.abs(step.table).max(axis=0) for step in steps)
+    )
 
 
 def _in_points(steps: Sequence[Steps], tables: Sequence[Array]) -> tuple[Steps, ...]:
@@ -348,8 +350,8 @@ def _far_from_zero(plan: Plan, steps: Sequence[Steps], error: float) -> bool:
 class ProbabilityTable:
     """Probabilities of totals of points, read with straight lines between the entries of a small table.
 
-    ``entries`` are 2**(shift + fraction) points apart, from the total ``first`` upwards. Without one they begin
-    at 0, which is a probability of one half, and negative totals mirror the positive ones.
+    ``entries`` are 2**(shift + fraction) points apart, from the total ``first`` upwards. Without one they
+    begin at 0, which is a probability of one half, and negative totals mirror the positive ones.
     """
 
     shift: int  # bits of a total that are dropped

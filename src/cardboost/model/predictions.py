@@ -33,7 +33,7 @@ class Predictions:
     classes : tuple or None
         The labels; None for a regressor.
     score : array of shape (n_rows,) or (n_rows, n_classes)
-        Scores, one per class where there are more than two.
+        Scores, one per class where there are more than two; log-odds of a scorecard.
     probability : array of shape (n_rows, n_classes) or None
         Probabilities of the classes; None where the loss has none.
     predicted : array of shape (n_rows,)
@@ -157,7 +157,7 @@ def model_predictions(model: Model, frame: Any, threads: int = 1) -> Predictions
         total = card.total(table, threads)
         second = total >= card.threshold
         score = card.log_odds(total)
-        probability = score_probabilities(card.ensemble.loss, score)
+        probability = score_probabilities("logistic", score)
         predicted = label_array(card.classes)[second.astype(np.intp)]
         return Predictions("binary", card.classes, score, probability, predicted, total, card.threshold)
     ensemble = model.ensemble
