@@ -197,6 +197,7 @@ class Plan:
                 for feature, steps in by_feature.items()
             ),
             ensemble.unit if isinstance(ensemble, Ensemble) else None,
+            ensemble.threshold,
         )
 
     @classmethod

@@ -42,6 +42,8 @@ class Predictions:
         Totals of a scorecard; None for any other model.
     points_threshold : int or None
         The least total that means the second class.
+    score_threshold : float
+        Of two classes, the score above which the second one is predicted.
     """
 
     task: ModelKind
@@ -51,6 +53,7 @@ class Predictions:
     predicted: NDArray[Any]
     points: NDArray[np.int64] | None = None
     points_threshold: int | None = None
+    score_threshold: float = 0.0
 
     def __len__(self) -> int:
         return len(self.score)
@@ -163,8 +166,11 @@ def model_predictions(model: Model, frame: Any, threads: int = 1) -> Predictions
     ensemble = model.ensemble
     score = ensemble.decision_function(table, threads)
     chance = ensemble.predict_proba(table, threads) if has_probabilities(ensemble) else None
-    predicted = score if ensemble.classes is None else labels_of(score, ensemble.classes)
-    return Predictions(ensemble.kind, ensemble.classes, score, chance, predicted)
+    threshold = ensemble.threshold
+    predicted = score if ensemble.classes is None else labels_of(score, ensemble.classes, threshold)
+    return Predictions(
+        ensemble.kind, ensemble.classes, score, chance, predicted, score_threshold=threshold
+    )
 
 
 def top_reasons(model: Model, frame: Any, most: int, threads: int = 1) -> list[list[Reason]]:

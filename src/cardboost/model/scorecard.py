@@ -25,6 +25,13 @@ from cardboost.model import schema, scorecard_text
 from cardboost.model.base import UsedColumns, label_array
 from cardboost.model.card_text import AlignedNumbers, interval_rows, label_rows
 from cardboost.model.ensemble import LOG_ODDS, Ensemble, score_probabilities
+from cardboost.model.operating_point import (
+    LabelledScores,
+    OperatingPoint,
+    Rule,
+    labelled_scores,
+    probability_score,
+)
 from cardboost.model.reasons import Reason, check_most, ends_of, strongest
 from cardboost.model.schema import Record, form
 from cardboost.model.terms import StepFunction
@@ -206,7 +213,8 @@ class Scorecard:
     @cached_property
     def threshold(self) -> int:
         """The least total that means the second class."""
-        return math.floor(Fraction(-self._zero) / Fraction(self.point)) + 1 + self.start
+        above = Fraction(self.ensemble.threshold) - Fraction(self._zero)
+        return math.floor(above / Fraction(self.point)) + 1 + self.start
 
     def log_odds(self, total: Any) -> NDArray[np.float64]:
         """The log-odds of the second class for totals.
@@ -390,6 +398,73 @@ class Scorecard:
         from sklearn.metrics import accuracy_score
 
         return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+
+    def with_threshold(self, rule: Any, X: Any = None, y: Any = None, sample_weight: Any = None) -> Scorecard:
+        """The same card with another least total of the second class.
+
+        Parameters
+        ----------
+        rule : float, str, dict or None
+            A probability, or a rule as ``threshold`` of :class:`cardboost.CardBoostClassifier` takes it. None:
+            a probability of one half.
+        X : table of shape (n_samples, n_features)
+            Labelled rows, for a rule.
+        y : array-like of shape (n_samples,)
+            Their class labels.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Their weights.
+
+        Returns
+        -------
+        Scorecard
+            The card; ``ensemble.operating_point`` says what the threshold reaches on these rows.
+        """
+        if rule is None:
+            return self._at(None)
+        checked = Rule.of(rule)
+        if not checked.needs_rows:
+            score = probability_score(self.ensemble.loss, checked.value)
+            return self._at(OperatingPoint(score, str(checked)))
+        if X is None or y is None:
+            raise ValueError(f"threshold: {checked} needs labelled rows, X and y.")
+        return self.with_rule(checked, labelled_scores(self.total(X), y, sample_weight, self.classes))
+
+    def with_rule(self, rule: Rule, totals: LabelledScores) -> Scorecard:
+        """The same card with the threshold of a rule on labelled totals.
+
+        Parameters
+        ----------
+        rule : Rule
+            One that needs rows.
+        totals : LabelledScores
+            Totals of points of rows whose class is known.
+
+        Returns
+        -------
+        Scorecard
+            The card.
+        """
+        least, rates = totals.least_total(rule)
+        score = self._zero + self.point * (least - self.start - 0.5)  # between two totals
+        return self._at(OperatingPoint(score, str(rule), totals.rows, *rates))
+
+    def nearest_total(self, score: Any) -> NDArray[np.int64]:
+        """The totals that stand for scores.
+
+        Parameters
+        ----------
+        score : array of float
+            Scores, in the units of ``ensemble``.
+
+        Returns
+        -------
+        array of int
+            The nearest totals, in the shape of ``score``.
+        """
+        return np.rint((np.asarray(score) - self._zero) / self.point).astype(np.int64) + self.start
+
+    def _at(self, point: OperatingPoint | None) -> Scorecard:
+        return replace(self, ensemble=replace(self.ensemble, operating_point=point))
 
     # ------------------------------------------------------------------------------------ scikit-learn
 
@@ -610,7 +685,7 @@ class Scorecard:
         terms = tuple(
             replace(term, weight=float(p)) for term, p in zip(self.ensemble.terms, points, strict=True)
         )
-        return replace(self.ensemble, terms=terms, intercept=0.0, unit=1.0)
+        return replace(self.ensemble, terms=terms, intercept=0.0, unit=1.0, operating_point=None)
 
     @cached_property
     def _steps(self) -> tuple[StepFunction, ...]:
