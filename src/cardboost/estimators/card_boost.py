@@ -21,7 +21,14 @@ from cardboost.estimators.thresholds import (
     out_of_fold_scores,
     with_operating_point,
 )
-from cardboost.model.operating_point import LabelledScores, OperatingPoint, Rule, labelled_scores
+from cardboost.model.ensemble import model_loss
+from cardboost.model.operating_point import (
+    LabelledScores,
+    OperatingPoint,
+    Rule,
+    labelled_scores,
+    probability_score,
+)
 from cardboost.model.scorecard import Scorecard
 from cardboost.problem.budget import Budget
 from cardboost.problem.losses import SQUARED, Loss, get_loss
@@ -173,7 +180,9 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
         scores = None
         if rule is not None:
             self._require_two_classes(prepared.rows.classes)
-            if rule.needs_rows:
+            if not rule.needs_rows:
+                probability_score(model_loss(prepared.settings.loss), rule.value)  # or it says why not
+            else:
                 half = budget.part(0, 2)
                 scores = out_of_fold_scores(self, prepared.rows, prepared.settings, half)
         return replace(prepared, fitted={**prepared.fitted, "_labelled": scores})

@@ -76,7 +76,7 @@ def _docstring(plan: Plan, named: bool, output: str) -> list[str]:
     elif plan.n_scores == 1:
         negative, positive = map(ascii, plan.classes)
         sign, limit = plan.decision
-        means = f"{limit} or more mean" if sign == ">=" else f"above {limit:g} it means"
+        means = f"{limit} or more mean" if sign == ">=" else f"above {limit if limit else 0!r} it means"
         what = "total of points" if plan.in_points else "score"
         result = f"The {what}: {means} {positive}, otherwise {negative}."
         if output == "class":

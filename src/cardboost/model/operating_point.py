@@ -142,7 +142,9 @@ def probability_score(loss: str, probability: float) -> float:
     """The score of a probability of the second class."""
     known = MARGIN_LOSSES.get(loss)
     if known is None or not known.has_probability:
-        raise ValueError(f"threshold: scores of the {loss} loss have no probabilities; give a rule.")
+        raise ValueError(
+            "threshold: scores of this loss have no probabilities; give a rule such as 'recall>=0.95'."
+        )
     return float(known.best_constant(probability))
 
 
