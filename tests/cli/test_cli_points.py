@@ -134,3 +134,26 @@ def test_every_file_speaks_points(data: str, capsys: Any) -> None:
     assert re.search(r"THEN \d+ ELSE \d+ END", capsys.readouterr().out)
     header = Path("run/card.h").read_text(encoding="ascii")
     assert f"in the range {card.lowest} to {card.highest}." in " ".join(header.replace("*", " ").split())
+
+
+@pytest.mark.parametrize("points", [[], ["--points", "5"]])
+def test_a_threshold(data: str, capsys: Any, points: list[str]) -> None:
+    code, out, _ = fit(capsys, data, *points, "--threshold", "recall>=0.97", "--json")
+    assert code == 0
+    found = json.loads(out)
+    model = load_model("run/model.json")
+    assert found["threshold"] == model.ensemble.operating_point.to_dict()
+    assert found["threshold"]["recall"] >= 0.97
+    assert "by recall>=0.97 on out-of-fold scores of 200 training rows" in " ".join(found["card"].split())
+    assert main(["predict", "run/model.json", data, "--out", "scores.csv"]) == 0
+    with open("scores.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    score, limit = (
+        ("points", model.scorecard().threshold - 1) if points else ("score", model.ensemble.threshold)
+    )
+    assert [row["class"] for row in rows] == ["ill" if float(row[score]) > limit else "fit" for row in rows]
+    capsys.readouterr()
+    assert main(["evaluate", "run/model.json", data, "--resamples", "0"]) == 0
+    shown = f"from {limit + 1:g} points on" if points else f"above a score of {limit:g}"
+    assert f"Confusion {shown}" in capsys.readouterr().out
+    assert fit(capsys, data, "--threshold", "recall>0.9")[0] == 2

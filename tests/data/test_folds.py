@@ -25,13 +25,16 @@ def test_folds_go_by_content(seed: int, n: int, n_folds: int) -> None:
     y[:2] = (0, 1)
     fold, counts = deal_folds(row_hashes(rows, seed), y, n_folds)
     content = [
-        (None if np.isnan(x) else x, code) for x, code in zip(rows.columns[0], rows.columns[1].codes, strict=True)
+        (None if np.isnan(x) else x, code)
+        for x, code in zip(rows.columns[0], rows.columns[1].codes, strict=True)
     ]
     by_content: dict[object, set[int]] = {}
     for key, own in zip(content, fold, strict=True):
         by_content.setdefault(key, set()).add(int(own))
     assert all(len(folds) == 1 for folds in by_content.values())
-    assert counts.tolist() == [len({c for c, k in zip(content, y, strict=True) if k == own}) for own in (0, 1)]
+    assert counts.tolist() == [
+        len({c for c, k in zip(content, y, strict=True) if k == own}) for own in (0, 1)
+    ]
     held = [sum(folds == {k} for folds in by_content.values()) for k in range(n_folds)]
     assert max(held) - min(held) <= 1
     order = np.random.default_rng(seed).permutation(n)

@@ -99,7 +99,9 @@ def test_what_keeps_a_threshold(tmp_path: Any) -> None:
         assert (other.predict(X) == predicted).all()
     assert clone(model).threshold == "fpr<=0.1"
     content = model.certificate_.to_dict()
-    proved, _ = prove_model(loaded.ensemble, content, (X, y == "yes", None), budget=Budget.of(None), max_nodes=5)
+    proved, _ = prove_model(
+        loaded.ensemble, content, (X, y == "yes", None), budget=Budget.of(None), max_nodes=5
+    )
     assert proved.operating_point == point
     assert model.prove(max_nodes=5).operating_point_ == point
     assert "by fpr<=0.1 on out-of-fold scores" in " ".join(model.card().split())
@@ -112,7 +114,9 @@ def test_other_learners_have_thresholds_too() -> None:
     X, y = rows()
     X = np.nan_to_num(X)
     tree = DecisionTreeClassifier(max_depth=2, random_state=0)
-    model = CardBoostClassifier(dictionary=tree, max_terms=2, hot_start=4, threshold="recall>=0.9", n_jobs=1).fit(X, y)
+    model = CardBoostClassifier(
+        dictionary=tree, max_terms=2, hot_start=4, threshold="recall>=0.9", n_jobs=1
+    ).fit(X, y)
     assert model.operating_point_.recall >= 0.9
     assert ((model.predict(X) == "yes") == (model.decision_function(X) > model.threshold_)).all()
 

@@ -55,7 +55,10 @@ def test_python_and_sql(name):
     rows = raw_rows(ensemble, 300, float64_values)
     table = table_of(ensemble, rows)
     wanted = ensemble.predict(table).tolist()
-    assert ((ensemble.decision_function(table) > ensemble.threshold) == (ensemble.predict(table) == ensemble.classes[1])).all()
+    assert (
+        (ensemble.decision_function(table) > ensemble.threshold)
+        == (ensemble.predict(table) == ensemble.classes[1])
+    ).all()
     names = [ensemble.feature_name(j) for j in range(ensemble.n_features)]
     sql = export_model(ensemble, "sql", output="class")
     assert run_python(ensemble, rows, "class") == wanted
@@ -117,7 +120,7 @@ def test_whole_numbers_of_drawn_models(ensemble, value):
     for i, row in enumerate(numbers.tolist()):
         for source, cell in zip(model.plan.inputs, row, strict=True):
             if source.categories is not None:
-                labels = dict((source.categories.code(label), label) for label, _ in source.labels())
+                labels = {source.categories.code(label): label for label, _ in source.labels()}
                 cell = None if cell != cell else labels[int(cell)]
             rows[i][source.feature] = cell
     for row in rows:

@@ -24,7 +24,9 @@ RULES += [{"fp": 1, "fn": 20}, {"fp": 3, "fn": 1}, {"fp": 1, "fn": 0}, {"fp": 0,
 @st.composite
 def labelled(draw: Any) -> LabelledScores:
     n = draw(st.integers(2, 30))
-    score = draw(st.lists(st.sampled_from([-2.0, -0.5, -0.25, 0.0, 0.1, 1 / 3, 1.0, 4.0]), min_size=n, max_size=n))
+    score = draw(
+        st.lists(st.sampled_from([-2.0, -0.5, -0.25, 0.0, 0.1, 1 / 3, 1.0, 4.0]), min_size=n, max_size=n)
+    )
     positive = draw(st.lists(st.booleans(), min_size=n, max_size=n))
     positive[0], positive[1] = True, False
     kind = draw(st.sampled_from(["none", "whole", "real"]))
@@ -35,15 +37,30 @@ def labelled(draw: Any) -> LabelledScores:
     return LabelledScores(np.array(score), np.array(positive), weight, "rows")
 
 
-def rates(rows: LabelledScores, threshold: float) -> tuple[Fraction, Fraction | None, Fraction, Fraction, Fraction]:
-    """Recall, precision, false positive rate, and the weights of false positives and negatives, in fractions."""
+def rates(
+    rows: LabelledScores, threshold: float
+) -> tuple[Fraction, Fraction | None, Fraction, Fraction, Fraction]:
+    """Recall, precision, false positive rate, and the weights of both errors, in fractions."""
     weight = np.ones(len(rows.score)) if rows.weight is None else rows.weight
-    above = {(True, True): Fraction(0), (True, False): Fraction(0), (False, True): Fraction(0), (False, False): Fraction(0)}
-    for score, positive, own in zip(rows.score.tolist(), rows.positive.tolist(), weight.tolist(), strict=True):
+    above = {
+        (True, True): Fraction(0),
+        (True, False): Fraction(0),
+        (False, True): Fraction(0),
+        (False, False): Fraction(0),
+    }
+    for score, positive, own in zip(
+        rows.score.tolist(), rows.positive.tolist(), weight.tolist(), strict=True
+    ):
         above[score > threshold, positive] += Fraction(own)
     true, false, missed = above[True, True], above[True, False], above[False, True]
     chosen = true + false
-    return true / (true + missed), true / chosen if chosen else None, false / (false + above[False, False]), false, missed
+    return (
+        true / (true + missed),
+        true / chosen if chosen else None,
+        false / (false + above[False, False]),
+        false,
+        missed,
+    )
 
 
 def key(rule: Rule, found: Any) -> Any:
@@ -81,9 +98,7 @@ def test_a_rule_against_all_thresholds(rows: LabelledScores, rule: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         least, found = totals.least_total(wanted)
-    assert found == tuple(
-        None if rate is None else float(rate) for rate in rates(totals, least - 1)[:3]
-    )
+    assert found == tuple(None if rate is None else float(rate) for rate in rates(totals, least - 1)[:3])
 
 
 @settings(max_examples=80, deadline=None)
@@ -92,7 +107,9 @@ def test_neither_order_nor_repetition_matters(rows: LabelledScores, rule: Any, s
     wanted = Rule.of(rule)
     order = np.random.default_rng(seed).permutation(len(rows.score))
     weight = None if rows.weight is None else rows.weight[order]
-    assert chosen(LabelledScores(rows.score[order], rows.positive[order], weight, "rows"), wanted) == chosen(rows, wanted)
+    assert chosen(LabelledScores(rows.score[order], rows.positive[order], weight, "rows"), wanted) == chosen(
+        rows, wanted
+    )
     double = np.full(len(order), 2.0) if rows.weight is None else 2 * rows.weight
     once = np.ones(len(order)) if rows.weight is None else rows.weight
     twice = LabelledScores(*(np.tile(part, 2) for part in (rows.score, rows.positive, once)), "rows")
@@ -100,16 +117,37 @@ def test_neither_order_nor_repetition_matters(rows: LabelledScores, rule: Any, s
 
 
 def test_a_precision_that_nothing_reaches() -> None:
-    rows = LabelledScores(np.array([1.0, 2.0, 2.0, 3.0]), np.array([True, True, False, False]), None, "4 rows")
-    with pytest.warns(UserWarning, match="no threshold has precision>=0.99 on 4 rows; the highest precision is 0.5"):
+    rows = LabelledScores(
+        np.array([1.0, 2.0, 2.0, 3.0]), np.array([True, True, False, False]), None, "4 rows"
+    )
+    with pytest.warns(
+        UserWarning, match="threshold: none has precision>=0.99 on 4 rows; the highest precision is 0.5"
+    ):
         point = rows.point(Rule.of("precision>=0.99"))
     assert (point.precision, point.recall) == (0.5, 1.0)
 
 
 @pytest.mark.parametrize(
     "rule",
-    ["recall<=0.9", "recall>=2", "fpr>=0.1", "precision", "recall>=x", 0, 1, 1.5, True, {"fp": 1}, [0.5], "fp=1"]
-    + [{"fp": -1, "fn": 1}, {"fp": 0, "fn": 0}, {"fp": "1", "fn": 1}, {"fp": math.inf, "fn": 1}, "fp=1,fp=2"],
+    [
+        "recall<=0.9",
+        "recall>=2",
+        "fpr>=0.1",
+        "precision",
+        "recall>=x",
+        0,
+        1,
+        1.5,
+        True,
+        {"fp": 1},
+        [0.5],
+        "fp=1",
+        {"fp": -1, "fn": 1},
+        {"fp": 0, "fn": 0},
+        {"fp": "1", "fn": 1},
+        {"fp": math.inf, "fn": 1},
+        "fp=1,fp=2",
+    ],
 )
 def test_what_is_no_rule(rule: Any) -> None:
     with pytest.raises(ValueError, match="threshold must be a probability between 0 and 1"):
@@ -124,7 +162,9 @@ def test_rules_are_read_as_they_are_written() -> None:
 
 def model(point: OperatingPoint | None = None) -> Ensemble:
     terms = (Term(0, 2.5, 1, False, 0.5), Term(1, 10.0, -1, False, 1.0))
-    return Ensemble("logistic", 0.0, terms, ("age", "dose"), 2, ("no", "yes"), unit=0.5, operating_point=point)
+    return Ensemble(
+        "logistic", 0.0, terms, ("age", "dose"), 2, ("no", "yes"), unit=0.5, operating_point=point
+    )
 
 
 def test_a_file_keeps_the_threshold() -> None:
@@ -134,7 +174,10 @@ def test_a_file_keeps_the_threshold() -> None:
     assert again == model(point)
     assert (again.threshold, b'"version": 6' in data) == (0.75, True)
     assert b'"version": 3' in model_bytes(model())
-    for wrong, message in ((b'"recall": 2', "recall: expected a share"), (b'"recall": 0.6, "x": 1', "x: unknown key")):
+    for wrong, message in (
+        (b'"recall": 2', "recall: expected a share"),
+        (b'"recall": 0.6, "x": 1', "x: unknown key"),
+    ):
         with pytest.raises(ValueError, match=f"ensemble.operating_point.{message}"):
             read_model(data.replace(b'"recall": 0.6', wrong))
 

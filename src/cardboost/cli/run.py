@@ -97,7 +97,7 @@ class Run:
         classes = list(self.ensemble.classes or ())
         one = len(proofs) == 1
         used = [self.ensemble.feature_name(j) for j in self.ensemble.features_used]
-        points = None
+        points, point = None, getattr(self.ensemble, "operating_point", None)
         if self.scorecard is not None:
             card = self.scorecard
             points = {
@@ -113,6 +113,7 @@ class Run:
             "task": self.ensemble.kind,
             "terms": self.ensemble.n_terms,
             "points": points,
+            "threshold": point.to_dict() if point is not None else None,
             "features_used": used,
             "classes": classes,
             **(proofs[0] if one else {"certificates": dict(zip(map(str, classes), proofs, strict=True))}),

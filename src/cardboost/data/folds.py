@@ -54,7 +54,9 @@ def deal_folds(
 
 def _label_hash(label: object) -> int:
     kind = "number" if isinstance(label, int | float) else type(label).__name__
-    return int.from_bytes(blake2b(f"{kind}:{label!r}".encode("utf-8", "surrogatepass"), digest_size=8).digest())
+    return int.from_bytes(
+        blake2b(f"{kind}:{label!r}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    )
 
 
 def _mixed(values: Hashes) -> Hashes:

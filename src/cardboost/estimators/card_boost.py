@@ -291,8 +291,8 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
     ) -> Scorecard:
         """The model in whole points, chosen and not rounded, with a certificate of its own.
 
-        A rule for the threshold is applied again, to totals of points: of the rows of ``set_threshold``, or to
-        the out-of-fold scores of the fit, each rounded to the nearest total of the card.
+        A rule for the threshold is applied again, to totals of points: of the rows of ``set_threshold``, or
+        to the out-of-fold scores of the fit, each rounded to the nearest total of the card.
 
         Parameters
         ----------

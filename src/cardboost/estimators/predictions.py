@@ -47,7 +47,7 @@ class ClassPredictions(ClassifierMixin):
         return self._decision(self._scores(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class with the highest score; of two classes, a score of the threshold (0) means ``classes_[0]``.
+        """The class with the highest score; of two classes, the first up to the threshold, a score of 0.
 
         Parameters
         ----------

@@ -162,7 +162,9 @@ def _decision(model: TableModel) -> list[str]:
     if len(model.parts) == 1:
         point = getattr(model, "operating_point", None)
         chosen = "" if point is None else f" ({point})"
-        sentences = [f"score above {model.threshold:.6g} means class {names[1]}, otherwise class {names[0]}{chosen}"]
+        sentences = [
+            f"score above {model.threshold:.6g} means class {names[1]}, otherwise class {names[0]}{chosen}"
+        ]
         return [*sentences, f"probability of {names[1]} = {formula}"] if formula else sentences
     sentences = ["the class with the highest score is predicted; of equal scores, the first"]
     if model.loss == "softmax":

@@ -8,8 +8,9 @@ The ensemble is that of a binary classifier or a regressor,
     {"loss", "intercept", "n_features", "feature_names", "classes", "categories", "terms"}
 
 with ``classes`` null for a regressor, with a ``unit`` if the weights are whole multiples of one, and with an
-``operating_point`` {"score", "rule", "rows", "recall", "precision", "fpr"} if a score other than 0 is the
-threshold of the second class (model/operating_point.py). For more classes it is {"classes", "ensembles"}, and ``certificate`` is a list, both with one entry per class.
+``operating_point`` {"score", "rule", "rows", "recall", "precision", "fpr"} if the second class does not begin
+above a score of 0 (model/operating_point.py). For more classes it is {"classes", "ensembles"}, and
+``certificate`` is a list, both with one entry per class.
 ``categories`` has an entry {"feature", "kept", "rare"} for every feature that has labels in place of
 numbers. A term is {"feature", "cut", "polarity", "missing_left", "weight"}, or has in place of "cut" a
 "category": a kept label, or {"other": true} for all the rare ones; or "one_of": a list of these, at least

@@ -38,8 +38,8 @@ class LearnerEnsemble:
     """A finished binary classifier or regressor: an ensemble of stumps (perhaps none) and weighted learners.
 
     ``stumps`` holds the intercept, the loss and the classes too. Learners read ``X`` as it is given, so it
-    must look as it did at fit; stumps read it as a table. A score above ``threshold`` means ``classes[1]``, any
-    other ``classes[0]``.
+    must look as it did at fit; stumps read it as a table. A score above ``threshold`` means ``classes[1]``,
+    any other ``classes[0]``.
     """
 
     stumps: Ensemble

@@ -233,7 +233,7 @@ class LabelledScores:
             if not (reached & some).any():
                 best = float(precision.max())
                 warnings.warn(
-                    f"threshold: no threshold has {rule} on {self.rows}; the highest precision is {best:.4g}.",
+                    f"threshold: none has {rule} on {self.rows}; the highest precision is {best:.4g}.",
                     stacklevel=4,
                 )
                 reached = precision == best

@@ -168,9 +168,7 @@ def model_predictions(model: Model, frame: Any, threads: int = 1) -> Predictions
     chance = ensemble.predict_proba(table, threads) if has_probabilities(ensemble) else None
     threshold = ensemble.threshold
     predicted = score if ensemble.classes is None else labels_of(score, ensemble.classes, threshold)
-    return Predictions(
-        ensemble.kind, ensemble.classes, score, chance, predicted, score_threshold=threshold
-    )
+    return Predictions(ensemble.kind, ensemble.classes, score, chance, predicted, score_threshold=threshold)
 
 
 def top_reasons(model: Model, frame: Any, most: int, threads: int = 1) -> list[list[Reason]]:

@@ -405,8 +405,8 @@ class Scorecard:
         Parameters
         ----------
         rule : float, str, dict or None
-            A probability, or a rule as ``threshold`` of :class:`cardboost.CardBoostClassifier` takes it. None:
-            a probability of one half.
+            A probability, or a rule as ``threshold`` of :class:`cardboost.CardBoostClassifier` takes it.
+            None: a probability of one half.
         X : table of shape (n_samples, n_features)
             Labelled rows, for a rule.
         y : array-like of shape (n_samples,)
