@@ -6,6 +6,7 @@ import io
 import re
 import subprocess
 import zipfile
+from dataclasses import replace
 from xml.sax.saxutils import escape
 
 import numpy as np
@@ -19,9 +20,11 @@ from cardboost.export import export_model
 from cardboost.export.excel import export_excel
 from cardboost.model import Ensemble, MulticlassEnsemble, Term
 from cardboost.model.files import Model
+from cardboost.model.operating_point import OperatingPoint
 from cardboost.model.scorecard import OddsScale, Scorecard
 
 MODELS = {name: model for name, model in fixed_models().items() if name != "no terms"}
+MODELS["threshold"] = replace(random_ensemble(1), operating_point=OperatingPoint(-0.8, "fpr<=0.1"))
 FORMULAS = (
     *("=1+1", "+1", "-1", "@SUM(A1)", '=HYPERLINK("x")', "#N/A", "TRUE"),
     *("1", "a", "A", "a*", "?", "~", "_x0041_"),
@@ -128,7 +131,11 @@ def check(model, rows, sheet):
     if ensemble.classes is None:
         assert len(headings) == n * 2 + 1
         return
-    clear = np.abs(scores[:, 0]) > 1e-13 if not several else np.diff(np.sort(scores, axis=1))[:, -1] > 1e-13
+    clear = (
+        np.abs(scores[:, 0] - getattr(model, "threshold", 0)) > 1e-13
+        if not several
+        else np.diff(np.sort(scores, axis=1))[:, -1] > 1e-13
+    )
     labels = model.predict(table)[given]
     assert [row[-1] for row, sure in zip(values, clear, strict=True) if sure] == labels[clear].tolist()
     if ensemble.parts[0].has_probabilities:

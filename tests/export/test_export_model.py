@@ -48,7 +48,7 @@ def test_test_vectors_name_their_header(tmp_path):
         (("python",), {"name": "a b"}, "name: expected the name of a function"),
         (("python",), {"name": "if"}, "name: expected the name of a function"),
         (("python",), {"by": "magic"}, "by: expected"),
-        (("sql",), {"output": "label"}, "output: expected 'score' or 'class'"),
+        (("sql",), {"output": "label"}, "output: expected 'score', 'class' or 'probability'"),
         (("sql",), {"table": 3}, "table: expected a name"),
     ],
 )

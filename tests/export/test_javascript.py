@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from cross import application
 from exported import (
     HOSTILE,
-    decisions,
     fixed_models,
     float64_values,
     random_ensemble,
@@ -25,6 +25,7 @@ from cardboost.export import export_model
 from cardboost.export.javascript import export_javascript
 from cardboost.model import Ensemble, MulticlassEnsemble, Term
 from cardboost.model.files import Model
+from cardboost.model.operating_point import OperatingPoint
 from cardboost.model.reasons import ensemble_reasons
 from cardboost.model.scorecard import OddsScale, Scorecard
 from marks import first
@@ -32,6 +33,7 @@ from marks import first
 from drawn_models import bits, drawn_ensembles, drawn_multiclass  # isort: skip
 
 MODELS = fixed_models()
+MODELS["threshold"] = replace(random_ensemble(1), operating_point=OperatingPoint(-0.8, "fpr<=0.1"))
 SCRIPT_NAMES = (
     "</script><!--",
     "<script>",
@@ -109,7 +111,7 @@ def check(model, rows, folder):
     assert bits(column(answers, "score", "scores", "prediction")) == bits(wanted)
     if model.classes is not None:
         found = [answer["class"] for answer in answers]
-        assert found == [model.classes[k] for k in decisions(model, wanted)]
+        assert found == model.predict(table).tolist()
         chance = model.predict_proba(table)
         chance = chance[:, 1] if wanted.ndim == 1 else chance
         off = np.abs(column(answers, "probability", "probabilities") - chance)
@@ -135,7 +137,11 @@ def test_every_cut(rows, name, tmp_path):
 @settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.one_of(drawn_ensembles(), drawn_multiclass()))
 def test_drawn_models(tmp_path, ensemble):
-    check(ensemble, raw_rows(ensemble, 100, float64_values), tmp_path)
+    rows = raw_rows(ensemble, 100, float64_values)
+    if ensemble.kind == "binary":  # a score that is the threshold is not above it
+        score = float(ensemble.decision_function(table_of(ensemble, rows))[0])
+        ensemble = replace(ensemble, operating_point=OperatingPoint(score, "fpr<=0.1"))
+    check(ensemble, rows, tmp_path)
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])

@@ -128,11 +128,13 @@ def _export(model: Model, arguments: SimpleNamespace, options: dict[str, Any]) -
 
 def _print_sizes(model: Model, name: str, options: dict[str, Any]) -> None:
     from cardboost.export.measure import TARGETS, measure, measure_time
+    from cardboost.model.predictions import scorecard_of
 
     number = "int16" if name == "c-int16" else "float"
+    exported = scorecard_of(model) or model.ensemble
     try:
-        sizes = measure(model.ensemble, number=number, **options)
-        times = measure_time(model.ensemble, number=number, **options)
+        sizes = measure(exported, number=number, **options)
+        times = measure_time(exported, number=number, **options)
     except ValueError as error:
         raise BadInput(str(error)) from None
     for size in sizes:

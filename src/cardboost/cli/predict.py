@@ -104,7 +104,8 @@ def _columns(
     if predictions.task == "regression":
         table["prediction"] = predictions.predicted.tolist()
     elif predictions.task == "binary":
-        table["score"] = predictions.score.tolist()
+        if predictions.points is None:
+            table["score"] = predictions.score.tolist()
         if predictions.probability is not None:
             table["probability"] = predictions.probability[:, 1].tolist()
     else:
@@ -136,8 +137,17 @@ def _kept(frame: Frame, name: str, cells: _Cells) -> list[Any]:
 
 
 def _contributions(model: Model, table: Any) -> dict[str, list[Any]]:
-    """What the intercept and each feature in use add to the score; to that of each of several classes."""
-    ensemble = model.ensemble
+    """What the intercept and each feature in use add to the score; to that of each of several classes.
+
+    Of a scorecard these are points, and what every case begins with.
+    """
+    from cardboost.model.predictions import scorecard_of
+
+    ensemble, card = model.ensemble, scorecard_of(model)
+    if card is not None:
+        points = card.points(table)
+        given = {f"points:{ensemble.feature_name(j)}": points[:, j].tolist() for j in ensemble.features_used}
+        return {"points:(start)": [card.start] * len(points), **given}
     added = ensemble.contributions(table)
     names = ensemble.classes if len(ensemble.parts) > 1 else (None,)
     columns: dict[str, list[Any]] = {}
@@ -178,7 +188,7 @@ command = Verb(
             option("out", PathText("FILE"), "where to write", "-", shown="-, the screen"),
             columns("keep", "columns of the table to carry through"),
             option("reasons", number(count), "the features that speak most for the prediction", 0),
-            flag("contributions", "also what each used feature adds to the score"),
+            flag("contributions", "also what each used feature adds to the score, or to the points"),
             flag("json", "one JSON object a line in place of CSV"),
             flag("raw", "text as it is, also what a spreadsheet would run"),
         ],
@@ -189,9 +199,10 @@ cardboost predict run/model.json new.csv
 cardboost predict run/model.json new.csv --out scores.csv --keep id
 cardboost predict run/model.json new.csv --reasons 3
 """,
-    notes="""One line per row. Two classes: the points of a scorecard, score, probability (of
-the class that high scores stand for; not with the hinge loss) and class. More
-classes: a probability for each, and the class. Regression: the prediction.
+    notes="""One line per row. Two classes: the score, or of a scorecard its total of points,
+probability (of the class that high scores stand for; not with the hinge loss)
+and class. More classes: a probability for each, and the class. Regression: the
+prediction.
 
 Columns are found by their names, in any order; columns that the model does not
 use may be absent, and all others are ignored. Large files are read and written

@@ -34,7 +34,7 @@ from cardboost.problem.budget import Budget
 from cardboost.problem.losses import MARGIN_LOSSES, Loss
 
 Array = NDArray[np.float64]
-_CANDIDATES = "_candidates"  # what a fit has chosen from, over its rows
+_OF_ROWS = ("_candidates", "_labelled")  # what a fit has chosen from, and what chose a threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,8 +203,8 @@ class BoostedCards(Looks, CallbackSupportMixin, FittedModel):
     # ------------------------------------------------------------------------------------ copies
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickles: everything but the candidates of a selection, which are made of the training rows."""
-        return {key: value for key, value in super().__getstate__().items() if key != _CANDIDATES}
+        """For pickles: everything but what is made of rows, as the candidates of a selection are."""
+        return {key: value for key, value in super().__getstate__().items() if key not in _OF_ROWS}
 
     def __copy__(self) -> Any:
         other: Any = type(self).__new__(type(self))

@@ -25,8 +25,8 @@ def export_model(
 
     Parameters
     ----------
-    ensemble : Ensemble, MulticlassEnsemble or NetEnsemble
-        Or an object that has one as ``ensemble``: a scorecard, or the model of a file.
+    ensemble : Ensemble, MulticlassEnsemble, NetEnsemble or Scorecard
+        Or the model of a file. A scorecard is exported in whole points.
     format : {"c", "c-int16", "python", "sql", "javascript", "excel", "onnx", "json"}
         "c" takes float32 values, "c-int16" whole numbers.
     path : path-like, default None
@@ -37,8 +37,9 @@ def export_model(
         - "c", "c-int16": those of :func:`cardboost.export.c_model.c_model`, and ``test_vectors``, a path for
           a second header with a self-test, and ``test_rows``, a table whose rows are tested too (none by
           default: no row of a table leaves it unasked)
-        - "python": ``name`` of the function, ``by`` "name", "position" or "auto": how it reads a row
-        - "sql": ``output`` "score" or "class", ``table`` in front of the columns
+        - "python": ``name`` of the function, ``by`` "name", "position" or "auto": how it reads a row, and
+          ``output``
+        - "sql": ``output`` "score", "class" or "probability", ``table`` in front of the columns
         - "javascript": ``name`` of the function, ``module=True`` for an ES module
         - "excel": ``rows``, how many are prepared
         - "onnx": ``exact=False`` accepts decisions that rounding may change (models of stumps)
@@ -67,27 +68,20 @@ def export_model(
     """
     if format not in FORMATS:
         raise ValueError(f"format: expected {', '.join(map(repr, FORMATS))}, found {format!r}.")
-    files = FORMATS[format](_exported(ensemble, format), path, options)
     from cardboost.model.atomic import write_atomically
+    from cardboost.model.files import Model
+    from cardboost.model.predictions import scorecard_of
+
+    model = ensemble
+    if isinstance(model, Model):
+        model = scorecard_of(model) or model.ensemble
+    files = FORMATS[format](model, path, options)
 
     for target, content in files:
         if target is not None:
             data = content if isinstance(content, bytes) else content.encode("utf-8")
             write_atomically(Path(os.path.realpath(target)), data)
     return files[0][1]
-
-
-def _exported(model: Any, format: str) -> Any:
-    """The ensemble, or the scorecard where the format speaks in points."""
-    if format in _IN_POINTS:
-        from cardboost.model.files import Model
-        from cardboost.model.predictions import scorecard_of
-        from cardboost.model.scorecard import Scorecard
-
-        card = scorecard_of(model) if isinstance(model, Model) else model
-        if isinstance(card, Scorecard):
-            return card
-    return getattr(model, "ensemble", model)
 
 
 def _call(exporter: Callable[..., Any], ensemble: Any, options: dict[str, Any]) -> Any:
@@ -115,7 +109,7 @@ def _c(ensemble: Any, path: Any, options: dict[str, Any], number: str) -> _Files
             raise ValueError("test_rows: they are for test vectors, and test_vectors names no file.")
         return [(path, header(model))]
     name = None if path is None else os.path.basename(os.fspath(path))
-    more = None if rows is None else encoded(model, ensemble, rows)
+    more = None if rows is None else encoded(model, getattr(ensemble, "ensemble", ensemble), rows)
     return [(path, header(model)), (tests, vectors(model, name, more))]
 
 
@@ -134,8 +128,11 @@ def _onnx(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
 def _json(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
     from cardboost.export.plan import Plan
     from cardboost.model.files import NetEnsemble, model_bytes
+    from cardboost.model.scorecard import Scorecard
 
     def plain(ensemble: Any) -> str:
+        if isinstance(ensemble, Scorecard):
+            return model_bytes(ensemble.ensemble, training={"scorecard": ensemble.notes()}).decode("utf-8")
         if not isinstance(ensemble, NetEnsemble):
             Plan.of(ensemble)
         return model_bytes(ensemble).decode("utf-8")
@@ -143,7 +140,6 @@ def _json(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
     return [(path, _call(plain, ensemble, options))]
 
 
-_IN_POINTS = ("javascript", "excel")  # of a scorecard they give the points
 #: exporters by format: from the model, the path and the options to the files with their paths
 FORMATS: dict[str, Callable[[Any, Any, dict[str, Any]], _Files]] = {
     "c": partial(_c, number="float"),

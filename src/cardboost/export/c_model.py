@@ -122,7 +122,10 @@ class CModel:
 
     @property
     def negated(self) -> bool:
-        """Whether the sum is minus the score: to see that it is negative takes the fewest instructions."""
+        """Whether the sum is the threshold less the score.
+
+        To see that it is negative takes the fewest instructions.
+        """
         return self.plan.decides and not self.several
 
     @cached_property
@@ -158,11 +161,12 @@ class CModel:
         """
         assert self.points is not None
         sign = -1 if self.negated else 1
+        above = self.points.intercepts - self.points.threshold
         inputs = [Steps(steps.cuts, sign * steps.table) for steps in self.points.steps]
         if self.floats and self.layout == "table":
             inputs = [steps.missing_first(MISSING_CUT) for steps in inputs]
         programs = []
-        for k, base in enumerate((sign * self.points.intercepts).tolist()):
+        for k, base in enumerate((sign * above).tolist()):
             entries: list[CutEntry] = []
             for index, steps in enumerate(inputs):
                 entries += _entries(index, steps.of_score(k), self.floats and self.layout == "ifs")
@@ -273,7 +277,8 @@ def c_model(
 
     Parameters
     ----------
-    ensemble : Ensemble or MulticlassEnsemble
+    ensemble : Ensemble, MulticlassEnsemble or Scorecard
+        The points of a scorecard are kept: its score in C is the total.
     number : {"float", "int16"}, default "float"
         The type of the inputs. "int16" is an :class:`~cardboost.export.integer_model.IntegerModel`.
     prefix : str, default "cardboost"

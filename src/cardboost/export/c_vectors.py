@@ -147,11 +147,13 @@ def encoded(model: CModel, ensemble: Any, table: Any) -> Array:
 
 def answers(model: CModel, table: Array) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The scores of rows, (rows, scores), and their classes."""
+    threshold: float
     if model.points is None:
-        total = add_up(model.plan.intercepts, model.steps, table)
+        total, threshold = add_up(model.plan.intercepts, model.steps, table), model.plan.threshold
     else:
         total = add_up(model.points.intercepts, model.points.steps, table)
-    best = np.argmax(total, axis=1) if model.several else total[:, 0] > 0
+        threshold = model.points.threshold
+    best = np.argmax(total, axis=1) if model.several else total[:, 0] > threshold
     return total, best.astype(np.int64)
 
 

@@ -42,6 +42,18 @@ def check_text(text: str, what: str, format: str) -> str:
     return text
 
 
+def check_output(plan: Plan, output: Any) -> None:
+    """Refuse what an exporter cannot give: scores of any model, a class and a probability of two classes."""
+    if output not in ("score", "class", "probability"):
+        raise ValueError(f"output: expected 'score', 'class' or 'probability', found {output!r}.")
+    if output != "score" and plan.classes is None:
+        raise ValueError(f"output: {output!r} needs a classifier.")
+    if output != "score" and plan.n_scores > 1:
+        raise ValueError(f"output: {output!r} needs a model for two classes; several have one score each.")
+    if output == "probability" and plan.log_odds is None:
+        raise ValueError(f"output: scores of the {plan.loss} loss are no log-odds, so there is no formula.")
+
+
 @dataclass(frozen=True, eq=False)
 class Steps:
     """``levels[k]``, one value per score, holds for cuts[k-1] < x <= cuts[k], ``missing`` for no value."""
@@ -156,6 +168,7 @@ class Plan:
     intercepts: NDArray[Any]  # whole numbers in a plan of whole points
     inputs: tuple[Input, ...]
     unit: float | None = None  # all weights are whole multiples of it
+    threshold: float = 0.0  # a score above it means the second of two classes
     card: Scorecard | None = None  # in whole points: the scorecard
 
     @classmethod
@@ -184,6 +197,7 @@ class Plan:
                 for feature, steps in by_feature.items()
             ),
             ensemble.unit if isinstance(ensemble, Ensemble) else None,
+            ensemble.threshold,
         )
 
     @classmethod
@@ -220,7 +234,7 @@ class Plan:
     @property
     def decision(self) -> tuple[str, float | int]:
         """How a score is compared, and with what: where it holds, the second of two classes is meant."""
-        return (">", 0.0) if self.card is None else (">=", self.card.threshold)
+        return (">", self.threshold) if self.card is None else (">=", self.card.threshold)
 
     @property
     def log_odds(self) -> tuple[float, float] | None:

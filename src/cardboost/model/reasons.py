@@ -73,7 +73,7 @@ def ensemble_reasons(
         if ensemble.classes is None:
             push = added - 0.5 * (low + high)
         else:
-            push = np.where((score > 0.0)[:, None], added - low, high - added)
+            push = np.where((score > ensemble.threshold)[:, None], added - low, high - added)
         return strongest(ensemble, columns, push, most)
     predicted = np.argmax([score for score, _ in parts], axis=0)
     reasons: list[list[Reason]] = [[] for _ in range(columns.n_rows)]
