@@ -190,6 +190,17 @@ def test_a_scorecard_speaks_in_points():
     ]
 
 
+def test_columns_and_cells_that_help():
+    sheet = load_workbook(io.BytesIO(export_excel(scorecard())))["Score"]
+    numbers, _, labels = sheet.data_validations.dataValidation
+    assert (numbers.type, numbers.showErrorMessage, str(numbers.sqref)) == ("decimal", True, "A4:A103")
+    assert (labels.type, labels.showErrorMessage, str(labels.sqref)) == ("list", False, "C4:C103")
+    assert labels.formula1.startswith("Card!$A$")
+    constant = load_workbook(io.BytesIO(export_excel(fixed_models()["no terms"], rows=1)))["Score"]
+    assert [cell.value for cell in constant[HEAD]] == ["score", "probability of 1", "class"]
+    assert constant.cell(HEAD + 1, 1).value == "=Card!$B$4"
+
+
 def labelled(*labels):
     terms = (Term(0, None, 1, False, 1.0, category=labels[0]),)
     return Ensemble("logistic", 0.0, terms, None, 1, (0, 1), {0: Categories(labels)})

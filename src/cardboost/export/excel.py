@@ -294,7 +294,7 @@ class _Score:
                 rule = DataValidation(
                     "decimal", operator="between", formula1="-1E+307", formula2="1E+307", allow_blank=True
                 )
-                rule.error = "A number, or nothing where it is missing."
+                rule.error, rule.showErrorMessage = "A number, or nothing where it is missing.", True
             else:
                 rule = DataValidation("list", formula1=table.keys, allow_blank=True, showErrorMessage=False)
             letter = _column(1 + k)
