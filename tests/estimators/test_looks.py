@@ -32,7 +32,7 @@ def people(rows=300):
         }
     )
     frame.loc[rng.random(rows) < 0.1, "age"] = np.nan
-    score = frame.age.fillna(20) / 50 + 1.5 * (frame.job == "nurse") + rng.normal(size=rows)
+    score = frame.age.fillna(20) / 50 + 1.5 * (frame.job == "<b>$x$</b>") + rng.normal(size=rows)
     return frame, np.where(score > 1.6, "yes", "no")
 
 
@@ -60,7 +60,7 @@ def test_a_fitted_model_shows_its_card(fitted):
     assert model._repr_html_().partition("<details>")[0] == html.partition("<details>")[0]
     assert "How to read this card" in html
     assert "&lt;b&gt;$x$&lt;/b&gt;" in html
-    assert "<b>$x$" not in html.partition("<details>")[0]
+    assert "<b>" not in html.partition("<details>")[0]
     assert "sk-top-container" in html.partition("<details>")[2]  # scikit-learn's diagram
     assert model._repr_mimebundle_()["text/plain"] == repr(model)
     with config_context(display="text"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import subprocess
+import sys
 import zipfile
 from dataclasses import replace
 from xml.sax.saxutils import escape
@@ -204,6 +205,12 @@ def test_columns_and_cells_that_help():
 def labelled(*labels):
     terms = (Term(0, None, 1, False, 1.0, category=labels[0]),)
     return Ensemble("logistic", 0.0, terms, None, 1, (0, 1), {0: Categories(labels)})
+
+
+def test_openpyxl_is_an_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(ImportError, match=r"pip install 'cardboost\[excel\]'"):
+        export_excel(random_ensemble(1))
 
 
 def test_what_cannot_be_exported():
