@@ -228,7 +228,7 @@ DECLARED = {
     "threshold": Declared(
         _MODEL,
         help="of the second class: a probability, recall>=0.95, precision>=0.8, fpr<=0.01, or fp=1,fn=20",
-        make=lambda name, help: option(name, Value(checks.threshold, "RULE"), help),
+        make=lambda name, help: option(name, Value(checks.threshold, "THRESHOLD"), help),
     ),
     "fit_intercept": Declared(_MODEL, name="intercept", help="a model without an intercept"),
     "selector": Declared(_SEARCH),
