@@ -142,3 +142,9 @@ def test_what_is_refused() -> None:
         CardBoostClassifier(**QUICK, loss="hinge", threshold=0.4).fit(X, y)
     with pytest.raises(ValueError, match="only one distinct row"):
         CardBoostClassifier(**QUICK, threshold="fpr<=0.1").fit(X[:9], ["a"] * 8 + ["b"])
+
+
+def test_folds_without_time_are_told() -> None:
+    X, y = rows()
+    with pytest.warns(UserWarning, match="time was up before the models of all folds were complete"):
+        CardBoostClassifier(**QUICK, threshold="fpr<=0.1", time_limit=1e-6).fit(X, y)
