@@ -32,7 +32,7 @@ def rates(predicted: Any, y: Any, weight: Any = 1.0) -> tuple[float, float, floa
     return held[0] / held[1], held[0] / held[2], held[3] / held[4]
 
 
-@pytest.mark.parametrize("rule", ["recall>=0.95", "precision>=0.7", "fpr<=0.1", {"fp": 1, "fn": 20}, 0.3])
+@pytest.mark.parametrize("rule", ["recall>=0.95", "precision>=0.6", "fpr<=0.1", {"fp": 1, "fn": 20}, 0.3])
 def test_a_rule_in_the_fit(rule: Any) -> None:
     X, y = rows()
     plain = CardBoostClassifier(**QUICK).fit(X, y)
@@ -49,8 +49,8 @@ def test_a_rule_in_the_fit(rule: Any) -> None:
     if rule == "recall>=0.95":
         assert point.recall >= 0.95
         assert point.score < 0
-    elif rule == "precision>=0.7":
-        assert point.precision >= 0.7
+    elif rule == "precision>=0.6":
+        assert point.precision >= 0.6
     elif rule == "fpr<=0.1":
         assert point.fpr <= 0.1
     card = model.scorecard(points=5)
@@ -142,3 +142,9 @@ def test_what_is_refused() -> None:
         CardBoostClassifier(**QUICK, loss="hinge", threshold=0.4).fit(X, y)
     with pytest.raises(ValueError, match="only one distinct row"):
         CardBoostClassifier(**QUICK, threshold="fpr<=0.1").fit(X[:9], ["a"] * 8 + ["b"])
+
+
+def test_folds_without_time_are_told() -> None:
+    X, y = rows()
+    with pytest.warns(UserWarning, match="time was up before the models of all folds were complete"):
+        CardBoostClassifier(**QUICK, threshold="fpr<=0.1", time_limit=1e-6).fit(X, y)

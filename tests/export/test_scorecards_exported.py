@@ -12,8 +12,7 @@ import pytest
 from exported import Compiled, coded, float32_values, float64_values, random_ensemble, raw_rows, table_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runners import run_onnx, run_sqlite
-from test_parity import run_duckdb
+from runners import run_duckdb, run_onnx, run_output, run_sqlite
 
 from cardboost.export import export_model
 from cardboost.export.c_model import c_model
@@ -53,12 +52,6 @@ def totals_of(card, rows):
     return card.total(table_of(card.ensemble, rows))
 
 
-def run_python(card, rows, output):
-    space: dict[str, object] = {}
-    exec(export_model(card, "python", name="f", output=output, by="position"), space)
-    return [space["f"](row) for row in rows]
-
-
 @pytest.mark.parametrize("name", CARDS)
 def test_python_and_sql(name):
     card = CARDS[name]
@@ -74,7 +67,7 @@ def test_python_and_sql(name):
     for output, values in wanted.items():
         sql = export_model(card, "sql", output=output)
         found = {
-            "python": run_python(card, rows, output),
+            "python": run_output(card, rows, output),
             "sqlite": [row[0] for row in run_sqlite(sql, names, rows)],
             "duckdb": [row[0] for row in run_duckdb(sql, card.ensemble, rows)],
         }
@@ -167,7 +160,7 @@ def test_the_plan_of_a_card_adds_up_to_its_total(seed, scaled, negative):
     assert plan.intercepts.tolist() == [card.start]
     assert all(source.table.dtype.kind == "i" for source in plan.inputs)
     rows = raw_rows(card.ensemble, 20, float64_values)
-    found = run_python(card, rows, "score")
+    found = run_output(card, rows, "score")
     assert found == totals_of(card, rows).tolist()
     zero, slope = plan.log_odds
     np.testing.assert_allclose(zero + slope * np.array(found), card.log_odds(found), atol=1e-9)

@@ -9,9 +9,7 @@ import pytest
 from exported import Compiled, coded, fixed_models, float32_values, float64_values, raw_rows, stumps, table_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runners import run_onnx, run_sqlite
-from test_parity import run_duckdb
-from test_scorecards_exported import run_python
+from runners import run_duckdb, run_onnx, run_output, run_sqlite
 
 from cardboost.export import export_model
 from cardboost.export.c_model import c_model
@@ -61,11 +59,11 @@ def test_python_and_sql(name):
     ).all()
     names = [ensemble.feature_name(j) for j in range(ensemble.n_features)]
     sql = export_model(ensemble, "sql", output="class")
-    assert run_python(ensemble, rows, "class") == wanted
+    assert run_output(ensemble, rows, "class") == wanted
     assert [row[0] for row in run_sqlite(sql, names, rows)] == wanted
     assert [row[0] for row in run_duckdb(sql, ensemble, rows)] == wanted
     chance = ensemble.predict_proba(table)[:, 1]
-    np.testing.assert_allclose(run_python(ensemble, rows, "probability"), chance, rtol=1e-12)
+    np.testing.assert_allclose(run_output(ensemble, rows, "probability"), chance, rtol=1e-12)
 
 
 @pytest.fixture(scope="module")

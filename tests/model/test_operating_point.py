@@ -155,7 +155,14 @@ def test_what_is_no_rule(rule: Any) -> None:
 
 
 def test_rules_are_read_as_they_are_written() -> None:
-    for rule in (*RULES, " recall >= 0.9 ", "fp=1,fn=20", "fn=20, fp=1"):
+    for rule in (
+        *RULES,
+        " recall >= 0.9 ",
+        "fp=1,fn=20",
+        "fn=20, fp=1",
+        "recall>=0.99999999",
+        {"fp": 1 / 3, "fn": 7e9},
+    ):
         own = Rule.of(rule)
         assert Rule.of(str(own)) == own
 

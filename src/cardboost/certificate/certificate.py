@@ -19,6 +19,7 @@ from cardboost.certificate import checker
 from cardboost.certificate.statement import (
     are_candidates,
     compared_with,
+    counted,
     covers,
     percent,
     pool_size,
@@ -26,7 +27,6 @@ from cardboost.certificate.statement import (
     short,
     tolerance_line,
 )
-from cardboost.data.sentences import counted
 from cardboost.problem.bound import guarantee, proof_status
 
 

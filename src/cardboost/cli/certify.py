@@ -239,7 +239,7 @@ def _report(
     other = _sentences(model, about_data)
     if other:  # of other rows nothing needs to hold
         lines = ["The certificate is about other data.", ""]
-        lines += [*textwrap.wrap(f"{' '.join(arguments.data)} {_OTHER_DATA}", 78), ""]
+        lines += [*textwrap.wrap(f"{' '.join(arguments.data)} {OTHER_DATA}", 78), ""]
     else:
         many = f"{len(faults)} claim{' is' if len(faults) == 1 else 's are'} false"
         lines = [f"The certificate does NOT hold: {many}.", ""]
@@ -254,7 +254,7 @@ def _report(
 
 
 _CHECKED = "Every number was recomputed from {}."
-_OTHER_DATA = (
+OTHER_DATA = (
     "does not hold the rows that the model was trained on. Check the file, the target and the "
     "weights (--weight); a model that was fitted with --holdout needs them in the same order."
 )

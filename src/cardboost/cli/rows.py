@@ -99,7 +99,7 @@ def refuse_missing(source: TableFile, name: str, values: Array | Coded) -> None:
 
 def split_values(name: str, values: Array | Coded, by_date: bool) -> NDArray[Any]:
     """Times where the column holds dates and they are wanted, else numbers of groups."""
-    dates = column_dates(values) if by_date else None
+    dates = column_dates(name, values) if by_date else None
     if dates is not None:
         if np.isnat(dates).any():
             raise BadInput(f"--holdout-by {name}: there are rows without a date.")

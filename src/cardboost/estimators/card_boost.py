@@ -190,7 +190,8 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
     def _accept(self, prepared: PreparedFit, results: Sequence[TrainingResult]) -> None:
         super()._accept(prepared, results)
         if self.threshold is not None:
-            point = operating_point(Rule.of(self.threshold), self.ensemble_.loss, self._labelled)
+            labelled = prepared.fitted["_labelled"]
+            point = operating_point(Rule.of(self.threshold), self.ensemble_.loss, labelled)
             self.ensemble_ = with_operating_point(self.ensemble_, point)
             if self.verbose:
                 print(f"[cardboost] threshold {point.score:g} {point}", flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from cardboost.estimators.rows import TrainingRows, training_tasks
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.model.operating_point import LabelledScores, OperatingPoint, Rule, probability_score
 from cardboost.problem.budget import Budget
+from cardboost.problem.trace import Status
 
 N_FOLDS = 5
 
@@ -54,28 +56,38 @@ def out_of_fold_scores(
             "row; set_threshold takes other rows."
         )
     fold, _ = deal_folds(hashes, rows.y, n_folds)
-    score = np.empty(len(rows.y))
+    score, cut_short = np.empty(len(rows.y)), False
     for k in range(n_folds):
         held = np.flatnonzero(fold == k)
         kept = np.flatnonzero(fold != k)
         part = replace(settings, budget=budget.part(k, n_folds), callback=None)
-        score[held] = _scores(estimator, rows.take(kept), rows.take(held), part)
+        score[held], late = _scores(estimator, rows.take(kept), rows.take(held), part)
+        cut_short = cut_short or late
+    if cut_short:
+        warnings.warn(
+            "threshold: time was up before the models of all folds were complete; the rule is applied to the "
+            "scores of what they were by then.",
+            stacklevel=5,
+        )
     name = f"out-of-fold scores of {len(rows.y):,} training rows ({n_folds} folds)"
     return LabelledScores(score, rows.y == 1, rows.raw, name)
 
 
-def _scores(estimator: Any, kept: TrainingRows, held: TrainingRows, settings: TrainingSettings) -> Any:
-    """The scores of rows by a model of other rows."""
+def _scores(
+    estimator: Any, kept: TrainingRows, held: TrainingRows, settings: TrainingSettings
+) -> tuple[Any, bool]:
+    """The scores of rows by a model of other rows, and whether time was up before it was complete."""
     tasks = training_tasks(estimator, kept, None, settings.loss, None, settings.limits is not None)
     ((_, task),) = tasks
     if settings.max_terms is not None and kept.X is None:
-        ensemble = train_sizes(task, settings, (settings.max_terms,)).ensembles()[0]
+        training = train_sizes(task, settings, (settings.max_terms,))
+        ensemble, trace = training.ensembles()[0], training.choices[0].grown.trace
     else:
         quick = replace(settings.search, max_nodes=1)
-        ensemble = train(task, replace(settings, search=quick)).ensemble
-    if isinstance(ensemble, LearnerEnsemble):
-        return ensemble.decision_function(held.X)
-    return ensemble.decision_function(held.table)
+        result = train(task, replace(settings, search=quick))
+        ensemble, trace = result.ensemble, result.trace
+    rows = held.X if isinstance(ensemble, LearnerEnsemble) else held.table
+    return ensemble.decision_function(rows), trace.status is Status.TIME_LIMIT
 
 
 def operating_point(rule: Rule, loss: str, scores: LabelledScores | None) -> OperatingPoint:

@@ -48,7 +48,7 @@ def export_sql(ensemble: Any, *, output: str = "score", table: str | None = None
         return f"1.0e0 / (1.0e0 + EXP(-({zero} + {factor} *\n{score})))\n"
     negative, positive = map(_label, plan.classes or ())
     sign, limit = plan.decision
-    return f"CASE WHEN {score} {sign} {_number(limit)}\nTHEN {positive} ELSE {negative} END\n"
+    return f"CASE WHEN {score} {sign} {_number(limit) if limit else 0}\nTHEN {positive} ELSE {negative} END\n"
 
 
 def _score(plan: Plan, k: int, table: str | None) -> str:

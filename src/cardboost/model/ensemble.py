@@ -88,6 +88,9 @@ def _write_categories(categories: Mapping[int, Categories]) -> list[dict[str, An
     ]
 
 
+_READ_POINT = schema.maybe(OperatingPoint.from_dict)
+
+
 def _check_point(value: Any) -> OperatingPoint | None:
     if value is not None and not isinstance(value, OperatingPoint):
         raise expected("an operating point", value)
@@ -154,7 +157,7 @@ class Ensemble(TableModel):
     unit: float | None = field(default=None, metadata=form(_UNIT))
     operating_point: OperatingPoint | None = field(
         default=None,
-        metadata=form(_check_point, schema.maybe(OperatingPoint.from_dict), _write_point),
+        metadata=form(_check_point, _READ_POINT, _write_point),
     )
 
     def _check(self) -> None:
@@ -239,7 +242,7 @@ class Ensemble(TableModel):
         fields = schema.form_of(cls)
         entries = schema.read_object(document, {name: fields[name].read for name in _KEYS}, _OPTIONAL)
         with schema.under("operating_point"):
-            point = fields["operating_point"].read(entries.pop("operating_point", None))
+            point = _READ_POINT(entries.pop("operating_point", None))
         categorical = {term.feature for term in entries["terms"] if term.labels}
         categories: dict[int, Categories] = {}
         for k, (feature, labels) in enumerate(entries["categories"]):

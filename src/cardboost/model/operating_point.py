@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from cardboost.data.sentences import counted
 from cardboost.model import schema
+from cardboost.model.card_text import number
 from cardboost.model.schema import Record, form
 from cardboost.problem.losses import MARGIN_LOSSES
 
@@ -49,8 +50,8 @@ class Rule:
 
     def __str__(self) -> str:
         if self.kind == "costs":
-            return f"fp={self.false_positive:g},fn={self.false_negative:g}"
-        return f"{self.kind}{_SIGNS.get(self.kind, '=')}{self.value:g}"
+            return f"fp={number(self.false_positive)},fn={number(self.false_negative)}"
+        return f"{self.kind}{_SIGNS.get(self.kind, '=')}{number(self.value)}"
 
     @classmethod
     def of(cls, value: Any) -> Rule:
