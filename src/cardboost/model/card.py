@@ -180,7 +180,11 @@ def _decision(model: TableModel) -> list[str]:
         return []
     names, formula = class_names(model.classes), _PROBABILITY.get(model.loss)
     if len(model.parts) == 1:
-        sentences = [f"score above 0 means class {names[1]}, otherwise class {names[0]}"]
+        point = getattr(model, "operating_point", None)
+        chosen = "" if point is None else f" ({point})"
+        sentences = [
+            f"score above {model.threshold:.6g} means class {names[1]}, otherwise class {names[0]}{chosen}"
+        ]
         return [*sentences, f"probability of {names[1]} = {formula}"] if formula else sentences
     sentences = ["the class with the highest score is predicted; of equal scores, the first"]
     if model.loss == "softmax":

@@ -40,6 +40,8 @@ def reading(card: Scorecard) -> list[str]:
         means = f"every total means class {positive}"
     else:
         means = f"a total of {card.threshold} or more means class {positive}, a lower one class {negative}"
+    if card.ensemble.operating_point is not None:
+        means += f" ({card.ensemble.operating_point})"
     words = {word for section in card.sections for line in section.lines for word in line.words}
     return [
         f"{start}add the points of one line per feature",
