@@ -9,13 +9,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from cardboost.boosting.task import TrainingSettings
-from cardboost.estimators.base import ClassifierCards, PreparedFit, TableParameters
+from cardboost.estimators.base import ClassifierCards, TableParameters
 from cardboost.estimators.predictions import NumberPredictions
 from cardboost.estimators.rows import TrainingRows
 from cardboost.estimators.scorecards import choose_scorecard
 from cardboost.estimators.selecting import SelectingCards
 from cardboost.model.scorecard import Scorecard
-from cardboost.problem.budget import Budget
 from cardboost.problem.losses import SQUARED, Loss, get_loss
 
 #: box times mean absolute target: above it, the rounding of a sum over rows would show in the bound
@@ -344,19 +343,14 @@ class CardBoostRegressor(TableParameters, NumberPredictions, SelectingCards):
             raise ValueError(f"dictionary={self.dictionary!r}: only 'stumps' is available for regression.")
         return SQUARED
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
-        prepared = super()._prepare(X, y, sample_weight, budget)
-        return replace(prepared, settings=_boxed(prepared.settings, prepared.rows))
-
-
-def _boxed(settings: TrainingSettings, rows: TrainingRows) -> TrainingSettings:
-    """With a box for the intercept; for the weights too where targets of next to no weight could ask for more
-    than double precision carries."""
-    mean, scale = rows.units
-    size = np.abs((rows.y - mean) / scale)
-    # one term that isolates an outlier needs an intercept of half its size
-    box, largest = 10.0 * float(size.max()), _LARGEST_BOX / max(rows.weights.mean(size), 1e-300)
-    max_weight = settings.max_weight
-    if box > largest:
-        max_weight = largest if max_weight is None else min(max_weight, largest)
-    return replace(settings, intercept_box=max(30.0, min(box, largest)), max_weight=max_weight)
+    def _boxed(self, settings: TrainingSettings, rows: TrainingRows) -> TrainingSettings:
+        """With a box for the intercept; for the weights too where targets of next to no weight could ask for
+        more than double precision carries."""
+        mean, scale = rows.units
+        size = np.abs((rows.y - mean) / scale)
+        # one term that isolates an outlier needs an intercept of half its size
+        box, largest = 10.0 * float(size.max()), _LARGEST_BOX / max(rows.weights.mean(size), 1e-300)
+        max_weight = settings.max_weight
+        if box > largest:
+            max_weight = largest if max_weight is None else min(max_weight, largest)
+        return replace(settings, intercept_box=max(30.0, min(box, largest)), max_weight=max_weight)

@@ -12,6 +12,13 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from cardboost.boosting.candidates import Candidates, restored_candidates
+from cardboost.boosting.cross_validation import (
+    AUTO_SIZES,
+    FIXED_L2,
+    Regularisation,
+    Wish,
+    choose_regularisation,
+)
 from cardboost.boosting.path import BoostingPath
 from cardboost.boosting.task import TrainingResult, TrainingSettings
 from cardboost.boosting.training import SizedTraining, train, train_sizes
@@ -43,10 +50,10 @@ class SelectingCards(BoostedCards):
         "monotonic_cst", "max_features", "feature_costs", "validation_fraction", "warm_start",
     )  # fmt: skip
 
-    max_terms: int | None = 10
+    max_terms: int | Literal["auto"] | None = 10
     l0: float = 0.0
     l1: float = 1e-4
-    l2: float = 0.01
+    l2: float | Literal["auto"] = "auto"
     loss: str = "logistic"
     criterion: Criterion = "gain"
     selector: Any = "auto"
@@ -82,9 +89,42 @@ class SelectingCards(BoostedCards):
         settings = self._settings(self._checked_loss(), budget)
         rows, held_out = read_rows(self, X, y, sample_weight, settings.loss)
         settings = replace(settings, feature_costs=feature_prices(self.feature_costs, rows.table))
+        settings = self._boxed(settings, rows)
         earlier, by_feature = self._earlier(rows), settings.limits is not None
         tasks = training_tasks(self, rows, held_out, settings.loss, earlier, by_feature)
-        return PreparedFit(rows, tasks, settings)
+        wish = self._wish(settings)
+        if wish is None:
+            return PreparedFit(rows, tasks, settings, self._regularised(settings))
+        labelled = list(tasks)
+        codes = None if rows.classes is None else rows.y
+        chosen = choose_regularisation(
+            [task for _, task in labelled], codes, settings, wish, budget.within(Stage.REGULARISATION)
+        )
+        settings = replace(settings, l2=chosen.l2, max_terms=chosen.max_terms)
+        fitted = self._regularised(settings, chosen)
+        return PreparedFit(rows, iter(labelled), settings, fitted, budget.part(0, 1))
+
+    def _boxed(self, settings: TrainingSettings, rows: TrainingRows) -> TrainingSettings:
+        """The settings with the boxes that the rows need."""
+        return settings
+
+    def _wish(self, settings: TrainingSettings) -> Wish | None:
+        """What cross-validation is to choose; None where everything is given."""
+        pick_size = isinstance(self.max_terms, str)
+        if not isinstance(self.l2, str) and not pick_size:
+            return None
+        sizes = AUTO_SIZES if pick_size else (settings.max_terms,)
+        return Wish(isinstance(self.l2, str), sizes, pick_size, settings.search.seed)
+
+    def _regularised(
+        self, settings: TrainingSettings, chosen: Regularisation | None = None
+    ) -> dict[str, Any]:
+        """The fitted attributes that say which regularisation was used, and how it was chosen."""
+        if chosen is None:
+            chosen = Regularisation(settings.l2, settings.max_terms)
+        elif self.verbose:
+            print(f"[cardboost] {chosen}", flush=True)
+        return {"l2_": chosen.l2, "max_terms_": chosen.max_terms, "regularisation_": chosen}
 
     def _settings(self, loss: Loss, budget: Budget) -> TrainingSettings:
         """The parameters, checked; the costs of features follow."""
@@ -98,8 +138,19 @@ class SelectingCards(BoostedCards):
                 "reselect=True does not go with max_features or feature_costs: new columns are looked for "
                 "without regard to them."
             )
-        if limited and self.max_terms is not None and self.max_terms > MOST_TERMS:
-            raise ValueError(f"max_terms must be at most {MOST_TERMS} with max_features or feature_costs.")
+        max_terms = self.max_terms
+        if isinstance(max_terms, str):
+            if max_terms != "auto":
+                raise ValueError(f"max_terms must be a whole number, 'auto' or None; got {max_terms!r}.")
+            max_terms = AUTO_SIZES[-1]
+        elif max_terms is not None:
+            max_terms = whole("max_terms", max_terms, 1)
+            if limited and max_terms > MOST_TERMS:
+                raise ValueError(
+                    f"max_terms must be at most {MOST_TERMS} with max_features or feature_costs."
+                )
+        if isinstance(self.l2, str) and self.l2 != "auto":
+            raise ValueError(f"l2 must be a number of at least 0, or 'auto'; got {self.l2!r}.")
         hot_start = whole("hot_start", self.hot_start, 0)
         if hot_start == 0 and not again:
             raise ValueError("hot_start=0 needs reselect=True: without it there is no column to select from.")
@@ -111,11 +162,12 @@ class SelectingCards(BoostedCards):
             return None if value is None else check(name, value, *rest, **options)
 
         prices: dict[str, Any] = {
-            name: number(name, getattr(self, name), 0.0) for name in ("l0", "l1", "l2", "tol")
+            name: number(name, getattr(self, name), 0.0) for name in ("l0", "l1", "tol")
         }
+        prices["l2"] = FIXED_L2 if isinstance(self.l2, str) else number("l2", self.l2, 0.0)
         return TrainingSettings(
             loss=loss,
-            max_terms=optional("max_terms", whole, 1),
+            max_terms=max_terms,
             criterion=self.criterion,
             hot_start=hot_start,
             max_iter=whole("max_iter", self.max_iter, 1),

@@ -31,6 +31,7 @@ _SCORING_WORK = 5e7  # multiplications for the scores of one round, about
 _JOINING = 32  # columns that join the convex solution at a time, where there are many
 _WIDEST = 192  # columns of the convex solution, beyond which no more join
 _WORTH = 1e-5  # share of the objective that a round of joining columns must gain
+_FEW_ROUNDS = 3  # of moves, from a choice that is good for nearly the same prices
 _FIRST_PREFIX = 10  # charged columns of the smallest problem that polish solves on its way
 
 
@@ -495,6 +496,36 @@ def choose_sizes(
     choices: list[Incumbent] = []
     for incumbent in refit_on_all_rows(merged, smaller, [walk.best[k] for k in sizes]):
         choices.append(best_of([*choices[-1:], incumbent]))
+    return choices
+
+
+def improve_sizes(
+    problem: SelectionProblem, sizes: Sequence[int], before: Sequence[Incumbent], late: Late = never
+) -> list[Incumbent]:
+    """Local search for many limits on terms, from choices among the same columns with other prices.
+
+    Parameters
+    ----------
+    problem : SelectionProblem
+        What to choose from, over distinct rows (:func:`merge_rows`); its own ``max_terms`` is ignored.
+    sizes : sequence of int
+        The limits, ascending.
+    before : sequence of Incumbent
+        One for every size: its columns are a start.
+    late : callable
+        Asked between refits whether to stop.
+
+    Returns
+    -------
+    list of Incumbent
+        The best choice for every size; no objective is above that of a smaller size.
+    """
+    polisher = Polisher(problem, late)
+    choices: list[Incumbent] = []
+    for size, start in zip(sizes, before, strict=True):
+        polisher.limit(size)
+        end = polisher.improve(polisher.refit(start.support, start.weights), _FEW_ROUNDS)
+        choices.append(best_of([*choices[-1:], end]))
     return choices
 
 
