@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from cardboost.boosting.stump_task import StumpTask
 from cardboost.boosting.task import HeldOutBins, TrainingSettings
 from cardboost.boosting.training import grow, selection_problem
+from cardboost.data.sentences import counted
 from cardboost.master.newton import Master
 from cardboost.problem.budget import Budget
 from cardboost.problem.losses import get_loss
@@ -32,14 +33,15 @@ Split = tuple[Indices, Indices]  # rows to train on, rows that are held out
 
 L2_GRID = (0.003, 0.01, 0.03, 0.1, 0.3)
 FIXED_L2 = 0.03  # where there is no cross-validation: columns of the folds are generated with it too
-AUTO_SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20)  # numbers of terms that are compared
+AUTO_SIZES = (1, 2, 3, 4, 5, 7, 10, 14, 20)  # numbers of terms that are compared
 FIXED_SIZE = 10  # terms where there is no cross-validation
 FEWEST_COLUMNS = 40  # generated in a fold where a fit would begin to select without any
 N_FOLDS = 3
+N_FOLDS_OF_ALL = 2  # where nothing is selected: generating columns is then the whole fit
 MOST_GROUPS = 8192  # of equal rows that take part: beyond, l2 hardly changes what a small model does
 FEWEST_GROUPS = 20  # of a class, below which held-out losses say nothing
-_CONVEX_STEPS = 20  # of the convex weights of all columns, from those for a neighbouring l2
-_CONVEX_TOL = 1e-5
+_CONVEX_TOL = 1e-3  # relative gap of the convex weights of all columns, where nothing is selected
+_CONVEX_STEPS = 10  # of these weights, from those for a neighbouring l2
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +68,15 @@ class Regularisation:
     l2_grid: tuple[float, ...] = ()
     sizes: tuple[int | None, ...] = ()
     losses: Array | None = None
+
+    def __str__(self) -> str:
+        """In words, for people."""
+        terms = "no limit on terms" if self.max_terms is None else f"at most {counted(self.max_terms, 'term')}"
+        return f"l2 {self.l2:g}, {terms}, {self.reason}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For files: what was decided, and how."""
+        return {"l2": self.l2, "max_terms": self.max_terms, "reason": self.reason}
 
 
 @dataclass(frozen=True)
@@ -122,17 +133,18 @@ def choose_regularisation(
         return replace(fixed, reason="fixed: cross-validation is for stumps")
     if splits is None:
         hashes = tasks[0].dictionary.matrix.content_hashes(tasks[0].risk.threads)
-        fold = deal_rows(hashes, codes, N_FOLDS, wish.seed)
+        n_folds = N_FOLDS if settings.selects else N_FOLDS_OF_ALL
+        fold = deal_rows(hashes, codes, n_folds, wish.seed)
         if _fewest_groups(hashes, codes, fold >= 0) < FEWEST_GROUPS:
             few = "distinct rows" if codes is None else "distinct rows of a class"
             return replace(fixed, reason=f"fixed: fewer than {FEWEST_GROUPS} {few}")
         splits = [
-            (np.flatnonzero((fold >= 0) & (fold != k)), np.flatnonzero(fold == k)) for k in range(N_FOLDS)
+            (np.flatnonzero((fold >= 0) & (fold != k)), np.flatnonzero(fold == k)) for k in range(n_folds)
         ]
     grid = L2_GRID if wish.l2 else (settings.l2,)
     settings = replace(
         settings, l2=FIXED_L2 if wish.l2 else settings.l2, max_terms=wish.sizes[-1], reselect=False,
-        hot_start=settings.hot_start or FEWEST_COLUMNS, callback=None,
+        hot_start=settings.hot_start or FEWEST_COLUMNS, callback=None, tol=max(settings.tol, _CONVEX_TOL),
     )  # fmt: skip
     losses = []
     for k, (kept, held) in enumerate(splits):

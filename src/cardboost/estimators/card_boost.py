@@ -31,15 +31,20 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
 
     Parameters
     ----------
-    max_terms : int or None, default=10
-        At most so many terms (per class if there are more than two); the intercept is free. With None and
-        ``l0=0`` nothing is selected, and the model has up to ``max_iter`` terms.
+    max_terms : int, "auto" or None, default=10
+        At most so many terms (per class if there are more than two); the intercept is free. "auto": the
+        smallest of 1, 2, 3, 4, 5, 7, 10, 14 and 20 whose mean loss on held-out rows is within one standard
+        error of the least, by the folds of ``l2``. With None and ``l0=0`` nothing is selected, and the model
+        has up to ``max_iter`` terms.
     l0 : float, default=0.0
         Regularisation per term: what each term adds to the objective, in units of the mean loss.
     l1 : float, default=1e-4
         Regularisation per unit of weight.
-    l2 : float, default=0.01
-        Regularisation per half squared weight.
+    l2 : float or "auto", default="auto"
+        Regularisation per half squared weight. "auto": of 0.003, 0.01, 0.03, 0.1 and 0.3 the one with the
+        least mean loss on held-out rows, by cross-validation inside the fit; ``l2_`` is the number, and the
+        certificate is about it. It is the fixed value 0.03 with other learners than stumps, where a class
+        has fewer than 20 distinct rows, and where ``time_limit`` is too short; see docs/estimators.md.
     loss : {"logistic", "exponential", "squared_hinge", "hinge"}, default="logistic"
         Loss of the margin. The two hinges have neither exact search nor scorecards. The corner of "hinge" is
         rounded off, and its scores have no probabilities; see docs/losses.md.
@@ -116,6 +121,12 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
     certificate_ : Certificate or list of Certificate
         Objective, lower bound, guarantee and proof; one per class if there are more than two;
         ``certificate_.verify(X, y)`` checks it independently.
+    l2_ : float
+        The ``l2`` of the model.
+    max_terms_ : int or None
+        The limit on terms of the model.
+    regularisation_ : Regularisation
+        How these were decided: ``reason``, and after cross-validation the ``losses`` on held-out rows.
     trace_ : Trace or list of Trace
         One record per round: columns, terms, objective, lower bound, edge, seconds.
     classes_ : array of shape (n_classes,)
@@ -232,16 +243,20 @@ class CardBoostRegressor(TableParameters, NumberPredictions, SelectingCards):
 
     Parameters
     ----------
-    max_terms : int or None, default=10
-        At most so many terms; the intercept is free. With None and ``l0=0`` nothing is selected, and the
-        model has up to ``max_iter`` terms.
+    max_terms : int, "auto" or None, default=10
+        At most so many terms; the intercept is free. "auto": the smallest of 1, 2, 3, 4, 5, 7, 10, 14 and 20
+        whose mean loss on held-out rows is within one standard error of the least, by the folds of ``l2``.
+        With None and ``l0=0`` nothing is selected, and the model has up to ``max_iter`` terms.
     l0 : float, default=0.0
         Regularisation per term: what each term adds to the objective, in units of the loss of the
         standardised target.
     l1 : float, default=1e-4
         Regularisation per unit of weight.
-    l2 : float, default=0.01
-        Regularisation per half squared weight.
+    l2 : float or "auto", default="auto"
+        Regularisation per half squared weight. "auto": of 0.003, 0.01, 0.03, 0.1 and 0.3 the one with the
+        least mean loss on held-out rows, by cross-validation inside the fit; ``l2_`` is the number, and the
+        certificate is about it. It is the fixed value 0.03 where there are fewer than 20 distinct rows, and
+        where ``time_limit`` is too short; see docs/estimators.md.
     loss : {"squared"}, default="squared"
         Half the squared error.
     dictionary : {"stumps"}, default="stumps"
@@ -309,6 +324,12 @@ class CardBoostRegressor(TableParameters, NumberPredictions, SelectingCards):
     certificate_ : Certificate
         Objective, lower bound, guarantee and proof, for the standardised target;
         ``certificate_.verify(X, y)`` checks it independently.
+    l2_ : float
+        The ``l2`` of the model.
+    max_terms_ : int or None
+        The limit on terms of the model.
+    regularisation_ : Regularisation
+        How these were decided: ``reason``, and after cross-validation the ``losses`` on held-out rows.
     trace_ : Trace
         One record per round: columns, terms, objective, lower bound, edge, seconds.
     n_iter_ : int

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +17,7 @@ from cardboost.boosting.cross_validation import (
     AUTO_SIZES,
     FIXED_L2,
     Regularisation,
+    Split,
     Wish,
     choose_regularisation,
 )
@@ -40,6 +42,24 @@ from cardboost.problem.trace import Status
 from cardboost.selection.exact import Progress
 from cardboost.selection.select import SearchOptions, check_method
 from cardboost.selection.tabu import check_bits
+
+
+@dataclass(frozen=True, eq=False)
+class SelectingFit(PreparedFit):
+    """The fit of an estimator with ``max_terms``, before anything is trained."""
+
+    def choose(
+        self, tasks: Sequence[Any], wish: Wish, budget: Budget, splits: Sequence[Split] | None = None
+    ) -> Regularisation:
+        """Cross-validate the ``tasks`` of this fit."""
+        codes = None if self.rows.classes is None else self.rows.y
+        return choose_regularisation(tasks, codes, self.settings, wish, budget, splits)
+
+    def regularised(self, chosen: Regularisation) -> SelectingFit:
+        """With this regularisation, which the fitted attributes tell."""
+        settings = replace(self.settings, l2=chosen.l2, max_terms=chosen.max_terms)
+        fitted = {"l2_": chosen.l2, "max_terms_": chosen.max_terms, "regularisation_": chosen}
+        return replace(self, settings=settings, fitted=fitted)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -85,46 +105,33 @@ class SelectingCards(BoostedCards):
     def _checked_loss(self) -> Loss:
         """The loss that ``loss`` names."""
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> SelectingFit:
+        prepared = self._read(X, y, sample_weight, budget)
+        settings = prepared.settings
+        pick_size = isinstance(self.max_terms, str)
+        if not pick_size and not isinstance(self.l2, str):
+            return prepared.regularised(Regularisation(settings.l2, settings.max_terms))
+        sizes = AUTO_SIZES if pick_size else (settings.max_terms,)
+        wish = Wish(isinstance(self.l2, str), sizes, pick_size, settings.search.seed)
+        tasks = list(prepared.tasks)
+        chosen = prepared.choose([task for _, task in tasks], wish, budget.within(Stage.REGULARISATION))
+        if self.verbose:
+            print(f"[cardboost] {chosen}", flush=True)
+        return replace(prepared, tasks=iter(tasks), budget=budget.part(0, 1)).regularised(chosen)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> SelectingFit:
+        """All but what cross-validation is to choose."""
         settings = self._settings(self._checked_loss(), budget)
         rows, held_out = read_rows(self, X, y, sample_weight, settings.loss)
         settings = replace(settings, feature_costs=feature_prices(self.feature_costs, rows.table))
         settings = self._boxed(settings, rows)
         earlier, by_feature = self._earlier(rows), settings.limits is not None
         tasks = training_tasks(self, rows, held_out, settings.loss, earlier, by_feature)
-        wish = self._wish(settings)
-        if wish is None:
-            return PreparedFit(rows, tasks, settings, self._regularised(settings))
-        labelled = list(tasks)
-        codes = None if rows.classes is None else rows.y
-        chosen = choose_regularisation(
-            [task for _, task in labelled], codes, settings, wish, budget.within(Stage.REGULARISATION)
-        )
-        settings = replace(settings, l2=chosen.l2, max_terms=chosen.max_terms)
-        fitted = self._regularised(settings, chosen)
-        return PreparedFit(rows, iter(labelled), settings, fitted, budget.part(0, 1))
+        return SelectingFit(rows, tasks, settings)
 
     def _boxed(self, settings: TrainingSettings, rows: TrainingRows) -> TrainingSettings:
         """The settings with the boxes that the rows need."""
         return settings
-
-    def _wish(self, settings: TrainingSettings) -> Wish | None:
-        """What cross-validation is to choose; None where everything is given."""
-        pick_size = isinstance(self.max_terms, str)
-        if not isinstance(self.l2, str) and not pick_size:
-            return None
-        sizes = AUTO_SIZES if pick_size else (settings.max_terms,)
-        return Wish(isinstance(self.l2, str), sizes, pick_size, settings.search.seed)
-
-    def _regularised(
-        self, settings: TrainingSettings, chosen: Regularisation | None = None
-    ) -> dict[str, Any]:
-        """The fitted attributes that say which regularisation was used, and how it was chosen."""
-        if chosen is None:
-            chosen = Regularisation(settings.l2, settings.max_terms)
-        elif self.verbose:
-            print(f"[cardboost] {chosen}", flush=True)
-        return {"l2_": chosen.l2, "max_terms_": chosen.max_terms, "regularisation_": chosen}
 
     def _settings(self, loss: Loss, budget: Budget) -> TrainingSettings:
         """The parameters, checked; the costs of features follow."""
@@ -337,7 +344,7 @@ class SizedFits:
 
     estimator: Any
     sizes: tuple[int, ...]
-    prepared: PreparedFit
+    prepared: SelectingFit
     trainings: tuple[SizedTraining, ...]  # one for two classes or a number, else one per class
 
     @property
@@ -350,8 +357,9 @@ class SizedFits:
         """Fitted estimators without certificates."""
         models, by_size = [], zip(*(training.ensembles() for training in self.trainings), strict=True)
         for size, ensembles in zip(self.sizes, by_size, strict=True):
+            prepared = self._of_size(size)
             models.append(sized(self.estimator, size))
-            vars(models[-1]).update(self.prepared.attributes(), ensemble_=self.prepared.joined(ensembles))
+            vars(models[-1]).update(prepared.attributes(), ensemble_=prepared.joined(ensembles))
         return models
 
     def prove(
@@ -363,8 +371,11 @@ class SizedFits:
             settings = replace(training.settings, budget=budget.part(c, len(self.trainings)))
             results.append(training.prove(k, settings, before[c] if before else None))
         model = sized(self.estimator, self.sizes[k])
-        model._accept(self.prepared, results)
+        model._accept(self._of_size(self.sizes[k]), results)
         return model, results
+
+    def _of_size(self, size: int) -> SelectingFit:
+        return self.prepared.regularised(Regularisation(self.prepared.settings.l2, size))
 
 
 def sized(estimator: Any, size: int) -> Any:
@@ -384,3 +395,23 @@ def fit_sizes(
         settings = replace(prepared.settings, budget=budget.part(k, prepared.n_tasks))
         trainings.append(train_sizes(task, settings, sizes))
     return SizedFits(estimator, sizes, prepared, tuple(trainings))
+
+
+def with_chosen_l2(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, sizes: Sequence[int], splits: Sequence[Split],
+    budget: Budget,
+) -> Any:  # fmt: skip
+    """The estimator, not fitted, with the ``l2`` that has the least mean loss in these splits.
+
+    ``sizes``: numbers of terms that it is to suit, ascending. ``splits``: rows to train on and to hold out.
+    Where the estimator itself holds rows out, the folds are dealt among the others.
+    """
+    prepared = sized(estimator, sizes[-1])._read(X, y, sample_weight, budget)
+    wish = Wish(True, tuple(sizes), False, prepared.settings.search.seed)
+    folds = None
+    if estimator.validation_fraction is None:
+        present = None if sample_weight is None else np.asarray(sample_weight) > 0
+        place = np.arange(len(y)) if present is None else np.cumsum(present) - 1  # rows without weight are gone
+        folds = [(place[kept], place[held]) for kept, held in splits]
+    chosen = prepared.choose([task for _, task in prepared.tasks], wish, budget, folds)
+    return clone(estimator).set_params(l2=chosen.l2)

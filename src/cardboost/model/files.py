@@ -266,7 +266,15 @@ def save_fitted(path: str | os.PathLike[str], ensemble: AnyModel, certificate: A
     if certificate is not None:
         several = isinstance(certificate, list)
         proof = [part.to_dict() for part in certificate] if several else certificate.to_dict()
-    save(path, ensemble, proof, {"parameters": parameters_to_json(estimator)})
+    save(path, ensemble, proof, training_notes(estimator))
+
+
+def training_notes(estimator: Any) -> dict[str, Any]:
+    """The parameters of a fitted estimator, and its regularisation where a fit decides on it."""
+    notes: dict[str, Any] = {"parameters": parameters_to_json(estimator)}
+    if hasattr(estimator, "regularisation_"):
+        notes["regularisation"] = estimator.regularisation_.to_dict()
+    return notes
 
 
 def parameters_to_json(estimator: Any) -> dict[str, Any]:

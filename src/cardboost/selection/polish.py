@@ -31,7 +31,6 @@ _SCORING_WORK = 5e7  # multiplications for the scores of one round, about
 _JOINING = 32  # columns that join the convex solution at a time, where there are many
 _WIDEST = 192  # columns of the convex solution, beyond which no more join
 _WORTH = 1e-5  # share of the objective that a round of joining columns must gain
-_FEW_ROUNDS = 3  # of moves, from a choice that is good for nearly the same prices
 _FIRST_PREFIX = 10  # charged columns of the smallest problem that polish solves on its way
 
 
@@ -502,7 +501,7 @@ def choose_sizes(
 def improve_sizes(
     problem: SelectionProblem, sizes: Sequence[int], before: Sequence[Incumbent], late: Late = never
 ) -> list[Incumbent]:
-    """Local search for many limits on terms, from choices among the same columns with other prices.
+    """For many limits on terms the choices made with other prices, refitted and improved by one move each.
 
     Parameters
     ----------
@@ -524,7 +523,7 @@ def improve_sizes(
     choices: list[Incumbent] = []
     for size, start in zip(sizes, before, strict=True):
         polisher.limit(size)
-        end = polisher.improve(polisher.refit(start.support, start.weights), _FEW_ROUNDS)
+        end = polisher.improve(polisher.refit(start.support, start.weights), max_rounds=1)
         choices.append(best_of([*choices[-1:], end]))
     return choices
 
