@@ -71,7 +71,9 @@ class Regularisation:
 
     def __str__(self) -> str:
         """In words, for people."""
-        terms = "no limit on terms" if self.max_terms is None else f"at most {counted(self.max_terms, 'term')}"
+        terms = (
+            "no limit on terms" if self.max_terms is None else f"at most {counted(self.max_terms, 'term')}"
+        )
         return f"l2 {self.l2:g}, {terms}, {self.reason}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -158,7 +160,7 @@ def choose_regularisation(
 
 
 def _picked(losses: Array, grid: tuple[float, ...], wish: Wish) -> Regularisation:
-    """The ``l2`` of the least mean loss; with sizes to pick from, for the smallest size that is nearly best."""
+    """The ``l2`` of the least mean loss; with sizes to pick from, that of the smallest nearly best size."""
     means = losses.mean(axis=0)
     if wish.pick_size:
         column = smallest_within_error(losses[:, means.argmin(axis=0), np.arange(len(wish.sizes))])

@@ -411,7 +411,9 @@ def with_chosen_l2(
     folds = None
     if estimator.validation_fraction is None:
         present = None if sample_weight is None else np.asarray(sample_weight) > 0
-        place = np.arange(len(y)) if present is None else np.cumsum(present) - 1  # rows without weight are gone
+        place = (
+            np.arange(len(y)) if present is None else np.cumsum(present) - 1
+        )  # rows without weight are gone
         folds = [(place[kept], place[held]) for kept, held in splits]
     chosen = prepared.choose([task for _, task in prepared.tasks], wish, budget, folds)
     return clone(estimator).set_params(l2=chosen.l2)
