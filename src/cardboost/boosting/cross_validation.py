@@ -155,7 +155,7 @@ def choose_regularisation(
         by_task = [_held_out_losses(task, kept, held, at, grid, wish.sizes) for task in tasks]
         losses.append(np.mean(by_task, axis=0))
         if part.late():
-            return replace(fixed, reason="fixed: no time for cross-validation")
+            return replace(fixed, reason="fixed: cross-validation was cut short")
     return _picked(np.array(losses), grid, wish)
 
 
