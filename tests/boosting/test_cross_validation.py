@@ -46,7 +46,7 @@ def same(one: object, other: object) -> None:
     assert one.ensemble_ == other.ensemble_
 
 
-# ------------------------------------------------------------------------------------------------ which rows
+# ---------------------------------------------------------------------------------------- which rows
 
 
 @settings(max_examples=60, deadline=None)
@@ -98,7 +98,7 @@ def test_the_smallest_size_within_one_error_is_picked():
     assert smallest_within_error(losses[:1]) == 2  # one fold has no error
 
 
-# ------------------------------------------------------------------------------------------------ laws of fits
+# ---------------------------------------------------------------------------------------- laws of fits
 
 
 @pytest.mark.parametrize("max_terms", [4, None, "auto"])
@@ -179,7 +179,7 @@ def test_the_number_of_terms_follows_what_there_is_to_learn():
     assert (fixed.l2_, fixed.max_terms_) == (0.02, 1)
 
 
-# ------------------------------------------------------------------------------------------------ what auto means
+# ---------------------------------------------------------------------------------------- what auto means
 
 
 def test_other_learners_have_the_fixed_value():

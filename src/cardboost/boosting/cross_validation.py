@@ -82,7 +82,7 @@ class Regularisation:
 
 
 @dataclass(frozen=True)
-class Wish:
+class RegularisationSearch:
     """What cross-validation is to choose.
 
     Parameters
@@ -107,7 +107,7 @@ def choose_regularisation(
     tasks: Sequence[Any],
     codes: NDArray[np.intp] | None,
     settings: TrainingSettings,
-    wish: Wish,
+    search: RegularisationSearch,
     budget: Budget,
     splits: Sequence[Split] | None = None,
 ) -> Regularisation:
@@ -121,7 +121,7 @@ def choose_regularisation(
         The class of every row; None for regression.
     settings : TrainingSettings
         Of the fit; where ``l2`` is not chosen, it is theirs.
-    wish : Wish
+    search : RegularisationSearch
         What to choose.
     budget : Budget
         The time for all folds. Where it is not enough nothing is chosen.
@@ -129,45 +129,45 @@ def choose_regularisation(
         The folds; without them they are dealt by :func:`deal_rows`.
     """
     fixed = Regularisation(
-        FIXED_L2 if wish.l2 else settings.l2, FIXED_SIZE if wish.pick_size else settings.max_terms
+        FIXED_L2 if search.l2 else settings.l2, FIXED_SIZE if search.pick_size else settings.max_terms
     )
     if not all(isinstance(task, StumpTask) for task in tasks):
         return replace(fixed, reason="fixed: cross-validation is for stumps")
     if splits is None:
         hashes = tasks[0].dictionary.matrix.content_hashes(tasks[0].risk.threads)
         n_folds = N_FOLDS if settings.selects else N_FOLDS_OF_ALL
-        fold = deal_rows(hashes, codes, n_folds, wish.seed)
+        fold = deal_rows(hashes, codes, n_folds, search.seed)
         if _fewest_groups(hashes, codes, fold >= 0) < FEWEST_GROUPS:
             few = "distinct rows" if codes is None else "distinct rows of a class"
             return replace(fixed, reason=f"fixed: fewer than {FEWEST_GROUPS} {few}")
         splits = [
             (np.flatnonzero((fold >= 0) & (fold != k)), np.flatnonzero(fold == k)) for k in range(n_folds)
         ]
-    grid = L2_GRID if wish.l2 else (settings.l2,)
+    grid = L2_GRID if search.l2 else (settings.l2,)
     settings = replace(
-        settings, l2=FIXED_L2 if wish.l2 else settings.l2, max_terms=wish.sizes[-1], reselect=False,
+        settings, l2=FIXED_L2 if search.l2 else settings.l2, max_terms=search.sizes[-1], reselect=False,
         hot_start=settings.hot_start or FEWEST_COLUMNS, callback=None, tol=max(settings.tol, _CONVEX_TOL),
     )  # fmt: skip
     losses = []
     for k, (kept, held) in enumerate(splits):
         part = budget.part(k, len(splits))
         at = replace(settings, budget=part)
-        by_task = [_held_out_losses(task, kept, held, at, grid, wish.sizes) for task in tasks]
+        by_task = [_held_out_losses(task, kept, held, at, grid, search.sizes) for task in tasks]
         losses.append(np.mean(by_task, axis=0))
         if part.late():
             return replace(fixed, reason="fixed: cross-validation was cut short")
-    return _picked(np.array(losses), grid, wish)
+    return _picked(np.array(losses), grid, search)
 
 
-def _picked(losses: Array, grid: tuple[float, ...], wish: Wish) -> Regularisation:
+def _picked(losses: Array, grid: tuple[float, ...], search: RegularisationSearch) -> Regularisation:
     """The ``l2`` of the least mean loss; with sizes to pick from, that of the smallest nearly best size."""
     means = losses.mean(axis=0)
-    if wish.pick_size:
-        column = smallest_within_error(losses[:, means.argmin(axis=0), np.arange(len(wish.sizes))])
-        best, size = int(np.argmin(means[:, column])), wish.sizes[column]
+    if search.pick_size:
+        column = smallest_within_error(losses[:, means.argmin(axis=0), np.arange(len(search.sizes))])
+        best, size = int(np.argmin(means[:, column])), search.sizes[column]
     else:
-        best, size = int(np.argmin(means.mean(axis=1))), wish.sizes[-1]
-    return Regularisation(grid[best], size, "chosen by cross-validation", grid, wish.sizes, losses)
+        best, size = int(np.argmin(means.mean(axis=1))), search.sizes[-1]
+    return Regularisation(grid[best], size, "chosen by cross-validation", grid, search.sizes, losses)
 
 
 def smallest_within_error(losses: Array) -> int:

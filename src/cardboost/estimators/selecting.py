@@ -17,8 +17,8 @@ from cardboost.boosting.cross_validation import (
     AUTO_SIZES,
     FIXED_L2,
     Regularisation,
+    RegularisationSearch,
     Split,
-    Wish,
     choose_regularisation,
 )
 from cardboost.boosting.path import BoostingPath
@@ -49,11 +49,15 @@ class SelectingFit(PreparedFit):
     """The fit of an estimator with ``max_terms``, before anything is trained."""
 
     def choose(
-        self, tasks: Sequence[Any], wish: Wish, budget: Budget, splits: Sequence[Split] | None = None
+        self,
+        tasks: Sequence[Any],
+        search: RegularisationSearch,
+        budget: Budget,
+        splits: Sequence[Split] | None = None,
     ) -> Regularisation:
         """Cross-validate the ``tasks`` of this fit."""
         codes = None if self.rows.classes is None else self.rows.y
-        return choose_regularisation(tasks, codes, self.settings, wish, budget, splits)
+        return choose_regularisation(tasks, codes, self.settings, search, budget, splits)
 
     def regularised(self, chosen: Regularisation) -> SelectingFit:
         """With this regularisation, which the fitted attributes tell."""
@@ -112,9 +116,9 @@ class SelectingCards(BoostedCards):
         if not pick_size and not isinstance(self.l2, str):
             return prepared.regularised(Regularisation(settings.l2, settings.max_terms))
         sizes = AUTO_SIZES if pick_size else (settings.max_terms,)
-        wish = Wish(isinstance(self.l2, str), sizes, pick_size, settings.search.seed)
+        search = RegularisationSearch(isinstance(self.l2, str), sizes, pick_size, settings.search.seed)
         tasks = list(prepared.tasks)
-        chosen = prepared.choose([task for _, task in tasks], wish, budget.within(Stage.REGULARISATION))
+        chosen = prepared.choose([task for _, task in tasks], search, budget.within(Stage.REGULARISATION))
         if self.verbose:
             print(f"[cardboost] {chosen}", flush=True)
         return replace(prepared, tasks=iter(tasks), budget=budget.part(0, 1)).regularised(chosen)
@@ -407,7 +411,7 @@ def with_chosen_l2(
     Where the estimator itself holds rows out, the folds are dealt among the others.
     """
     prepared = sized(estimator, sizes[-1])._read(X, y, sample_weight, budget)
-    wish = Wish(True, tuple(sizes), False, prepared.settings.search.seed)
+    search = RegularisationSearch(True, tuple(sizes), False, prepared.settings.search.seed)
     folds = None
     if estimator.validation_fraction is None:
         present = None if sample_weight is None else np.asarray(sample_weight) > 0
@@ -415,5 +419,5 @@ def with_chosen_l2(
             np.arange(len(y)) if present is None else np.cumsum(present) - 1
         )  # rows without weight are gone
         folds = [(place[kept], place[held]) for kept, held in splits]
-    chosen = prepared.choose([task for _, task in prepared.tasks], wish, budget, folds)
+    chosen = prepared.choose([task for _, task in prepared.tasks], search, budget, folds)
     return clone(estimator).set_params(l2=chosen.l2)
