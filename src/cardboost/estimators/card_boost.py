@@ -112,7 +112,7 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
         Number of threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. Results do not
         depend on it.
     verbose : int, default=0
-        1 prints a line per round and the progress of exact search.
+        1 prints the regularisation that is chosen, a line per round and the progress of exact search.
 
     Attributes
     ----------
@@ -315,7 +315,7 @@ class CardBoostRegressor(TableParameters, NumberPredictions, SelectingCards):
         Number of threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. Results do not
         depend on it.
     verbose : int, default=0
-        1 prints a line per round.
+        1 prints the regularisation that is chosen, and a line per round.
 
     Attributes
     ----------
