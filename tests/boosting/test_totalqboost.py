@@ -40,7 +40,7 @@ def table(seed, rows=200, features=4, levels=None):
 
 def model(**options):
     given = {"max_terms": None, "l0": 0.01, "hot_start": 5, "max_iter": 15, "selector": "polish", "n_jobs": 1}
-    return CardBoostClassifier(**given | {"reselect": True} | options)
+    return CardBoostClassifier(**given | {"reselect": True, "l2": 0.01} | options)
 
 
 def everything(X, y, loss, intercept):
@@ -232,7 +232,7 @@ def test_several_classes_and_numbers():
     X, y = load_diabetes(return_X_y=True)
     options = {"max_terms": 4, "max_iter": 20, "n_jobs": 1, "reselect": True}
     for hot_start in (0, 10):
-        number = CardBoostRegressor(hot_start=hot_start, **options).fit(X, y)
+        number = CardBoostRegressor(**{"hot_start": hot_start, "l2": 0.01, **options}).fit(X, y)
         assert number.ensemble_.n_terms <= 4
         assert number.certificate_.verify(X, y)
         rounds = [own.objective for own in number.trace_ if own.n_columns > hot_start]
@@ -322,7 +322,7 @@ def test_what_is_refused():
         with pytest.raises(ValueError, match=message):
             model(**options).fit(X, y)
     with pytest.raises(ValueError, match="exact search takes"):
-        CardBoostRegressor(reselect=True, selector="exact").fit(X, y)
+        CardBoostRegressor(l2=0.01, reselect=True, selector="exact").fit(X, y)
 
 
 @pytest.mark.parametrize("selector", ["auto", "tabu", "exact"])

@@ -130,7 +130,7 @@ def test_stumps_as_columns_give_the_model_of_stumps(problem):
     X, y = table(1)
     options = PROBLEMS[problem]
     result = fit("stumps", X, y, tol=1e-9, **options)
-    given = {"max_terms": 5, "hot_start": 12, "max_iter": 40, "tol": 1e-9} | options
+    given = {"max_terms": 5, "l2": 0.01, "hot_start": 12, "max_iter": 40, "tol": 1e-9} | options
     model = CardBoostClassifier(n_jobs=1, **given).fit(X, y)
     assert result.certificate.objective == pytest.approx(model.certificate_.objective, rel=1e-6)
     assert isinstance(result.ensemble.stumps, Ensemble)

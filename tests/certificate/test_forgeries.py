@@ -190,4 +190,4 @@ def test_a_limit_on_terms_that_would_take_for_ever_is_refused():
     forged["problem"]["max_terms"] = 1_000_000
     assert checker.check(derived(forged), X, y)[0].startswith("problem.max_terms")
     with pytest.raises(ValueError, match="max_terms must be at most"):
-        CardBoostClassifier(max_terms=10**6, max_features=2).fit(X, y)
+        CardBoostClassifier(max_terms=10**6, l2=0.01, max_features=2).fit(X, y)

@@ -25,7 +25,7 @@ def fitted(loss, seed, **parameters):
     y[:2] = True, False
     X[rng.random(X.shape) < 0.1] = np.nan
     weight = rng.choice([1.0, 2.0, 0.75], 80)
-    model = CardBoostClassifier(loss=loss, n_jobs=1, **parameters).fit(X, y, weight)
+    model = CardBoostClassifier(**{"loss": loss, "l2": 0.01, "n_jobs": 1, **parameters}).fit(X, y, weight)
     return model, X, y, weight
 
 
@@ -122,9 +122,9 @@ def test_what_the_hinges_do_not_have(loss):
         model.scorecard()
     for selector in ("exact", "tabu"):
         with pytest.raises(ValueError, match=loss):
-            CardBoostClassifier(loss=loss, selector=selector, n_jobs=1).fit(X, y)
+            CardBoostClassifier(l2=0.01, loss=loss, selector=selector, n_jobs=1).fit(X, y)
     with pytest.raises(ValueError, match="squared"):
-        CardBoostRegressor(loss=loss).fit(X, y)
+        CardBoostRegressor(l2=0.01, loss=loss).fit(X, y)
 
 
 def test_a_card_of_the_hinge():
@@ -147,7 +147,9 @@ def test_no_model_is_worse_than_the_empty_one(loss, positive):
     """Classes of nearly equal size: the best intercept is far away along a straight piece of the loss."""
     X, y = np.random.default_rng(0).normal(size=(67, 2)), np.arange(67) < positive
     for options in ({"time_limit": 1e-6}, {"max_weight": 1e-3}, {"max_weight": 1e-3, "selector": "qubo"}):
-        model = CardBoostClassifier(loss=loss, max_terms=1, hot_start=2, n_jobs=1, **options).fit(X, y)
+        model = CardBoostClassifier(
+            **{"loss": loss, "l2": 0.01, "max_terms": 1, "hot_start": 2, "n_jobs": 1, **options}
+        ).fit(X, y)
         certificate = model.certificate_
         assert certificate.objective <= certificate.null_objective * (1 + 1e-9)
         assert certificate.faults(X, y) == []

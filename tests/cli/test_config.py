@@ -162,7 +162,10 @@ def test_printing_does_nothing_else(work, capsys):
         ("zzzz = 3", "card.toml: there is no option 'zzzz'; `cardboost fit --help` shows all."),
         ("config = 'other.toml'", "there is no option 'config'"),
         ("quiet = true", "there is no option 'quiet'"),
-        ("max-terms = 0", "card.toml: max-terms: expected a whole number of at least 1, or none, got '0'."),
+        (
+            "max-terms = 0",
+            "card.toml: max-terms: expected a whole number of at least 1, or auto, or none, got '0'.",
+        ),
         ("max-terms = [1, 2]", "card.toml: max-terms: expected text or a number, got [1, 2]."),
         ("max-terms = true", "card.toml: max-terms: expected text or a number, got True."),
         ("reselect = 1", "card.toml: reselect: expected true or false, got 1."),

@@ -120,10 +120,13 @@ def test_the_data_options():
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--max-terms", "x"], "--max-terms: expected a whole number of at least 1, or none, got 'x'"),
+        (
+            ["--max-terms", "x"],
+            "--max-terms: expected a whole number of at least 1, or auto, or none, got 'x'",
+        ),
         (["--max-bins", "256"], "--max-bins: expected a whole number from 2 to 255, got '256'"),
         (["--bits", "17"], "--bits: expected a whole number from 1 to 16, or auto, got '17'"),
-        (["--l2", "1_0"], "--l2: expected a number of at least 0, got '1_0'"),
+        (["--l2", "1_0"], "--l2: expected a number of at least 0, or auto, got '1_0'"),
         (["--task", "binray"], "--task: expected auto, binary, multiclass or regression, got 'binray'"),
         (["--monotonic", "age"], "--monotonic: expected COLUMN=WAY as in age=increasing, got 'age'"),
         (["--monotonic", "age=up"], "--monotonic: expected increasing or decreasing, got 'up'"),

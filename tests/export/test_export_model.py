@@ -87,8 +87,8 @@ def data():
 def test_estimators_export(data, tmp_path):
     X, y = data
     for model, target in (
-        (CardBoostClassifier(max_terms=3, hot_start=5, n_jobs=1), y > 0.5),
-        (CardBoostRegressor(max_terms=3, hot_start=5, n_jobs=1), y),
+        (CardBoostClassifier(max_terms=3, l2=0.01, hot_start=5, n_jobs=1), y > 0.5),
+        (CardBoostRegressor(max_terms=3, l2=0.01, hot_start=5, n_jobs=1), y),
     ):
         model.fit(X, target)
         space = {}

@@ -49,7 +49,7 @@ def fitted_models():
     frame = pd.DataFrame({"label": label, "number": number, "code": code, "noise": rng.normal(size=600)})
     height = np.nan_to_num(number) / 5 + 2.0 * np.isin(label, ["b", "z"]) + (code % 7 == 0)
     target = height + rng.normal(size=600) > 2.2
-    few = {"hot_start": 15, "n_jobs": 1}
+    few = {"l2": 0.01, "hot_start": 15, "n_jobs": 1}
     labelled = CardBoostClassifier(max_terms=8, categorical_features=["label", "code"], **few)
     return {
         "fitted": CardBoostClassifier(max_terms=10, **few).fit(data.data, data.target).ensemble_,

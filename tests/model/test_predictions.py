@@ -60,10 +60,10 @@ def fitted(task: str) -> tuple[Any, Frame, Any]:
     frame = table()
     y = target(frame)
     if task == "regression":
-        return CardBoostRegressor(max_terms=6).fit(frame, y), frame, y
+        return CardBoostRegressor(max_terms=6, l2=0.01).fit(frame, y), frame, y
     edges, names = ([0.0], ["no", "yes"]) if task == "binary" else ([-0.7, 0.5], ["high", "low", "mid"])
     labels = np.array(names)[np.searchsorted(edges, y)]
-    return CardBoostClassifier(max_terms=6).fit(frame, labels), frame, labels
+    return CardBoostClassifier(max_terms=6, l2=0.01).fit(frame, labels), frame, labels
 
 
 def batches(frame: Frame, size: int) -> list[Frame]:

@@ -66,7 +66,7 @@ def test_more_candidates_never_give_a_worse_card(seed, max_terms):
     X, value = table(seed, features=2 + seed)
     options = {"max_terms": max_terms, "l2": 0.01, "max_weight": 3.0, "selector": "polish", "n_jobs": 1}
     found = [
-        CardBoostClassifier(hot_start=count, max_iter=400, **options)
+        CardBoostClassifier(**{"l2": 0.01, "hot_start": count, "max_iter": 400, **options})
         .fit(X, value > 0.5)
         .certificate_.objective
         for count in PREFIXES
@@ -79,7 +79,9 @@ def test_more_candidates_never_give_a_worse_regression(seed):
     X, value = table(seed)
     options = {"max_terms": 5, "l2": 0.01, "max_weight": 3.0, "selector": "polish", "n_jobs": 1}
     found = [
-        CardBoostRegressor(hot_start=count, max_iter=400, **options).fit(X, value).certificate_.objective
+        CardBoostRegressor(**{"l2": 0.01, "hot_start": count, "max_iter": 400, **options})
+        .fit(X, value)
+        .certificate_.objective
         for count in PREFIXES
     ]
     assert not_rising(found)
@@ -177,8 +179,8 @@ def test_threads_and_the_order_of_rows_do_not_show(order):
     y = value > 0.5
     rows = np.random.default_rng(order).permutation(len(y))
     options = {"max_terms": 6, "hot_start": 150, "max_iter": 400, "selector": "polish", "l2": 0.01}
-    one = CardBoostClassifier(n_jobs=1, **options).fit(X, y)
-    two = CardBoostClassifier(n_jobs=2, **options).fit(X[rows], y[rows])
+    one = CardBoostClassifier(**{"l2": 0.01, "n_jobs": 1, **options}).fit(X, y)
+    two = CardBoostClassifier(**{"l2": 0.01, "n_jobs": 2, **options}).fit(X[rows], y[rows])
     assert one.ensemble_ == two.ensemble_
     assert one.certificate_.objective == two.certificate_.objective
     assert one.certificate_.lower_bound == two.certificate_.lower_bound

@@ -479,7 +479,7 @@ def test_a_held_sampler_is_not_copied():
     held = Sampler(Connection(), num_reads=5)
     assert copy.deepcopy(held) is held
     assert copy.copy(held) is held
-    assert clone(CardBoostClassifier(selector=held)).selector is held
+    assert clone(CardBoostClassifier(l2=0.01, selector=held)).selector is held
     assert "num_reads=5" in repr(held)
 
 

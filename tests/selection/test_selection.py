@@ -184,7 +184,7 @@ def test_the_bound_of_the_classifier_covers_every_stump_of_its_dictionary(seed):
         "max_weight": 1.0,
         "fit_intercept": seed % 4 < 2,
     }
-    fitted = CardBoostClassifier(hot_start=6, n_jobs=1, **options).fit(X, y)
+    fitted = CardBoostClassifier(**{"l2": 0.01, "hot_start": 6, "n_jobs": 1, **options}).fit(X, y)
     certificate = fitted.certificate_
     assert certificate.faults(X, y) == []
     sign = np.where(y, 1.0, -1.0)
@@ -282,7 +282,9 @@ def test_every_change_of_a_classifier_certificate_is_refused():
     X = rng.integers(0, 4, (40, 2)).astype(float)
     y = X[:, 0] + rng.normal(size=40) > 1.5
     for options in ({"max_terms": 2}, {"max_terms": None, "max_iter": 4}, {"max_terms": None, "l0": 0.02}):
-        certificate = CardBoostClassifier(hot_start=4, n_jobs=1, **options).fit(X, y).certificate_
+        certificate = (
+            CardBoostClassifier(**{"l2": 0.01, "hot_start": 4, "n_jobs": 1, **options}).fit(X, y).certificate_
+        )
         assert_refused_when_changed(certificate, X, y, None)
 
 
@@ -396,7 +398,7 @@ def test_whenever_time_is_up_the_choice_keeps_to_its_limit(asked):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 6))
     y = np.sin(3 * X[:, :4]).sum(axis=1) > 0
-    model = CardBoostClassifier(max_terms=6, hot_start=25, selector="exact", max_nodes=50, n_jobs=1)
+    model = CardBoostClassifier(max_terms=6, l2=0.01, hot_start=25, selector="exact", max_nodes=50, n_jobs=1)
     times = 0
 
     def stopped():

@@ -237,11 +237,11 @@ _COST = pair(checks.amount, "COLUMN=X", "age=0.01")
 _WEIGHTS = Value(checks.class_weight, "LABEL=X", ("balanced",))
 _MODEL, _SEARCH = "The model", "The search"
 DECLARED = {
-    "max_terms": Declared(_MODEL),
+    "max_terms": Declared(_MODEL, help="at most so many terms (of each class); auto: by cross-validation"),
     "max_features": Declared(_MODEL, shown="no limit"),
     "l0": Declared(_MODEL),
     "l1": Declared(_MODEL),
-    "l2": Declared(_MODEL),
+    "l2": Declared(_MODEL, help="regularisation per half squared weight; auto: by cross-validation"),
     "loss": Declared(_MODEL),
     "max_weight": Declared(_MODEL, check=checks.positive, shown="automatic"),
     "max_bins": Declared(_MODEL, check=checks.bins),

@@ -51,12 +51,15 @@ class PreparedFit:
         The parameters, checked and resolved.
     fitted : mapping
         Fitted attributes of this family of estimators that are known before the training.
+    budget : Budget or None
+        The time that is left for the training, where preparing has used a share of it.
     """
 
     rows: TrainingRows
     tasks: Iterator[tuple[str, Any]]
     settings: Any
     fitted: Mapping[str, Any] = field(default_factory=dict)
+    budget: Budget | None = None
 
     @property
     def n_tasks(self) -> int:
@@ -244,7 +247,7 @@ class BoostedCards(Looks, CallbackSupportMixin, FittedModel):
         prepared = self._prepare(X, y, sample_weight, budget)
         warn_of_table(X, prepared.rows.table, self.categorical_features)
         reporter.begin()
-        results = []
+        budget, results = prepared.budget or budget, []
         for k, (label, task) in enumerate(prepared.tasks):
             part = budget if prepared.n_tasks == 1 else budget.part(k, prepared.n_tasks)
             after_round = reporter.after_round(prepared.reconstruction(), label)

@@ -14,7 +14,7 @@ from cardboost.estimators.base import ClassifierCards, PreparedFit, TableParamet
 from cardboost.estimators.predictions import NumberPredictions
 from cardboost.estimators.rows import TrainingRows
 from cardboost.estimators.scorecards import choose_scorecard
-from cardboost.estimators.selecting import SelectingCards
+from cardboost.estimators.selecting import SelectingCards, SelectingFit
 from cardboost.estimators.thresholds import (
     GivenRows,
     operating_point,
@@ -47,15 +47,20 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
 
     Parameters
     ----------
-    max_terms : int or None, default=10
-        At most so many terms (per class if there are more than two); the intercept is free. With None and
-        ``l0=0`` nothing is selected, and the model has up to ``max_iter`` terms.
+    max_terms : int, "auto" or None, default=10
+        At most so many terms (per class if there are more than two); the intercept is free. "auto": the
+        smallest of 1, 2, 3, 4, 5, 7, 10, 14 and 20 whose mean loss on held-out rows is within one standard
+        error of the least, by the folds of ``l2``. With None and ``l0=0`` nothing is selected, and the model
+        has up to ``max_iter`` terms.
     l0 : float, default=0.0
         Regularisation per term: what each term adds to the objective, in units of the mean loss.
     l1 : float, default=1e-4
         Regularisation per unit of weight.
-    l2 : float, default=0.01
-        Regularisation per half squared weight.
+    l2 : float or "auto", default="auto"
+        Regularisation per half squared weight. "auto": of 0.003, 0.01, 0.03, 0.1 and 0.3 the one with the
+        least mean loss on held-out rows, by cross-validation inside the fit; ``l2_`` is the number, and the
+        certificate is about it. It is the fixed value 0.03 with other learners than stumps, where a class
+        has fewer than 20 distinct rows, and where ``time_limit`` is too short; see docs/estimators.md.
     loss : {"logistic", "exponential", "squared_hinge", "hinge"}, default="logistic"
         Loss of the margin. The two hinges have neither exact search nor scorecards. The corner of "hinge" is
         rounded off, and its scores have no probabilities; see docs/losses.md.
@@ -127,7 +132,7 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
         Number of threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. Results do not
         depend on it.
     verbose : int, default=0
-        1 prints a line per round and the progress of exact search.
+        1 prints the regularisation that is chosen, a line per round and the progress of exact search.
 
     Attributes
     ----------
@@ -136,6 +141,12 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
     certificate_ : Certificate or list of Certificate
         Objective, lower bound, guarantee and proof; one per class if there are more than two;
         ``certificate_.verify(X, y)`` checks it independently.
+    l2_ : float
+        The ``l2`` of the model.
+    max_terms_ : int or None
+        The limit on terms of the model.
+    regularisation_ : Regularisation
+        How these were decided: ``reason``, and after cross-validation the ``losses`` on held-out rows.
     trace_ : Trace or list of Trace
         One record per round: columns, terms, objective, lower bound, edge, seconds.
     classes_ : array of shape (n_classes,)
@@ -174,7 +185,7 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
 
     # ------------------------------------------------------------------------------------ operating point
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> SelectingFit:
         rule = None if self.threshold is None else Rule.of(self.threshold)
         prepared = super()._prepare(X, y, sample_weight, budget)
         scores = None
@@ -369,16 +380,20 @@ class CardBoostRegressor(TableParameters, NumberPredictions, SelectingCards):
 
     Parameters
     ----------
-    max_terms : int or None, default=10
-        At most so many terms; the intercept is free. With None and ``l0=0`` nothing is selected, and the
-        model has up to ``max_iter`` terms.
+    max_terms : int, "auto" or None, default=10
+        At most so many terms; the intercept is free. "auto": the smallest of 1, 2, 3, 4, 5, 7, 10, 14 and 20
+        whose mean loss on held-out rows is within one standard error of the least, by the folds of ``l2``.
+        With None and ``l0=0`` nothing is selected, and the model has up to ``max_iter`` terms.
     l0 : float, default=0.0
         Regularisation per term: what each term adds to the objective, in units of the loss of the
         standardised target.
     l1 : float, default=1e-4
         Regularisation per unit of weight.
-    l2 : float, default=0.01
-        Regularisation per half squared weight.
+    l2 : float or "auto", default="auto"
+        Regularisation per half squared weight. "auto": of 0.003, 0.01, 0.03, 0.1 and 0.3 the one with the
+        least mean loss on held-out rows, by cross-validation inside the fit; ``l2_`` is the number, and the
+        certificate is about it. It is the fixed value 0.03 where there are fewer than 20 distinct rows, and
+        where ``time_limit`` is too short; see docs/estimators.md.
     loss : {"squared"}, default="squared"
         Half the squared error.
     dictionary : {"stumps"}, default="stumps"
@@ -437,7 +452,7 @@ class CardBoostRegressor(TableParameters, NumberPredictions, SelectingCards):
         Number of threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. Results do not
         depend on it.
     verbose : int, default=0
-        1 prints a line per round.
+        1 prints the regularisation that is chosen, and a line per round.
 
     Attributes
     ----------
@@ -446,6 +461,12 @@ class CardBoostRegressor(TableParameters, NumberPredictions, SelectingCards):
     certificate_ : Certificate
         Objective, lower bound, guarantee and proof, for the standardised target;
         ``certificate_.verify(X, y)`` checks it independently.
+    l2_ : float
+        The ``l2`` of the model.
+    max_terms_ : int or None
+        The limit on terms of the model.
+    regularisation_ : Regularisation
+        How these were decided: ``reason``, and after cross-validation the ``losses`` on held-out rows.
     trace_ : Trace
         One record per round: columns, terms, objective, lower bound, edge, seconds.
     n_iter_ : int
@@ -480,19 +501,14 @@ class CardBoostRegressor(TableParameters, NumberPredictions, SelectingCards):
             raise ValueError(f"dictionary={self.dictionary!r}: only 'stumps' is available for regression.")
         return SQUARED
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
-        prepared = super()._prepare(X, y, sample_weight, budget)
-        return replace(prepared, settings=_boxed(prepared.settings, prepared.rows))
-
-
-def _boxed(settings: TrainingSettings, rows: TrainingRows) -> TrainingSettings:
-    """With a box for the intercept; for the weights too where targets of next to no weight could ask for more
-    than double precision carries."""
-    mean, scale = rows.units
-    size = np.abs((rows.y - mean) / scale)
-    # one term that isolates an outlier needs an intercept of half its size
-    box, largest = 10.0 * float(size.max()), _LARGEST_BOX / max(rows.weights.mean(size), 1e-300)
-    max_weight = settings.max_weight
-    if box > largest:
-        max_weight = largest if max_weight is None else min(max_weight, largest)
-    return replace(settings, intercept_box=max(30.0, min(box, largest)), max_weight=max_weight)
+    def _boxed(self, settings: TrainingSettings, rows: TrainingRows) -> TrainingSettings:
+        """With a box for the intercept; for the weights too where targets of next to no weight could ask for
+        more than double precision carries."""
+        mean, scale = rows.units
+        size = np.abs((rows.y - mean) / scale)
+        # one term that isolates an outlier needs an intercept of half its size
+        box, largest = 10.0 * float(size.max()), _LARGEST_BOX / max(rows.weights.mean(size), 1e-300)
+        max_weight = settings.max_weight
+        if box > largest:
+            max_weight = largest if max_weight is None else min(max_weight, largest)
+        return replace(settings, intercept_box=max(30.0, min(box, largest)), max_weight=max_weight)

@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from cardboost.model.scorecard import Scorecard
 
 FORMAT = "cardboost-model"
-#: version 1 has no terms with "one_of", 2 no "unit", 3 no linear models, 4 no networks, 5 no operating points and
-#: does not tell which features had missing values
+#: version 1 has no terms with "one_of", 2 no "unit", 3 no linear models, 4 no networks, 5 neither operating
+#: points nor the features that had missing values
 VERSION = 6
 MAX_BYTES = 50_000_000  # a hundred times the largest model with a certificate in the benchmarks
 _KEYS = ("format", "version", "ensemble", "certificate", "training")
@@ -271,7 +271,15 @@ def save_fitted(path: str | os.PathLike[str], ensemble: AnyModel, certificate: A
     if certificate is not None:
         several = isinstance(certificate, list)
         proof = [part.to_dict() for part in certificate] if several else certificate.to_dict()
-    save(path, ensemble, proof, {"parameters": parameters_to_json(estimator)})
+    save(path, ensemble, proof, training_notes(estimator))
+
+
+def training_notes(estimator: Any) -> dict[str, Any]:
+    """The parameters of a fitted estimator, and its regularisation where a fit decides on it."""
+    notes: dict[str, Any] = {"parameters": parameters_to_json(estimator)}
+    if hasattr(estimator, "regularisation_"):
+        notes["regularisation"] = estimator.regularisation_.to_dict()
+    return notes
 
 
 def parameters_to_json(estimator: Any) -> dict[str, Any]:
