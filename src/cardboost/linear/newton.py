@@ -27,11 +27,13 @@ _WORTH_SAMPLE = 5e5  # rows times columns squared from which a start on a sample
 _PAIRS = 10
 _SAMPLE = 30  # rows per column of a sample, at least
 _SMALLEST_SAMPLE = 500
+_GOLDEN = 0.6180339887498949
 _SAMPLE_SHARE = 0.1  # of the rows, at least
 _CHEAP_GRAM = 25.0  # share of the rows times columns: the matrix of a sample costs less than two passes
 _SAMPLE_STEPS = 8  # with the diagonal alone; correlated columns need more, and the matrix
 _SAMPLE_PRECISION = 1e-2  # of the objective: a decrement below what a sample can tell about all rows
 _SINGULAR = 1e-6  # a smaller pivot, with all columns of length 1, is none
+_NEARLY = 1.2  # a proof costs more than a step: it is tried where the exact intercept is likely to do
 _FAST = 0.7  # by which a step shrinks the gradient, in its own norm
 _SLOW_STEPS = 2  # in a row after which the matrix is computed again
 SEPARATED = 1e-8  # share of the loss without features at which separated rows are left alone
@@ -151,7 +153,7 @@ def _step(problem: ScoreProblem, point: Point, d: Array, decrement: float) -> Po
     length = 1.0
     for _ in range(40):
         after = _point(problem, point.z + length * d)
-        if after.objective <= point.objective - 1e-4 * length * decrement:
+        if decrement > rounding and after.objective <= point.objective - 1e-4 * length * decrement:
             return after
         small = decrement <= 10.0 * rounding and after.objective <= point.objective + rounding
         if small and np.linalg.norm(after.gradient) < 0.5 * np.linalg.norm(point.gradient):
@@ -173,7 +175,7 @@ def _proof(problem: ScoreProblem, point: Point, tol: float, null: float) -> tupl
         gap = float(slope @ slope) / (2.0 * problem.l2)
     else:
         gap = float((problem.box - np.abs(point.z[:-1])) @ np.abs(slope))
-    if not is_close(point.objective, point.objective - gap, 2.0 * tol, null):
+    if not is_close(point.objective, point.objective - gap, _NEARLY * tol, null):
         return point, 0.0, False
     pull = point.losses.pull
     if problem.intercept and abs(float(pull.sum())) > 1e-16:
@@ -199,9 +201,10 @@ def _sample_size(design: Design) -> int:
 
 
 def _sample(rows: int, size: int) -> NDArray[np.int64]:
-    """One row, at random, of each of ``size`` parts of the rows."""
+    """One row of each of ``size`` parts of the rows, at places in them that have no period."""
     ends = np.arange(size + 1) * rows // size
-    return ends[:-1] + (np.random.default_rng(0).random(size) * np.diff(ends)).astype(np.int64)
+    places = np.modf(_GOLDEN * np.arange(size))[0]
+    return ends[:-1] + (places * np.diff(ends)).astype(np.int64)
 
 
 def _start_on_sample(problem: ScoreProblem, z: Array) -> tuple[Array, _Metric]:
