@@ -43,12 +43,12 @@ def test_right_after_a_fit(options):
     y = score > 0.3
     model = CardBoostClassifier(**options).fit(X, y)
     before = model.certificate_
-    assert model.prove(max_nodes=1000) is model
+    assert model.prove(max_nodes=300) is model
     after = model.certificate_
     no_worse(before, after)
     assert after.scopes["pool"].lower_bound > before.scopes["pool"].lower_bound
     assert after.faults(X, y) == []
-    again = model.prove(max_nodes=500).certificate_
+    again = model.prove(max_nodes=150).certificate_
     no_worse(after, again)
     assert again.faults(X, y) == []
 
@@ -66,8 +66,8 @@ def test_after_a_pickle_rows_are_needed_and_the_candidates_are_back():
     with pytest.raises(ValueError, match=r"does not hold for these rows: data\.digest"):
         model.prove(X, y, weight + 1)
     order = np.random.default_rng(2).permutation(len(y))
-    model.prove(X[order], y[order], weight[order], max_nodes=500)
-    fitted.prove(max_nodes=500)
+    model.prove(X[order], y[order], weight[order], max_nodes=200)
+    fitted.prove(max_nodes=200)
     no_worse(fitted.certificate_, model.certificate_)
     assert model.certificate_.verify(X, y, weight)
     assert model.scorecard(points=5).certificate.verify(X, y, weight)
@@ -93,8 +93,8 @@ def test_categories_that_come_into_the_model_bring_their_labels():
     y = (frame["kind"].isin(["a", "c", "d"]).to_numpy() * 1.0 + frame["size"] + rng.normal(0, 1, 900)) > 0.7
     model = CardBoostClassifier(max_terms=6, max_nodes=1).fit(frame, y)
     copy = pickle.loads(pickle.dumps(model))
-    copy.prove(frame, y, max_nodes=400)
-    model.prove(max_nodes=400)
+    copy.prove(frame, y, max_nodes=100)
+    model.prove(max_nodes=100)
     assert np.array_equal(copy.predict(frame), model.predict(frame))
     assert copy.certificate_.faults(frame, y) == []
 
@@ -105,8 +105,8 @@ def test_several_classes_and_class_weights():
     model = CardBoostClassifier(max_terms=3, class_weight={0: 1.0, 1: 2.0, 2: 1.5}).fit(X, y)
     before = model.certificate_
     copy = pickle.loads(pickle.dumps(model))
-    model.prove(max_nodes=300)
-    copy.prove(X, y, max_nodes=300)
+    model.prove(max_nodes=100)
+    copy.prove(X, y, max_nodes=100)
     for proved in (model, copy):
         for early, late in zip(before, proved.certificate_, strict=True):
             no_worse(early, late)
