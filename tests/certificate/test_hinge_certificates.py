@@ -30,7 +30,7 @@ def fitted(loss, seed, **parameters):
 
 
 @both
-@pytest.mark.parametrize("seed", first(2, range(4)))
+@pytest.mark.parametrize("seed", first(1, range(4)))
 @pytest.mark.parametrize(
     "parameters",
     [

@@ -801,7 +801,7 @@ AWKWARD = {
 }
 
 
-@pytest.mark.parametrize("name", slow(AWKWARD, "free", "free edge"))
+@pytest.mark.parametrize("name", slow(AWKWARD, "free", "free edge", "free convex", "free convex exponential"))
 class TestAwkward:
     def fit(self, name, X, y, weight=None):
         fitted = small(**AWKWARD[name]).fit(X, y, weight)
