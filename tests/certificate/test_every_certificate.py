@@ -26,7 +26,7 @@ from cardboost.certificate.linear import LinearCertificate
 from cardboost.solvers import select_columns
 from marks import first
 
-QUICK = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 LONG = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 
 seeds = st.integers(0, 2**32 - 1)

@@ -44,7 +44,7 @@ ESTIMATORS = [
     SparseLogisticRegression(l2=0.01, max_features=2, n_jobs=1),
     SparseLinearRegression(l1=0.01, n_jobs=1),
 ]
-ROWS = 900
+ROWS = 1500
 
 
 def named(estimator):
