@@ -281,13 +281,17 @@ def test_every_change_of_a_selection_certificate_is_refused():
         assert_refused_when_changed(certificate, A, None, weight)
 
 
-def test_every_change_of_a_classifier_certificate_is_refused():
+@pytest.mark.parametrize(
+    "options",
+    first(1, [{"max_terms": 2}, {"max_terms": None, "max_iter": 4}, {"max_terms": None, "l0": 0.02}]),
+    ids=str,
+)
+def test_every_change_of_a_classifier_certificate_is_refused(options):
     rng = np.random.default_rng(7)
     X = rng.integers(0, 4, (40, 2)).astype(float)
     y = X[:, 0] + rng.normal(size=40) > 1.5
-    for options in ({"max_terms": 2}, {"max_terms": None, "max_iter": 4}, {"max_terms": None, "l0": 0.02}):
-        certificate = CardBoostClassifier(hot_start=4, n_jobs=1, **options).fit(X, y).certificate_
-        assert_refused_when_changed(certificate, X, y, None)
+    certificate = CardBoostClassifier(hot_start=4, n_jobs=1, **options).fit(X, y).certificate_
+    assert_refused_when_changed(certificate, X, y, None)
 
 
 def numbers(value, keys=()):
