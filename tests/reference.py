@@ -615,14 +615,25 @@ def logistic_dual(pull, s, theta):
     return total
 
 
-def rows_pass(x, coef, intercept, squared, y, s):
-    """Loss, scores, pull, curvature and the sums of pull times row."""
-    f = x @ coef + intercept
+def rows_pass(x, z, l2, intercept, squared, y, s):
+    """Loss, objective, scores, pull, curvature, and the derivatives of the two."""
+    f = x @ z[:-1] + z[-1]
     if squared:
         loss, pull, curvature = float(np.sum(s * (y - f) ** 2)) / 2.0, s * (y - f), np.array(s)
     else:
         loss, pull, curvature = logistic_rows(f, y, s)
-    return loss, f, pull, curvature, x.T @ pull
+    slope = -np.append(x.T @ pull, np.sum(pull) * intercept)
+    coef = np.append(z[:-1], 0.0)
+    return loss, loss + l2 / 2.0 * float(coef @ coef), f, pull, curvature, slope, slope + l2 * coef
+
+
+def quasi_newton(gradient, inverse, pairs):
+    """-H gradient, with H the inverse of the Hessian after BFGS updates of ``inverse``."""
+    h = np.array(inverse)
+    for step, change in pairs:
+        rest = np.eye(len(step)) - np.outer(step, change) / (step @ change)
+        h = rest @ h @ rest.T + np.outer(step, step) / (step @ change)
+    return -h @ gradient
 
 
 def sweep_columns(x, which, w, g, l1, l2, intercept, g0, sweeps, beta):
