@@ -140,7 +140,7 @@ def on_a_terminal(*commands):
 
 def test_exports_and_predictions(work, capsys):
     assert main(["fit", "data.csv", *QUICK, "--max-terms", "14", "--out", "out", "--quiet"]) == 0
-    for kind in ("c", "c-int16", "python", "json"):
+    for kind in ("c", "c-int16", "python", "javascript", "json"):
         capsys.readouterr()
         assert main(["export", "out/model.json", "--format", kind]) == 0
         text = capsys.readouterr().out

@@ -518,7 +518,7 @@ def test_arrays_beyond_all_memory_are_refused():
 
 
 def test_every_kernel_is_covered():
-    others = {"simplest_decimal", "max_threads", "fixed_scale"}
+    others = {"shortest_decimal", "max_threads", "fixed_scale"}
     public = {name for name in dir(_kernels) if not name.startswith("_")}
     assert public == set(RIGHT) | others
     assert _kernels.max_threads() >= 1
@@ -527,7 +527,7 @@ def test_every_kernel_is_covered():
 @pytest.mark.parametrize("gap", [(1.0, 1.0), (2.0, 1.0), (float("nan"), 1.0), (0.5, float("inf"))])
 def test_decimals_of_impossible_gaps_do_not_crash(gap):
     try:
-        result = _kernels.simplest_decimal(*gap)
+        result = _kernels.shortest_decimal(*gap)
     except ValueError:
         return
     assert isinstance(result, float)

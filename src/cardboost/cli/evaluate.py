@@ -22,7 +22,7 @@ def run(arguments: SimpleNamespace) -> int:
 
     model = read_model_file(arguments.model)
     by = None if arguments.by is None else arguments.by.strip()
-    rows, frame = model_rows(arguments, model, used=True, more=[] if by is None else [by])
+    rows, frame = model_rows(arguments, model, "evaluate", used=True, more=[] if by is None else [by])
     unfamiliar = Unfamiliar(model)
     unfamiliar.look(rows.table)
     groups = None if by is None else Grouping.of(by, frame.data[by])

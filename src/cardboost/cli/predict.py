@@ -25,7 +25,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # how cells begin that a spre
 
 
 def run(arguments: SimpleNamespace) -> int:
-    from cardboost.cli.model_rows import ModelColumns
+    from cardboost.cli.model_rows import ModelColumns, training_marks
     from cardboost.cli.rows import opened
     from cardboost.cli.unfamiliar import Unfamiliar
 
@@ -33,7 +33,7 @@ def run(arguments: SimpleNamespace) -> int:
     model = read_model_file(arguments.model)
     unfamiliar = Unfamiliar(model)
     needed = ModelColumns.of(model, arguments.model, used=True)
-    with opened(arguments) as source:
+    with opened(arguments, training_marks(model)) as source:
         needed.require(source, model)
         keep = names_in(arguments.keep, source.names)
         for name in keep:

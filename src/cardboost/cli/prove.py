@@ -35,7 +35,7 @@ def run(arguments: SimpleNamespace) -> int:
     refuse_to_replace([arguments.out or arguments.model], arguments.data)
     interrupt = Interrupt()
     budget = Budget.of(arguments.time, lambda: interrupt.asked)
-    model, parts, rows = read_model_and_data(arguments)
+    model, parts, rows = read_model_and_data(arguments, "prove")
     if any(part.certificate.get("points") is not None for part in parts):
         raise BadInput(
             f"{arguments.model} has whole points, and prove goes on with the choice of weights: fit without "

@@ -189,8 +189,13 @@ def _truth_values(source: TableFile, name: str, values: Array | Coded) -> Array 
     if isinstance(values, Coded) or not np.isin(values, (0.0, 1.0)).all():
         return values
     cells = source.read([name], {name: "text"}).data[name]
-    words = {label.lower() for label in cells.labels} if isinstance(cells, Coded) else set()
-    return cells if words and words <= {"true", "false"} else values
+    words = [label.lower() for label in cells.labels] if isinstance(cells, Coded) else []
+    if not isinstance(cells, Coded) or not words or not {"true", "false"}.issuperset(words):
+        return values
+    if len(set(words)) == len(words):
+        return cells
+    labels = tuple(sorted(set(words)))  # true and TRUE are one label
+    return Coded(labels, np.array([labels.index(word) for word in words], dtype=np.int32)[cells.codes])
 
 
 def _task(name: str, labels: Sequence[Any], option: str) -> tuple[ModelKind, list[str]]:

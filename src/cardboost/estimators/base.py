@@ -23,6 +23,7 @@ from cardboost.data.table import Table, match_names
 from cardboost.data.threads import usable_threads
 from cardboost.estimators.callbacks import Reporter
 from cardboost.estimators.column_roles import warn_of_table
+from cardboost.estimators.looks import Looks
 from cardboost.estimators.predictions import ClassPredictions
 from cardboost.estimators.rows import TrainingRows, checked_table, class_weighted_rows, plain
 from cardboost.model.base import label_array, normalised
@@ -144,7 +145,7 @@ class FittedModel(BaseEstimator):
 
         Parameters
         ----------
-        format : {"c", "c-int16", "python", "sql", "onnx", "json"}
+        format : {"c", "c-int16", "python", "sql", "javascript", "excel", "onnx", "json"}
             The format; "c-int16" is C without floating point. Networks know "onnx" and "json".
         path : str, path-like or None, default=None
             The file to write. None: nothing is written.
@@ -154,7 +155,7 @@ class FittedModel(BaseEstimator):
         Returns
         -------
         str or bytes
-            The exported model; bytes for "onnx".
+            The exported model; bytes for "excel" and "onnx".
 
         Raises
         ------
@@ -180,7 +181,7 @@ class TableParameters:
     verbose: int = 0
 
 
-class BoostedCards(CallbackSupportMixin, FittedModel):
+class BoostedCards(Looks, CallbackSupportMixin, FittedModel):
     """Base of the estimators of stumps and other learners: tables in, an ensemble out.
 
     Not for use by itself. A family of estimators says how its parameters and rows become a

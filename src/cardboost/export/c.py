@@ -22,6 +22,7 @@ def header(model: CModel) -> str:
         "#include <stdint.h>",
         _positions(model),
         *_labels(model),
+        *_grids(model),
         *functions(model),
         f"#endif /* {upper}_H */",
     ]
@@ -72,7 +73,8 @@ def _description(model: CModel) -> list[str]:
     else:
         lines.append(
             f"Inputs are int16_t codes, {MISSING} (INT16_MIN) is {gone}. A number x has the code "
-            f"ceil(x * scale) - offset, and the nearest of {LOWEST} and {HIGHEST} where it is beyond them."
+            "ceil(x * scale) - offset, without rounding before ceil, and the nearest of "
+            f"{LOWEST} and {HIGHEST} where it is beyond them."
         )
     return lines
 
@@ -115,3 +117,51 @@ def _labels(model: CModel) -> list[str]:
             entries = ",\n".join(f"    {name} = {k}" for k, name in enumerate(labels))
             blocks.append(f"{about}\nenum {{\n{entries}\n}};")
     return blocks
+
+
+def _grids(model: CModel) -> list[str]:
+    """The grids of the inputs, and on request what encodes numbers: only that uses floating point."""
+    inputs = [
+        (source, grid, names)
+        for source, grid, names in zip(model.plan.inputs, model.grids, model.grid_names, strict=True)
+        if grid is not None
+    ]
+    if not inputs:
+        return []
+    prefix, upper = model.prefix, model.prefix.upper()
+    grids = [comment(["Codes per unit, and the offset that is subtracted from them."])]
+    macros = []
+    for _, grid, names in inputs:
+        grids += [f"#define {names['SCALE']} {grid.scale!r}", f"#define {names['OFFSET']} {grid.offset}"]
+        constants = f"{names['SCALE']}, (double){names['OFFSET']}"
+        macros.append(f"#define {names['ENCODE']}(x) ({prefix}_encode((double)(x), {constants}))")
+    guard = f"{upper}_ENCODE"
+    about = [
+        f"Define {guard} before this header for {inputs[0][2]['ENCODE']}(x) and the like: the code of a "
+        "number, INT16_MIN of NaN. They use floating point, and nothing else here does."
+    ]
+    encode = _ENCODE.format(prefix=prefix, lowest=LOWEST, highest=HIGHEST)
+    section = [comment(about), f"#ifdef {guard}", encode, *macros, f"#endif /* {guard} */"]
+    return ["\n".join(grids), "\n".join(section)]
+
+
+# the product can be rounded to the wrong side of a whole number: the division decides, as in CodeGrid.encode
+_ENCODE = """\
+static inline int16_t {prefix}_encode(double x, double scale, double offset)
+{{
+    const double product = (x * scale) - offset;
+    int32_t code = INT16_MIN; /* of NaN, for which no comparison holds */
+    if (product <= {lowest}.0) {{ code = {lowest}; }}
+    if (product >= {highest}.0) {{ code = {highest}; }}
+    if ((product > {lowest}.0) && (product < {highest}.0)) {{
+        code = (int32_t)product;
+        if ((((double)code + offset) / scale) < x) {{
+            code++;
+        }} else if ((((double)code - 1.0 + offset) / scale) >= x) {{
+            code--;
+        }} else {{
+            /* it is the code */
+        }}
+    }}
+    return (int16_t)code;
+}}"""

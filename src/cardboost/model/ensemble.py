@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,25 @@ OWN_LOSS = "own"
 _LOSSES = sorted(CLASSIFICATION_LOSSES | REGRESSION_LOSSES | {OWN_LOSS})
 #: a score of f means log-odds of this times f
 LOG_ODDS = {"logistic": 1.0, "exponential": 2.0}
-_OPTIONAL = ("unit", "operating_point")  # keys of JSON that are left out where they are None
 _KEYS = ("loss", "intercept", "n_features", "feature_names", "classes", "categories", "terms")  # of JSON
 MAX_POINTS = 2**20  # of a term
+_OPTIONAL = (
+    "unit",
+    "missing_in_training",
+    "operating_point",
+)  # keys of JSON that are left out where they are None
 _UNIT = schema.maybe(schema.number("a positive number", lambda unit: 0.0 < unit < math.inf))
+
+
+def _ascending_features(value: Any) -> tuple[int, ...]:
+    features = schema.list_of(schema.INDEX)(value)
+    for k, (before, feature) in enumerate(pairwise(features), 1):
+        if feature <= before:
+            raise expected("features in ascending order", feature, k)
+    return features
+
+
+_FEATURES = schema.maybe(_ascending_features)
 
 
 class CategoriesByFeature(Mapping[int, Categories]):
@@ -129,6 +145,8 @@ class Ensemble(TableModel):
     unit : float or None, default=None
         A number of which all weights are whole multiples, exactly ``unit * points``; such a model can be
         added up in points. None: there is no such number.
+    missing_in_training : tuple of int or None, default=None
+        The features that had missing values in training, by position. None: it is not known which.
     operating_point : OperatingPoint or None, default=None
         The score above which the second class is predicted, and how it was chosen. None: 0.
 
@@ -155,6 +173,7 @@ class Ensemble(TableModel):
         metadata=form(_check_categories, schema.list_of(_read_categories), _write_categories),
     )
     unit: float | None = field(default=None, metadata=form(_UNIT))
+    missing_in_training: tuple[int, ...] | None = field(default=None, metadata=form(_FEATURES))
     operating_point: OperatingPoint | None = field(
         default=None,
         metadata=form(_check_point, _READ_POINT, _write_point),
@@ -168,6 +187,10 @@ class Ensemble(TableModel):
         self._check_terms()
         if self.unit is not None:
             self._check_unit(self.unit)
+        for k, feature in enumerate(self.missing_in_training or ()):
+            if feature >= self.n_features:
+                below = f"an index below n_features = {self.n_features}"
+                raise expected(below, feature, "missing_in_training", k)
         self._check_names()
         classifier = self.loss in CLASSIFICATION_LOSSES
         classifier = classifier or (self.loss == OWN_LOSS and self.classes is not None)

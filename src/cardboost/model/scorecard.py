@@ -23,7 +23,7 @@ from cardboost.data.exact import on_grid, short_unit
 from cardboost.data.sentences import counted
 from cardboost.model import schema, scorecard_text
 from cardboost.model.base import UsedColumns, label_array
-from cardboost.model.card_text import AlignedNumbers, interval_rows, label_rows
+from cardboost.model.card_text import AlignedNumbers, interval_rows, label_rows, notes_missing
 from cardboost.model.ensemble import LOG_ODDS, Ensemble, score_probabilities
 from cardboost.model.operating_point import (
     LabelledScores,
@@ -71,16 +71,24 @@ class Line:
 
 @dataclass(frozen=True)
 class Section:
-    """The lines of one feature."""
+    """The lines of one feature, and the points of a missing value, whether a line says so or not."""
 
     feature: int
     name: str
     lines: tuple[Line, ...]
+    missing: int
+
+    @property
+    def lowest(self) -> int:
+        return min(self.missing, *(line.points for line in self.lines))
+
+    @property
+    def highest(self) -> int:
+        return max(self.missing, *(line.points for line in self.lines))
 
     @property
     def spread(self) -> int:
-        points = [line.points for line in self.lines]
-        return max(points) - min(points)
+        return self.highest - self.lowest
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -203,12 +211,12 @@ class Scorecard:
     @cached_property
     def lowest(self) -> int:
         """The least total."""
-        return self.start + sum(min(line.points for line in section.lines) for section in self.sections)
+        return self.start + sum(section.lowest for section in self.sections)
 
     @cached_property
     def highest(self) -> int:
         """The largest total."""
-        return self.start + sum(max(line.points for line in section.lines) for section in self.sections)
+        return self.start + sum(section.highest for section in self.sections)
 
     @cached_property
     def threshold(self) -> int:
@@ -711,16 +719,17 @@ class Scorecard:
         )
 
     def _section(self, step: StepFunction) -> Section:
+        noted = notes_missing(self.ensemble, step.feature)
         if step.categories is None:
-            rows = interval_rows(step)
+            rows = interval_rows(step, noted)
         else:
             shown = AlignedNumbers([*step.levels, step.missing])
-            rows = label_rows(step, self.ensemble.categories[step.feature], shown, _ROOM)
+            rows = label_rows(step, self.ensemble.categories[step.feature], shown, _ROOM, noted)
         lines = [
             Line(" ".join(part.strip() for part in row.broken(_ROOM)), round(row.level), row.words)
             for row in rows
         ]
-        return Section(step.feature, step.name, tuple(lines))
+        return Section(step.feature, step.name, tuple(lines), round(step.missing))
 
 
 def _next_step(step: int) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cardboost.model import card_text
-from cardboost.model.card_text import INDENT, MEANING, class_names, pack, paragraph
+from cardboost.model.card_text import INDENT, MEANING, class_names, missing_sentences, pack, paragraph
 from cardboost.model.ensemble import LOG_ODDS
 from cardboost.model.printable import printable
 
@@ -48,6 +48,7 @@ def reading(card: Scorecard) -> list[str]:
         means,
         f"every point multiplies the odds of {positive} by {odds:.4g}",
         *(text for word, text in MEANING.items() if word in words),
+        *missing_sentences(card.ensemble, [(part.feature, str(part.missing)) for part in card.sections]),
     ]
 
 
