@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from cardboost.model.scorecard import Scorecard
 
 FORMAT = "cardboost-model"
-#: version 1 has no terms with "one_of", 2 no "unit", 3 no linear models, 4 no networks, 5 no operating points and
-#: does not tell which features had missing values
+#: version 1 has no terms with "one_of", 2 no "unit", 3 no linear models, 4 no networks, 5 no operating points
+#: and does not tell which features had missing values
 VERSION = 6
 MAX_BYTES = 50_000_000  # a hundred times the largest model with a certificate in the benchmarks
 _KEYS = ("format", "version", "ensemble", "certificate", "training")
