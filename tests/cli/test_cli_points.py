@@ -157,3 +157,6 @@ def test_a_threshold(data: str, capsys: Any, points: list[str]) -> None:
     shown = f"from {limit + 1:g} points on" if points else f"above a score of {limit:g}"
     assert f"Confusion {shown}" in capsys.readouterr().out
     assert fit(capsys, data, "--threshold", "recall>0.9")[0] == 2
+    code, _, err = fit(capsys, data, "--threshold", "fpr<=0.05", "--time", "0.0001")
+    assert code == 0
+    assert "cardboost fit: threshold: time was up before the models of all folds were complete" in err

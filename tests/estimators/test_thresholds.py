@@ -32,7 +32,7 @@ def rates(predicted: Any, y: Any, weight: Any = 1.0) -> tuple[float, float, floa
     return held[0] / held[1], held[0] / held[2], held[3] / held[4]
 
 
-@pytest.mark.parametrize("rule", ["recall>=0.95", "precision>=0.6", "fpr<=0.1", {"fp": 1, "fn": 20}, 0.3])
+@pytest.mark.parametrize("rule", ["recall>=0.95", "precision>=0.6", "fpr<=0.1", {"fp": 1, "fn": 5}, 0.3])
 def test_a_rule_in_the_fit(rule: Any) -> None:
     X, y = rows()
     plain = CardBoostClassifier(**QUICK).fit(X, y)
@@ -146,5 +146,15 @@ def test_what_is_refused() -> None:
 
 def test_folds_without_time_are_told() -> None:
     X, y = rows()
-    with pytest.warns(UserWarning, match="time was up before the models of all folds were complete"):
+    with pytest.warns(UserWarning, match="^threshold: ") as told:
         CardBoostClassifier(**QUICK, threshold="fpr<=0.1", time_limit=1e-6).fit(X, y)
+    assert "time was up before the models of all folds were complete" in str(told[0].message)
+
+
+def test_one_class_for_all_rows_is_told() -> None:
+    X, y = rows()
+    noise = np.where(np.arange(len(y)) % 2, "yes", "no")
+    with pytest.warns(
+        UserWarning, match="by recall>=1 every row is of the second class: scores of the model"
+    ):
+        CardBoostClassifier(**QUICK, threshold="recall>=1").fit(X, noise)

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import textwrap
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardboost.cli.config import CONFIG
-from cardboost.cli.files import BadInput, write_together
+from cardboost.cli.files import BadInput, say, write_together
 from cardboost.cli.options import in_options
 from cardboost.cli.progress import Interrupt, Progress
 from cardboost.model.printable import printable, printable_json
@@ -286,13 +287,15 @@ def fit_rows(
         following = Following()
         time_to_fit = budget if points is None else budget.within(Stage.FIT)
         following.budget = replace(time_to_fit, stopped=following.stopped)
-        estimator.fit(rows.table, rows.labels(target), rows.weight, callback=following)
-        ensemble, certificates = estimator.ensemble_, certificates_of(estimator)
-        scorecard = None
-        if points is not None:
-            left = max(budget.left, 1e-9) if budget.limited else None
-            scorecard = estimator.scorecard(**points, time_limit=left)
-            ensemble, certificates = scorecard.ensemble, [scorecard.certificate]
+        with warnings.catch_warnings(record=True) as remarks:
+            warnings.simplefilter("always", UserWarning)
+            estimator.fit(rows.table, rows.labels(target), rows.weight, callback=following)
+            ensemble, certificates = estimator.ensemble_, certificates_of(estimator)
+            scorecard = None
+            if points is not None:
+                left = max(budget.left, 1e-9) if budget.limited else None
+                scorecard = estimator.scorecard(**points, time_limit=left)
+                ensemble, certificates = scorecard.ensemble, [scorecard.certificate]
         seconds = budget.elapsed - began
         for part, certificate in zip(ensemble.parts, certificates, strict=True):
             for bound in reversed(certificate.bounds):  # the headline comes last
@@ -302,6 +305,8 @@ def fit_rows(
         raise BadInput(in_options(str(error))) from None
     finally:
         progress.close()
+    for remark in () if quiet else dict.fromkeys(str(remark.message) for remark in remarks):
+        say(in_options(remark), "fit")
     if target.task == "multiclass" and options.get("class_weight") is not None:
         labels = label_array(target.classes or ())
         factors = class_factors(options["class_weight"], labels, rows.target, rows.weight)

@@ -19,6 +19,7 @@ from cardboost.estimators.thresholds import (
     GivenRows,
     operating_point,
     out_of_fold_scores,
+    warn_of_one_class,
     with_operating_point,
 )
 from cardboost.model.ensemble import model_loss
@@ -204,6 +205,7 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
             labelled = prepared.fitted["_labelled"]
             point = operating_point(Rule.of(self.threshold), self.ensemble_.loss, labelled)
             self.ensemble_ = with_operating_point(self.ensemble_, point)
+            warn_of_one_class(self.ensemble_)
             if self.verbose:
                 print(f"[cardboost] threshold {point.score:g} {point}", flush=True)
 

@@ -13,6 +13,7 @@ from cardboost.boosting.training import train, train_sizes
 from cardboost.data.folds import deal_folds, row_hashes
 from cardboost.data.table import read_table
 from cardboost.estimators.rows import TrainingRows, training_tasks
+from cardboost.model.card import score_range
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.model.operating_point import LabelledScores, OperatingPoint, Rule, probability_score
 from cardboost.problem.budget import Budget
@@ -96,6 +97,20 @@ def operating_point(rule: Rule, loss: str, scores: LabelledScores | None) -> Ope
         return OperatingPoint(probability_score(loss, rule.value), str(rule))
     assert scores is not None
     return scores.point(rule)
+
+
+def warn_of_one_class(ensemble: Any) -> None:
+    """Warn where no score, or every score, of a model of stumps is above its threshold."""
+    if isinstance(ensemble, LearnerEnsemble) or ensemble.operating_point is None:
+        return
+    low, high = score_range(ensemble)
+    if not low <= ensemble.threshold < high:
+        which = "first" if high <= ensemble.threshold else "second"
+        warnings.warn(
+            f"threshold: by {ensemble.operating_point.rule} every row is of the {which} class: scores of "
+            f"the model run from {low:.4g} to {high:.4g}, and the threshold is {ensemble.threshold:.4g}.",
+            stacklevel=5,
+        )
 
 
 def with_operating_point(ensemble: Any, point: OperatingPoint | None) -> Any:

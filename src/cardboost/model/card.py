@@ -147,7 +147,7 @@ class _Sheet:
 
     def span(self, ensemble: Ensemble) -> str:
         """The lowest and the highest score, with the decimals of the card."""
-        lowest, highest = map(self.points.text, _range(ensemble))
+        lowest, highest = map(self.points.text, score_range(ensemble))
         thing = "score"
         if ensemble.classes is None:
             thing, lowest, highest = "prediction", lowest.lstrip("+"), highest.lstrip("+")
@@ -193,7 +193,7 @@ def _decision(model: TableModel) -> list[str]:
     return [*sentences, f"share of a class = {formula}", shares] if formula else sentences
 
 
-def _range(ensemble: Ensemble) -> tuple[float, float]:
+def score_range(ensemble: Ensemble) -> tuple[float, float]:
     """The lowest and the highest score."""
     steps = ensemble.step_functions()
     lowest = ensemble.intercept + sum(min(*step.levels, step.missing) for step in steps)
@@ -206,7 +206,7 @@ def _probabilities(ensemble: Ensemble | MulticlassEnsemble, width: int, name: st
     if ensemble.loss not in _PROBABILITY:
         return []
     factor = _STEEPNESS[ensemble.loss]
-    reach = min(max(abs(end) for part in ensemble.parts for end in _range(part)) * factor, 4.0)
+    reach = min(max(abs(end) for part in ensemble.parts for end in score_range(part)) * factor, 4.0)
     step_size = next(s for s in (0.05, 0.1, 0.2, 0.5, 1.0) if 4 * s >= reach) / factor
     count = min(4, (width - 13 - 7) // 14)  # scores on each side of 0, seven characters each
     scores = [k * step_size for k in range(-count, count + 1)]
