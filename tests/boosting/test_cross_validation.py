@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
@@ -18,7 +16,6 @@ from cardboost.boosting.cross_validation import (
     FIXED_SIZE,
     L2_GRID,
     N_FOLDS,
-    deal_rows,
     smallest_within_error,
 )
 
@@ -47,48 +44,6 @@ def same(one: object, other: object) -> None:
 
 
 # ---------------------------------------------------------------------------------------- which rows
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    content=st.lists(st.integers(0, 30), min_size=1, max_size=120),
-    n_classes=st.integers(1, 4),
-    n_folds=st.integers(2, 5),
-    seed=st.integers(0, 2**31 - 1),
-    most=st.integers(5, 40),
-    order=st.randoms(use_true_random=False),
-)
-def test_folds_depend_on_the_content_of_rows_alone(content, n_classes, n_folds, seed, most, order):
-    hashes = np.array(content, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    codes = np.arange(len(content)) % n_classes if n_classes > 1 else None
-    fold = deal_rows(hashes, codes, n_folds, seed, most)
-    assert set(fold) <= {-1, *range(n_folds)}
-    for value in np.unique(hashes):
-        assert len(set(fold[hashes == value])) == 1
-    rows = list(range(len(content)))
-    order.shuffle(rows)
-    twice = np.array([*rows, *rows[: len(rows) // 2]])
-    again = deal_rows(hashes[twice], None if codes is None else codes[twice], n_folds, seed, most)
-    assert_array_equal(again, fold[twice])
-
-
-def test_folds_are_equal_in_size_and_have_every_class_in_proportion():
-    hashes = np.random.default_rng(0).integers(2**63, size=3000).astype(np.uint64)
-    codes = (np.arange(3000) % 10 == 0).astype(np.intp)
-    fold = deal_rows(hashes, codes, 3, seed=7)
-    assert_array_equal(np.bincount(fold), [1000, 1000, 1000])
-    assert_array_equal(np.bincount(fold[codes == 1]), [100, 100, 100])
-    assert (deal_rows(hashes, codes, 3, seed=8) != fold).any()
-
-
-def test_of_many_rows_a_sample_takes_part():
-    hashes = np.random.default_rng(0).integers(2**63, size=3000).astype(np.uint64)
-    codes = (np.arange(3000) % 10 == 0).astype(np.intp)
-    fold = deal_rows(hashes, codes, 3, seed=7, most=600)
-    assert_array_equal(np.bincount(fold[fold >= 0]), [200, 200, 200])
-    assert np.count_nonzero(fold[codes == 1] >= 0) == 60
-    everyone = deal_rows(hashes, codes, 3, seed=7)
-    assert_array_equal(fold[fold >= 0], everyone[fold >= 0])
 
 
 def test_the_smallest_size_within_one_error_is_picked():

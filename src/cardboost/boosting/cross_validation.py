@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from cardboost.boosting.stump_task import StumpTask
 from cardboost.boosting.task import HeldOutBins, TrainingSettings
 from cardboost.boosting.training import grow, selection_problem
+from cardboost.data.folds import deal_rows, fewest_distinct
 from cardboost.data.sentences import counted
 from cardboost.master.newton import Master
 from cardboost.problem.budget import Budget
@@ -136,8 +137,8 @@ def choose_regularisation(
     if splits is None:
         hashes = tasks[0].dictionary.matrix.content_hashes(tasks[0].risk.threads)
         n_folds = N_FOLDS if settings.selects else N_FOLDS_OF_ALL
-        fold = deal_rows(hashes, codes, n_folds, search.seed)
-        if _fewest_groups(hashes, codes, fold >= 0) < FEWEST_GROUPS:
+        fold = deal_rows(hashes, codes, n_folds, search.seed, MOST_GROUPS)
+        if fewest_distinct(hashes, codes, fold >= 0) < FEWEST_GROUPS:
             few = "distinct rows" if codes is None else "distinct rows of a class"
             return replace(fixed, reason=f"fixed: fewer than {FEWEST_GROUPS} {few}")
         splits = [
@@ -179,65 +180,6 @@ def smallest_within_error(losses: Array) -> int:
     best = int(np.argmin(means))
     error = losses[:, best].std(ddof=1) / np.sqrt(len(losses)) if len(losses) > 1 else 0.0
     return int(np.flatnonzero(means <= means[best] + error)[0])
-
-
-# ---------------------------------------------------------------------------------------------- which rows
-
-
-def deal_rows(
-    hashes: NDArray[np.uint64],
-    codes: NDArray[np.intp] | None,
-    n_folds: int,
-    seed: int,
-    most: int = MOST_GROUPS,
-) -> Indices:
-    """The fold that holds out each row, -1 for rows that take no part.
-
-    Rows with equal hashes are in the same fold. Groups of them that have the same classes are dealt to the
-    folds in turn, in the order of their seeded hashes.
-
-    Parameters
-    ----------
-    hashes : array
-        Of the content of every row.
-    codes : array or None
-        The class of every row; None for regression.
-    n_folds, seed : int
-        Equal seeds give equal folds.
-    most : int
-        Groups that take part, about; of each kind the first in the order of their hashes.
-    """
-    distinct, group = np.unique(_seeded(hashes, seed), return_inverse=True)
-    kind = np.zeros(len(distinct), dtype=np.intp)
-    if codes is not None:
-        least, greatest = np.full(len(distinct), codes.max()), np.zeros(len(distinct), dtype=np.intp)
-        np.minimum.at(least, group, codes)
-        np.maximum.at(greatest, group, codes)
-        kind = np.unique(least * (codes.max() + 1) + greatest, return_inverse=True)[1]
-    order, counts = np.argsort(kind, kind="stable"), np.bincount(kind)
-    rank = np.empty(len(distinct), dtype=np.intp)
-    rank[order] = np.arange(len(distinct)) - np.repeat(np.cumsum(counts) - counts, counts)
-    # one kind begins where the one before it ended, so that folds of few groups have equal numbers too
-    fold = (rank + (np.cumsum(counts) - counts)[kind]) % n_folds
-    fold[rank * len(distinct) >= most * counts[kind]] = -1
-    return fold[group]
-
-
-def _seeded(hashes: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
-    """A one-to-one map of hashes for every seed."""
-    mixed = (hashes ^ np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed ^= mixed >> np.uint64(29)
-    mixed *= np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(32))
-
-
-def _fewest_groups(
-    hashes: NDArray[np.uint64], codes: NDArray[np.intp] | None, used: NDArray[np.bool_]
-) -> int:
-    """Distinct rows among those that are used; of the class that has fewest."""
-    if codes is None:
-        return len(np.unique(hashes[used]))
-    return min(len(np.unique(hashes[used & (codes == code)])) for code in range(int(codes.max()) + 1))
 
 
 # ---------------------------------------------------------------------------------------------- one fold

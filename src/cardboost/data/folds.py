@@ -18,12 +18,12 @@ from cardboost.data.table import Table
 Hashes = NDArray[np.uint64]
 
 
-def row_hashes(table: Table, seed: int = 0) -> Hashes:
+def row_hashes(table: Table) -> Hashes:
     """A number for the content of every row: equal rows have equal numbers, and different ones hardly ever.
 
     Missing values are equal to each other, and so are 0.0 and -0.0.
     """
-    hashes = np.full(table.n_rows, seed % 2**64, dtype=np.uint64)
+    hashes = np.zeros(table.n_rows, dtype=np.uint64)
     for column in table.columns:
         if isinstance(column, CategoricalColumn):
             labels = np.array([_label_hash(label) for label in (*column.labels, None)], dtype=np.uint64)
@@ -35,21 +35,58 @@ def row_hashes(table: Table, seed: int = 0) -> Hashes:
     return _mixed(hashes)
 
 
-def deal_folds(
-    hashes: Hashes, codes: NDArray[np.intp] | None, n_folds: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The fold that holds out each row, and for every class (or for all rows) how many distinct rows it has.
+def deal_rows(
+    hashes: Hashes, codes: NDArray[np.intp] | None, n_folds: int, seed: int, most: int | None = None
+) -> NDArray[np.intp]:
+    """The fold that holds out each row, -1 for rows that take no part.
 
-    Distinct rows that occur with the same classes are dealt to the folds in turn, in the order of their
-    hashes; the first of one kind goes where the last of the kind before it left off.
+    Rows with equal hashes are in the same fold. Groups of them that have the same classes are dealt to the
+    folds in turn, in the order of their seeded hashes.
+
+    Parameters
+    ----------
+    hashes : array
+        Of the content of every row.
+    codes : array or None
+        The class of every row; None for regression.
+    n_folds, seed : int
+        Equal seeds give equal folds.
+    most : int or None
+        Groups that take part, about; of each kind the first in the order of their hashes. None: all.
     """
-    distinct, group = np.unique(hashes, return_inverse=True)
-    kinds = np.zeros((len(distinct), 1 if codes is None else int(codes.max()) + 1), dtype=bool)
-    kinds[group, 0 if codes is None else codes] = True
-    order = np.lexsort((np.arange(len(distinct)), *kinds.T))
-    fold = np.empty(len(distinct), dtype=np.intp)
-    fold[order] = np.arange(len(distinct)) % n_folds
-    return fold[group], kinds.sum(axis=0)
+    distinct, group = np.unique(_seeded(hashes, seed), return_inverse=True)
+    kind = np.zeros(len(distinct), dtype=np.intp)
+    if codes is not None:
+        least, greatest = np.full(len(distinct), codes.max()), np.zeros(len(distinct), dtype=np.intp)
+        np.minimum.at(least, group, codes)
+        np.maximum.at(greatest, group, codes)
+        kind = np.unique(least * (codes.max() + 1) + greatest, return_inverse=True)[1]
+    order, counts = np.argsort(kind, kind="stable"), np.bincount(kind)
+    rank = np.empty(len(distinct), dtype=np.intp)
+    rank[order] = np.arange(len(distinct)) - np.repeat(np.cumsum(counts) - counts, counts)
+    # one kind begins where the one before it ended, so that folds of few groups have equal numbers too
+    fold = (rank + (np.cumsum(counts) - counts)[kind]) % n_folds
+    if most is not None:
+        fold[rank * len(distinct) >= most * counts[kind]] = -1
+    return fold[group]
+
+
+def fewest_distinct(
+    hashes: Hashes, codes: NDArray[np.intp] | None, used: NDArray[np.bool_] | None = None
+) -> int:
+    """How many distinct rows there are among those that are used; of the class that has fewest."""
+    used = np.ones(len(hashes), dtype=bool) if used is None else used
+    if codes is None:
+        return len(np.unique(hashes[used]))
+    return min(len(np.unique(hashes[used & (codes == code)])) for code in range(int(codes.max()) + 1))
+
+
+def _seeded(hashes: Hashes, seed: int) -> Hashes:
+    """A one-to-one map of hashes for every seed."""
+    mixed = (hashes ^ np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(32))
 
 
 def _label_hash(label: object) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from cardboost.boosting.task import TrainingSettings
 from cardboost.boosting.training import train, train_sizes
-from cardboost.data.folds import deal_folds, row_hashes
+from cardboost.data.folds import deal_rows, fewest_distinct, row_hashes
 from cardboost.data.table import read_table
 from cardboost.estimators.rows import TrainingRows, training_tasks
 from cardboost.model.card import score_range
@@ -48,15 +48,14 @@ def out_of_fold_scores(
         The time for all folds.
     """
     table = rows.table if rows.table.n_features else read_table(rows.X)
-    hashes = row_hashes(table, settings.search.seed)
-    counts = deal_folds(hashes, rows.y, N_FOLDS)[1]
-    n_folds = min(N_FOLDS, int(counts.min()))
+    hashes = row_hashes(table)
+    n_folds = min(N_FOLDS, fewest_distinct(hashes, rows.y))
     if n_folds < 2:
         raise ValueError(
             "threshold: a rule is applied to folds of the training rows, and a class has only one distinct "
             "row; set_threshold takes other rows."
         )
-    fold, _ = deal_folds(hashes, rows.y, n_folds)
+    fold = deal_rows(hashes, rows.y, n_folds, settings.search.seed)
     score, cut_short = np.empty(len(rows.y)), False
     for k in range(n_folds):
         held = np.flatnonzero(fold == k)
