@@ -520,16 +520,15 @@ def test_a_linear_model_predicts_and_has_no_certificate_to_check_here(work, caps
     assert "only models of stumps" in run(capsys, "export", "model.json", "--format", "c")[2]
 
 
-def test_as_a_command_of_its_own(data, work):
+def test_as_a_command_of_its_own(data, work, capsys):
     command = [sys.executable, "-m", "cardboost.cli.main"]
     words = ["fit", data[0], "--target", "state", *QUICK, "--out", "run"]
     done = subprocess.run([*command, *words], capture_output=True, text=True, cwd=work, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Scorecard for state = ill" in done.stdout
-    words = ["fit", "none.csv", "--target", "state"]
-    done = subprocess.run([*command, *words], capture_output=True, text=True, cwd=work, timeout=600)
-    assert done.returncode == 2
-    assert done.stderr == "cardboost fit: cannot read 'none.csv': no such file or directory.\n"
+    code, _, err = run(capsys, "fit", "none.csv", "--target", "state")
+    assert code == 2
+    assert err == "cardboost fit: cannot read 'none.csv': no such file or directory.\n"
 
 
 def test_text_that_cannot_be_shown_gets_escapes(work, capsys):

@@ -34,6 +34,7 @@ VALUES = {
     "RANGE": st.sampled_from(["5", "0..5", "-3..7"]),
     "LIST": st.sampled_from(["1-4", "1,3,9-12"]),
     "RULE": st.sampled_from(["1se", "best", "3"]),
+    "THRESHOLD": st.sampled_from(["0.3", "recall>=0.9", "fp=1,fn=20"]),
     "COLUMN=WAY": st.tuples(TEXT, st.sampled_from(["increasing", "decreasing"])).map("=".join),
     "COLUMN=X": st.tuples(TEXT, st.floats(0, 10).map(repr)).map("=".join),
     "LABEL=X": st.one_of(st.just("balanced"), st.tuples(TEXT, st.floats(0, 10).map(repr)).map("=".join)),

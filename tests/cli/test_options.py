@@ -161,7 +161,10 @@ def test_bad_usage_is_one_sentence(capsys, words, sentence):
         (["reproduce"], "cardboost reproduce: name one experiment: conjugate-gradient, neural, totalqboost."),
         (["reproduce", "neurl"], "cardboost reproduce: there is no experiment 'neurl'; did you mean neural?"),
         (["reproduce", "neural"], "cardboost reproduce neural: --out is needed."),
-        (["export", "m.json", "--format", "cc"], "--format: expected c, c-int16, python, sql, onnx or json"),
+        (
+            ["export", "m.json", "--format", "cc"],
+            "--format: expected c, c-int16, python, sql, javascript, excel, onnx or json",
+        ),
         (["completion", "tcsh"], "cardboost completion: SHELL: expected bash, zsh or fish, got 'tcsh'."),
         (
             ["demo", "more"],

@@ -801,7 +801,7 @@ AWKWARD = {
 }
 
 
-@pytest.mark.parametrize("name", slow(AWKWARD, "free", "free edge"))
+@pytest.mark.parametrize("name", slow(AWKWARD, "free", "free edge", "free convex", "free convex exponential"))
 class TestAwkward:
     def fit(self, name, X, y, weight=None):
         fitted = small(**AWKWARD[name]).fit(X, y, weight)
@@ -1008,6 +1008,7 @@ def test_representation():
     assert "guarantee" in repr(fitted.certificate_)
 
 
+@pytest.mark.long
 @parametrize_with_checks([CardBoostClassifier(max_terms=3, max_iter=8, n_jobs=1)])
 def test_scikit_learns_checks(estimator, check, monkeypatch):
     # without it the check of array API dispatch, here on NumPy's arrays, is skipped

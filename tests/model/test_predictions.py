@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ def saved(estimator: Any, path: Path) -> Model:
     return load_model(path / "model.json")
 
 
+@cache
 def fitted(task: str) -> tuple[Any, Frame, Any]:
     frame = table()
     y = target(frame)

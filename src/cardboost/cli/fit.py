@@ -86,6 +86,8 @@ def model_parameters(
         options["random_state"] = 0  # else other rows are held out every time
     if arguments.class_weight and target.classes is None:
         raise BadInput("--class-weight is for classes; this is regression.")
+    if getattr(arguments, "threshold", None) is not None and target.task != "binary":
+        raise BadInput(f"--threshold is for two classes; this is {target.task}.")
     if isinstance(arguments.class_weight, dict) and target.classes is not None:
         known = list(map(str, target.classes))
         arguments.class_weight = pairs_in(arguments.class_weight, known, amount, "--class-weight")

@@ -263,6 +263,11 @@ DECLARED = {
         help="balanced, or the factor of a class in the row weights",
         make=lambda name, help: option(name, _WEIGHTS, help, many=True, callback=_class_weight),
     ),
+    "threshold": Declared(
+        _MODEL,
+        help="of the second class: a probability, recall>=0.95, precision>=0.8, fpr<=0.01, or fp=1,fn=20",
+        make=lambda name, help: option(name, Value(checks.threshold, "THRESHOLD"), help),
+    ),
     "fit_intercept": Declared(_MODEL, name="intercept", help="a model without an intercept"),
     "selector": Declared(_SEARCH),
     "hot_start": Declared(_SEARCH, check=checks.count),

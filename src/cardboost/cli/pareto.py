@@ -266,7 +266,7 @@ def _pick(word: str) -> str | int:
 
 
 #: parameters of the estimator that are the front's own: its sizes, its time, its seed, its held-out rows
-_OF_THE_FRONT = ("max_terms", "time_limit", "random_state", "validation_fraction")
+_OF_THE_FRONT = ("max_terms", "time_limit", "random_state", "validation_fraction", "threshold")
 command = Verb(
     "pareto",
     run,

@@ -55,7 +55,7 @@ class Headers:
     files: dict[str, bytes | None]
 
     @classmethod
-    def of(cls, ensemble: Ensemble | MulticlassEnsemble) -> Headers:
+    def of(cls, ensemble: Ensemble | MulticlassEnsemble | Scorecard) -> Headers:
         """Whole numbers where they are proven to decide as the model does, else floats."""
         from cardboost.export import FORMATS
 
@@ -102,7 +102,7 @@ class Run:
         classes = list(self.ensemble.classes or ())
         one = len(proofs) == 1
         used = [self.ensemble.feature_name(j) for j in self.ensemble.features_used]
-        points = None
+        points, point = None, getattr(self.ensemble, "operating_point", None)
         if self.scorecard is not None:
             card = self.scorecard
             points = {
@@ -118,6 +118,7 @@ class Run:
             "task": self.ensemble.kind,
             "terms": self.ensemble.n_terms,
             "points": points,
+            "threshold": point.to_dict() if point is not None else None,
             "regularisation": self.regularisation.to_dict(),
             "features_used": used,
             "classes": classes,
@@ -149,7 +150,7 @@ class Run:
 
     @cached_property
     def headers(self) -> Headers:
-        return Headers.of(self.ensemble)
+        return Headers.of(self.ensemble if self.scorecard is None else self.scorecard)
 
     def contents(self) -> dict[str, bytes | None]:
         """The files of a run, by name, one for each of ``FILES``. None: there is none."""

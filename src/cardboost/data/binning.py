@@ -1,6 +1,6 @@
 """The binned table: one byte per value, column by column, and the cuts between the bins.
 
-Cuts are exact weighted quantiles, moved to the simplest decimal in their gap. Bin ``b`` holds the values
+Cuts are exact weighted quantiles, moved to the shortest decimal in their gap. Bin ``b`` holds the values
 above ``b`` cuts, so that "left of cut e" means "value <= e". The bins of a categorical column are the codes
 of its labels. Bin 255 holds missing values.
 """

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from cardboost.boosting.task import TrainingSettings
-from cardboost.estimators.base import ClassifierCards, TableParameters
+from cardboost.boosting.task import TrainingResult, TrainingSettings
+from cardboost.estimators.base import ClassifierCards, PreparedFit, TableParameters
 from cardboost.estimators.predictions import NumberPredictions
 from cardboost.estimators.rows import TrainingRows
 from cardboost.estimators.scorecards import choose_scorecard
-from cardboost.estimators.selecting import SelectingCards
+from cardboost.estimators.selecting import SelectingCards, SelectingFit
+from cardboost.estimators.thresholds import (
+    GivenRows,
+    operating_point,
+    out_of_fold_scores,
+    with_operating_point,
+)
+from cardboost.model.ensemble import model_loss
+from cardboost.model.operating_point import (
+    LabelledScores,
+    OperatingPoint,
+    Rule,
+    labelled_scores,
+    probability_score,
+)
 from cardboost.model.scorecard import Scorecard
+from cardboost.problem.budget import Budget
 from cardboost.problem.losses import SQUARED, Loss, get_loss
 
 #: box times mean absolute target: above it, the rounding of a sum over rows would show in the bound
@@ -99,6 +115,10 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
     feature_costs : sequence, dict or None, default=None
         What each feature adds to the objective, once, if any term uses it; a sequence, or a dict by name or
         position.
+    threshold : float, str, dict or None, default=None
+        Where the second of two classes begins. A number is a probability. "recall>=0.95", "precision>=0.8",
+        "fpr<=0.01" and costs of errors, ``{"fp": 1, "fn": 20}``, are rules, applied to the scores of the
+        training rows by models of five folds. None: a score of 0. ``set_threshold`` takes other rows.
     validation_fraction : float or None, default=None
         Share of the rows that is held out. Column generation ends when the loss on these rows no longer
         falls, and selection starts from the best round. The certificate is then about the other rows.
@@ -141,6 +161,10 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
         Losses on held-out rows, round by round; only with ``validation_fraction``.
     feature_importances_ : array of shape (n_features_in_,)
         How far each feature can move the score, as a share of what all features can; of stumps only.
+    threshold_ : float
+        A score above it means the second of two classes.
+    operating_point_ : OperatingPoint or None
+        The rule that chose the threshold, and what it reached on which rows.
 
     Examples
     --------
@@ -154,8 +178,117 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
     True
     """
 
+    threshold: Any = None
+
     def _checked_loss(self) -> Loss:
         return get_loss(self.loss)
+
+    # ------------------------------------------------------------------------------------ operating point
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> SelectingFit:
+        rule = None if self.threshold is None else Rule.of(self.threshold)
+        prepared = super()._prepare(X, y, sample_weight, budget)
+        scores = None
+        if rule is not None:
+            self._require_two_classes(prepared.rows.classes)
+            if not rule.needs_rows:
+                probability_score(model_loss(prepared.settings.loss), rule.value)  # or it says why not
+            else:
+                half = budget.part(0, 2)
+                scores = out_of_fold_scores(self, prepared.rows, prepared.settings, half)
+        return replace(prepared, fitted={**prepared.fitted, "_labelled": scores})
+
+    def _accept(self, prepared: PreparedFit, results: Sequence[TrainingResult]) -> None:
+        super()._accept(prepared, results)
+        if self.threshold is not None:
+            labelled = prepared.fitted["_labelled"]
+            point = operating_point(Rule.of(self.threshold), self.ensemble_.loss, labelled)
+            self.ensemble_ = with_operating_point(self.ensemble_, point)
+            if self.verbose:
+                print(f"[cardboost] threshold {point.score:g} {point}", flush=True)
+
+    @staticmethod
+    def _require_two_classes(classes: Any) -> None:
+        if len(classes) != 2:
+            raise ValueError(f"threshold is for two classes; there are {len(classes)}.")
+
+    @property
+    def threshold_(self) -> float:
+        """A score above it means the second of two classes."""
+        self._require_fitted_pair()
+        return float(self.ensemble_.threshold)
+
+    @property
+    def operating_point_(self) -> OperatingPoint | None:
+        """The rule that chose the threshold, and what it reached on which rows; None for a score of 0."""
+        self._require_fitted_pair()
+        return self.ensemble_.operating_point
+
+    def _require_fitted_pair(self) -> None:
+        if not hasattr(self, "ensemble_") or len(self.classes_) != 2:
+            raise AttributeError("threshold_ is of a fitted classifier for two classes.")
+
+    def set_threshold(self, rule: Any, X: Any = None, y: Any = None, sample_weight: Any = None) -> Any:
+        """Set where the second of two classes begins, by a rule on labelled rows that are given.
+
+        Parameters
+        ----------
+        rule : float, str, dict or None
+            As the parameter ``threshold``: a probability, which needs no rows, or a rule. None: a score of 0.
+        X : table of shape (n_samples, n_features)
+            Rows that the model was not trained on.
+        y : array-like of shape (n_samples,)
+            Their class labels.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Their weights.
+
+        Returns
+        -------
+        self
+            With another ``ensemble_``; ``operating_point_`` says what the rule reached on these rows.
+
+        Raises
+        ------
+        ValueError
+            If there are more than two classes, or a rule has no rows of both classes.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from cardboost import CardBoostClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = CardBoostClassifier(max_terms=4).fit(X[::2], y[::2])
+        >>> point = model.set_threshold("fpr<=0.02", X[1::2], y[1::2]).operating_point_
+        >>> point.fpr <= 0.02
+        True
+        """
+        check_is_fitted(self)
+        self._require_two_classes(self.classes_)
+        if rule is None:
+            self._labelled, self.ensemble_ = None, with_operating_point(self.ensemble_, None)
+            return self
+        checked, scores, given = Rule.of(rule), None, None
+        if checked.needs_rows:
+            if X is None or y is None:
+                raise ValueError(f"threshold: {checked} needs labelled rows, X and y.")
+            given = GivenRows(X, y, sample_weight)
+            scores = labelled_scores(self._scores(X), y, sample_weight, self.classes_)
+        point = operating_point(checked, self.ensemble_.loss, scores)
+        self._labelled, self.ensemble_ = given, with_operating_point(self.ensemble_, point)
+        return self
+
+    def _with_its_threshold(self, card: Scorecard) -> Scorecard:
+        """The card with the rule of this model, on the points of the same rows."""
+        point = self.ensemble_.operating_point
+        if point is None:
+            return card
+        labelled = getattr(self, "_labelled", None)
+        if isinstance(labelled, GivenRows):
+            return card.with_threshold(point.rule, labelled.X, labelled.y, labelled.sample_weight)
+        if isinstance(labelled, LabelledScores):
+            totals = replace(labelled, score=card.nearest_total(labelled.score))
+            return card.with_rule(Rule.of(point.rule), totals)
+        return replace(card, ensemble=with_operating_point(card.ensemble, point))
 
     def scorecard(
         self,
@@ -169,6 +302,9 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
         max_bytes: int | None = None,
     ) -> Scorecard:
         """The model in whole points, chosen and not rounded, with a certificate of its own.
+
+        A rule for the threshold is applied again, to totals of points: of the rows of ``set_threshold``, or
+        to the out-of-fold scores of the fit, each rounded to the nearest total of the card.
 
         Parameters
         ----------
@@ -223,7 +359,7 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
                 "scorecard chooses among the candidate stumps of a fit with max_terms, max_features or l0; "
                 "this model was not selected from candidates."
             )
-        return choose_scorecard(
+        card = choose_scorecard(
             self._candidates[0],
             points,
             max_terms,
@@ -231,6 +367,7 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
             time_limit,
             max_bytes,
         )
+        return self._with_its_threshold(card)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

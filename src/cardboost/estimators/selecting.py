@@ -269,7 +269,10 @@ class SelectingCards(BoostedCards):
         self._candidates = tuple(
             part.proved(budget.part(k, len(parts)), nodes, progress) for k, part in enumerate(parts)
         )
-        models = tuple(part.model(part.weights, None) for part in self._candidates)
+        models = tuple(
+            replace(part.model(part.weights, None), operating_point=model.operating_point)
+            for part, model in zip(self._candidates, self.ensemble_.parts, strict=True)
+        )
         after = [
             replace(certificate, content=part.certified)
             for certificate, part in zip(before, self._candidates, strict=True)
@@ -332,7 +335,8 @@ def prove_model(
     if before is None:
         return ensemble, Certificate(dict(certificate), ensemble.classes and ensemble.classes[1])
     after = before.proved(budget, nodes, proving)
-    return after.model(after.weights, None), after.certificate
+    model = after.model(after.weights, None)
+    return replace(model, operating_point=ensemble.operating_point), after.certificate
 
 
 # ------------------------------------------------------------------------------------------------ many sizes
@@ -383,8 +387,9 @@ class SizedFits:
 
 
 def sized(estimator: Any, size: int) -> Any:
-    """The estimator with another limit on terms, not fitted."""
-    return clone(estimator).set_params(max_terms=size)
+    """The estimator with another limit on terms and without a rule for the threshold, not fitted."""
+    without = {"threshold": None} if hasattr(estimator, "threshold") else {}
+    return clone(estimator).set_params(max_terms=size, **without)
 
 
 def fit_sizes(
