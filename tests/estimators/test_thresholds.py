@@ -14,7 +14,7 @@ from cardboost import CardBoostClassifier, load_model
 from cardboost.estimators.selecting import prove_model
 from cardboost.problem.budget import Budget
 
-QUICK: dict[str, Any] = {"max_terms": 3, "hot_start": 8, "max_nodes": 50, "n_jobs": 1}
+QUICK: dict[str, Any] = {"l2": 0.01, "max_terms": 3, "hot_start": 8, "max_nodes": 50, "n_jobs": 1}
 
 
 def rows(seed: int = 0, n: int = 240) -> tuple[np.ndarray, np.ndarray]:
