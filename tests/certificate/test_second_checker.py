@@ -132,7 +132,20 @@ def card_parameters(rng, X):
         params["max_features"] = int(rng.integers(1, p))
     if extra in ("feature_costs", "both"):
         params["feature_costs"] = rng.choice([0.0, 0.003, 0.03], p).tolist()
-    return params
+    return params | demands(rng, p)
+
+
+def demands(rng, p):
+    """Now and then, what an analyst asks of features."""
+    wanted = rng.random(4) < 0.12
+    one, other = rng.choice(p, 2, replace=p < 2).tolist()
+    every = {
+        "exclude": [one],
+        "missing": ["worst", "best", {other: "worst"}][rng.integers(3)],
+        "at_most_one_of": [[one, other]] if rng.random() < 0.5 else [list(range(p)), [one, other]],
+        "must_include": [other],
+    }
+    return {name: every[name] for name, drawn in zip(every, wanted, strict=True) if drawn}
 
 
 def fitted(rng, model, X, y, w):
@@ -298,6 +311,8 @@ def supports(content, n, most=40):
         some = [some[i] for i in np.random.default_rng(0).permutation(len(some))[:most]]
     swaps = [tuple(sorted({*used, j} - {out})) for j in charged for out in used]
     some = dict.fromkeys([used, *some, *swaps[:most]])
+    must = set(problem.get("must_include", []))
+    some = [choice for choice in some if must <= {pool["feature"][j] for j in choice}]
     return [choice for choice in some if not second_checker.crowded(choice, content)]
 
 

@@ -24,7 +24,8 @@ from cardboost.data.threads import usable_threads
 from cardboost.dictionary.base import Criterion
 from cardboost.estimators.base import BoostedCards, PreparedFit, certificates_of
 from cardboost.estimators.callbacks import FitCallback, Reporter, limited_budget
-from cardboost.estimators.rows import TrainingRows, feature_prices, labelled_rows, read_rows, training_tasks
+from cardboost.estimators.feature_rules import feature_limits
+from cardboost.estimators.rows import TrainingRows, labelled_rows, read_rows, training_tasks
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.problem.budget import Budget, Stage
@@ -40,7 +41,8 @@ class SelectingCards(BoostedCards):
     """Base of the estimators with ``max_terms``. Not for use by itself."""
 
     stump_parameters: ClassVar[tuple[str, ...]] = (
-        "monotonic_cst", "max_features", "feature_costs", "validation_fraction", "warm_start",
+        "monotonic_cst", "max_features", "feature_costs", "cuts", "must_include", "exclude",
+        "at_most_one_of", "missing", "validation_fraction", "warm_start",
     )  # fmt: skip
 
     max_terms: int | None = 10
@@ -61,6 +63,11 @@ class SelectingCards(BoostedCards):
     fit_intercept: bool = True
     max_features: int | None = None
     feature_costs: Any = None
+    cuts: Any = None
+    must_include: Any = None
+    exclude: Any = None
+    at_most_one_of: Any = None
+    missing: Any = "learn"
     validation_fraction: float | None = None
     warm_start: bool = False
 
@@ -81,9 +88,9 @@ class SelectingCards(BoostedCards):
     def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
         settings = self._settings(self._checked_loss(), budget)
         rows, held_out = read_rows(self, X, y, sample_weight, settings.loss)
-        settings = replace(settings, feature_costs=feature_prices(self.feature_costs, rows.table))
-        earlier, by_feature = self._earlier(rows), settings.limits is not None
-        tasks = training_tasks(self, rows, held_out, settings.loss, earlier, by_feature)
+        if rows.X is None:
+            settings = replace(settings, **feature_limits(self, rows.table))
+        tasks = training_tasks(self, rows, held_out, settings.loss, self._earlier(rows), settings.limits)
         return PreparedFit(rows, tasks, settings)
 
     def _settings(self, loss: Loss, budget: Budget) -> TrainingSettings:
@@ -92,14 +99,15 @@ class SelectingCards(BoostedCards):
         if self.criterion not in ("gain", "edge"):
             raise ValueError(f"criterion must be 'gain' or 'edge'; got {self.criterion!r}.")
         again = flag("reselect", self.reselect)
-        limited = self.max_features is not None or self.feature_costs is not None
+        limits = ("max_features", "feature_costs", "must_include", "at_most_one_of")
+        limited = [name for name in limits if getattr(self, name) is not None]
         if again and limited:
+            names = "max_features or feature_costs" if limited[0] in limits[:2] else limited[0]
             raise ValueError(
-                "reselect=True does not go with max_features or feature_costs: new columns are looked for "
-                "without regard to them."
+                f"reselect=True does not go with {names}: new columns are looked for without regard to them."
             )
         if limited and self.max_terms is not None and self.max_terms > MOST_TERMS:
-            raise ValueError(f"max_terms must be at most {MOST_TERMS} with max_features or feature_costs.")
+            raise ValueError(f"max_terms must be at most {MOST_TERMS} with {' or '.join(limits[:2])}.")
         hot_start = whole("hot_start", self.hot_start, 0)
         if hot_start == 0 and not again:
             raise ValueError("hot_start=0 needs reselect=True: without it there is no column to select from.")
@@ -327,6 +335,9 @@ def fit_sizes(
     sizes = tuple(sizes)
     budget = budget.at_most(estimator.time_limit)
     prepared = sized(estimator, sizes[-1])._prepare(X, y, sample_weight, budget)
+    must = len(prepared.settings.must_include)
+    if sizes[0] < must:
+        raise ValueError(f"must_include names {must} features: sizes must begin at {must}; got {sizes[0]}.")
     trainings = []
     for k, (_, task) in enumerate(prepared.tasks):
         settings = replace(prepared.settings, budget=budget.part(k, prepared.n_tasks))
