@@ -32,8 +32,10 @@ fuzz: export OMP_WAIT_POLICY = passive
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
+# With `make -C`, where the user stands is another folder: paths are then complete, so that they can be copied.
+HERE := $(if $(filter-out $(CURDIR),$(PWD)),$(CURDIR)/)
 demo: $(VENV)/run.stamp ## Install and run `cardboost demo`
-	@$(VENV)/bin/cardboost demo
+	@"$(HERE)$(VENV)/bin/cardboost" demo --out "$(HERE)cardboost-demo"
 
 test: $(VENV)/test.stamp ## Run the quick tests (four to five minutes)
 	$(VENV)/bin/python -m pytest -n 2 -m "not long" $(ARGS)

@@ -1,28 +1,27 @@
-"""How good are small cards? Test log loss, AUC and error of models of 5, 10 and 15 stumps.
+"""How good are small cards? Test log loss, AUC and error of models of 5, 10, 15 and 20 stumps.
 
     python benchmarks/cards.py --data DIR --fasterrisk-python PATH      # DIR/ida holds the twelve sets
 
 Twelve sets, five splits each: 80 % of the rows to train, 20 % to test. A term is one stump. Contenders:
 
-* cardboost: `max_terms` stumps, one column generated per term (`hot_start=max_terms`), all weights corrected
-  after each. The price l2 is 0.5, 2, 8 or 32 divided by the number of training rows: for every split and size
-  the one with the least log loss in 5-fold cross-validation on the training rows. The models of the folds are
-  boosted without `max_terms`, which is quick: scikit-learn's GridSearchCV over l2 with `max_terms=None,
-  max_iter=size`. The rest is at its defaults, except `selector="polish"`: a proof is not what is asked here.
+* cardboost: `CardBoostClassifier(max_terms=size)` as it is, proof included.
+* cardboost, points: the same model as a card in whole points, `scorecard(points=5)`.
 * FasterRisk: integer points on stump features, x <= cut, at every gap between values or at 20 quantiles where
   there are more gaps; its defaults otherwise. Of its pool the model with the least training loss is taken. It
   wants an older NumPy: --fasterrisk-python names the Python of an environment that has it.
-* LightGBM, stopped after so many stumps, at learning rates 0.1, 0.3, 0.5 and 1.0. For every set and size the
-  rate with the best mean test log loss is taken. That is chosen on the test rows and can only help it, but it
-  is one model that all three measures judge, as for every other contender.
+* LightGBM, stopped after so many stumps. Of the learning rates 0.1, 0.3, 0.5 and 1.0 the one with the least
+  log loss in 5-fold cross-validation on the training rows, for every split and size.
+* LightGBM, best rate: for every set and size the rate with the best mean test log loss. That is chosen on the
+  test rows and can only help it.
 * AdaBoost, the first stumps of it. Of scikit-learn's probabilities and the logistic function of its unscaled
   margin those with the better mean test log loss are taken for every set and size, in its favour as well.
 * L1CG, thinned: cardboost without a limit on terms, at six prices l1. The stumps of largest weight are kept
   and refitted together; of the six the one with the least training objective is taken. The refit has the
   price l2 = 1 / rows, so that it exists where the classes can be separated.
 
-Contenders are ranked on every set by the mean over the splits; equal means share a rank. Goal: the best mean
-rank over the sets, for every measure and size.
+Contenders are ranked on every set by the mean over the splits; equal means share a rank. cardboost and its
+cards in points are ranked apart, each among the peers. Goal: the best mean rank over the sets, for every
+measure and size.
 """
 
 from __future__ import annotations
@@ -56,12 +55,13 @@ SETS = (
     "banana", "breast_cancer", "diabetis", "flare_solar", "german", "heart", "image", "ringnorm", "splice",
     "thyroid", "twonorm", "waveform",
 )  # fmt: skip
-SIZES = (5, 10, 15)
+SIZES = (5, 10, 15, 20)
 MEASURES = ("log loss", "AUC", "error")
-OURS, RISK, BOOSTER, ADABOOST, L1CG = "cardboost", "FasterRisk", "LightGBM", "AdaBoost", "L1CG, thinned"
+OURS, POINTS = "cardboost", "cardboost, points"
+RISK, ADABOOST, L1CG = "FasterRisk", "AdaBoost", "L1CG, thinned"
+BOOSTER, BEST_RATE = "LightGBM", "LightGBM, best rate"
 PACKAGES = ("cardboost", "numpy", "scikit-learn", "lightgbm")
 
-PRICES = (0.5, 2.0, 8.0, 32.0)  # l2 times the number of training rows
 FOLDS = 5
 QUANTILES = 20
 RISK_POINTS = 5  # of a term at most, FasterRisk's default
@@ -76,30 +76,28 @@ def loss_of(y: np.ndarray, scores: np.ndarray) -> float:
     return float(np.logaddexp(0.0, -y * scores).mean())
 
 
-def card(X: np.ndarray, y: np.ndarray, size: int):
-    """The classifier with the price that cross-validation on the training rows prefers."""
-    from sklearn.model_selection import GridSearchCV, StratifiedKFold
-
+def cards(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, sizes: list[int]) -> dict:
     from cardboost import CardBoostClassifier
 
-    boosted = CardBoostClassifier(max_terms=None, max_iter=size, n_jobs=1)
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
-    prices = {"l2": [price / len(y) for price in PRICES]}
-    search = GridSearchCV(boosted, prices, scoring="neg_log_loss", cv=folds, refit=False).fit(X, y)
-    return CardBoostClassifier(
-        max_terms=size, hot_start=size, selector="polish", n_jobs=1, **search.best_params_
-    ).fit(X, y)
-
-
-def cards(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, sizes: list[int]) -> dict:
-    models = {size: card(X, y, size) for size in sizes}
+    models = {size: CardBoostClassifier(max_terms=size).fit(X, y) for size in sizes}
     return {
         "scores": {"": {size: model.decision_function(X_test) for size, model in models.items()}},
-        "chosen": {size: round(model.l2 * len(y), 6) for size, model in models.items()},
+        "chosen": {size: getattr(model, "l2_", model.l2) for size, model in models.items()},
     }
 
 
-def lightgbm_stumps(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, sizes: list[int]) -> dict:
+def cards_in_points(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, sizes: list[int]) -> dict:
+    from cardboost import CardBoostClassifier
+
+    scores = {}
+    for size in sizes:
+        card = CardBoostClassifier(max_terms=size).fit(X, y).scorecard(points=RISK_POINTS)
+        scores[size] = card.ensemble.decision_function(X_test)
+    return {"scores": {"": scores}}
+
+
+def lightgbm_scores(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, sizes: list[int]) -> dict:
+    """The scores of the test rows for every rate and size."""
     from lightgbm import LGBMClassifier
 
     scores = {}
@@ -109,13 +107,29 @@ def lightgbm_stumps(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, sizes: lis
             num_leaves=2,
             learning_rate=rate,
             min_child_samples=1,
-            n_jobs=1,
             verbose=-1,
         ).fit(X, y)
         scores[f"rate {rate}"] = {
             size: model.predict(X_test, raw_score=True, num_iteration=size) for size in sizes
         }
-    return {"scores": scores}
+    return scores
+
+
+def lightgbm_best_rate(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, sizes: list[int]) -> dict:
+    return {"scores": lightgbm_scores(X, y, X_test, sizes)}
+
+
+def lightgbm_stumps(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, sizes: list[int]) -> dict:
+    from sklearn.model_selection import StratifiedKFold
+
+    losses = {(f"rate {rate}", size): 0.0 for rate in RATES for size in sizes}
+    for kept, held in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, y):
+        for rate, by_size in lightgbm_scores(X[kept], y[kept], X[held], sizes).items():
+            for size, scores in by_size.items():
+                losses[rate, size] += len(held) * loss_of(y[held], scores)
+    by_rate = lightgbm_scores(X, y, X_test, sizes)
+    chosen = {size: min(by_rate, key=lambda rate: losses[rate, size]) for size in sizes}
+    return {"scores": {"": {size: by_rate[chosen[size]][size] for size in sizes}}, "chosen": chosen}
 
 
 def adaboost(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, sizes: list[int]) -> dict:
@@ -141,7 +155,7 @@ def thinned(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, sizes: list[int]) 
     scores: dict[int, np.ndarray] = {}
     best: dict[int, float] = {}
     for l1 in L1_PATH:
-        full = CardBoostClassifier(max_terms=None, l1=l1, l2=0.0, max_iter=300, n_jobs=1).fit(X, y)
+        full = CardBoostClassifier(max_terms=None, l1=l1, l2=0.0, max_iter=300).fit(X, y)
         ordered = sorted(full.ensemble_.terms, key=lambda term: -term.weight)
         for size in sizes:
             if not ordered:
@@ -172,8 +186,10 @@ def risk_scores(
 
 CONTENDERS = {
     OURS: cards,
+    POINTS: cards_in_points,
     RISK: risk_scores,
     BOOSTER: lightgbm_stumps,
+    BEST_RATE: lightgbm_best_rate,
     ADABOOST: adaboost,
     L1CG: thinned,
 }
@@ -227,8 +243,9 @@ def run(contenders: list[str], name: str, seed: int, options: argparse.Namespace
         X, X_test = stump_features(X, X_test)
         python = options.fasterrisk_python
     kept = None
-    if contenders == [RISK] and options.keep:
-        key = hashlib.sha256(X.tobytes() + X_test.tobytes() + y.tobytes() + repr(options.sizes).encode())
+    if options.keep and OURS not in contenders and POINTS not in contenders:
+        what = repr((contenders, options.sizes)).encode()
+        key = hashlib.sha256(X.tobytes() + X_test.tobytes() + y.tobytes() + what)
         kept = Path(options.keep) / f"{name}-{seed}-{key.hexdigest()[:16]}.json"
     if kept is not None and kept.exists():
         found = json.loads(kept.read_text())
@@ -292,7 +309,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--splits", type=int, nargs="+", metavar="SEED", default=[0, 1, 2, 3, 4])
     parser.add_argument("--threads", type=int, default=2, help="so many contenders at once, one thread each")
     parser.add_argument("--fasterrisk-python", metavar="PATH", help="a Python that can import fasterrisk")
-    parser.add_argument("--keep", metavar="DIR", help="keep FasterRisk's scores there and use those kept")
+    parser.add_argument("--keep", metavar="DIR", help="keep the peers' scores there and use those kept")
     parser.add_argument("--only", nargs="+", choices=tuple(CONTENDERS), metavar="CONTENDER")
     parser.add_argument("--json", metavar="FILE", help="write all figures there")
     return parser.parse_args()
@@ -307,11 +324,12 @@ def main() -> None:
         print("FasterRisk is left out: name a Python that has it with --fasterrisk-python.")
         names.remove(RISK)
     require({"cardboost": "install it with `pip install .`."})
-    if BOOSTER in names:
+    if BOOSTER in names or BEST_RATE in names:
         require({"lightgbm": "install it with `pip install '.[bench]'`, or leave it out with --only."})
     facts = machine(PACKAGES)
     print_machine(facts)
-    groups = [[who for who in names if who != RISK], [who for who in names if who == RISK]]
+    peers = [who for who in names if who not in (OURS, POINTS, RISK)]
+    groups = [[who for who in names if who in (OURS, POINTS)], peers, [who for who in names if who == RISK]]
     jobs = [
         (group, name, seed) for seed in options.splits for name in options.sets for group in groups if group
     ]
@@ -330,14 +348,13 @@ def main() -> None:
         for who in names
     }
     mean_ranks = report(means, names, options)
-    goals = compare(mean_ranks, names, options.sizes)
+    goals = compare(mean_ranks)
     report_goals(goals, "Goals: the best mean rank")
     seconds = {who: sum(own["seconds"] for job, own in done.items() if job[0] == who) for who in names}
     print("\nSeconds: " + ", ".join(f"{who} {seconds[who]:.0f}" for who in names))
     content = {
         "machine": facts,
         "settings": {
-            "prices": PRICES,
             "folds": FOLDS,
             "rates": RATES,
             "l1": L1_PATH,
@@ -351,45 +368,45 @@ def main() -> None:
     write_json(options.json, content, goals)
 
 
-def report(means: dict, names: list[str], options: argparse.Namespace) -> dict[tuple[str, int, str], float]:
-    """Print one table per measure and one of mean ranks, which are returned."""
-    mean_ranks = {}
+def report(means: dict, names: list[str], options: argparse.Namespace) -> dict[tuple[str, str, int], dict]:
+    """Print one table per measure and those of mean ranks, which are returned."""
     for m, measure_name in enumerate(MEASURES):
-        rows = []
-        for size in options.sizes:
-            placed = []
-            for name in options.sets:
-                values = [means[name, size, who][m] for who in names]
-                placed.append(ranks(values, best_is_low=measure_name != "AUC"))
-                rows.append([f"{name}, {size} terms"] + [f"{value:.4f}" for value in values])
-            for who, rank in zip(names, np.mean(placed, axis=0), strict=True):
-                mean_ranks[measure_name, size, who] = float(rank)
+        rows = [
+            [f"{name}, {size} terms"] + [f"{means[name, size, who][m]:.4f}" for who in names]
+            for size in options.sizes
+            for name in options.sets
+        ]
         print(f"\nTest {measure_name}, mean over splits {options.splits}")
         print_table(["data", *names], rows)
-    print(f"\nMean rank over {len(options.sets)} sets (1 is best)")
-    print_table(
-        ["measure", *names],
-        [
-            [f"{m}, {size} terms"] + [f"{mean_ranks[m, size, who]:.2f}" for who in names]
-            for m in MEASURES
-            for size in options.sizes
-        ],
-    )
+    mean_ranks = {}
+    for ours in (OURS, POINTS):
+        if ours not in names:
+            continue
+        ranked = [who for who in names if who == ours or who not in (OURS, POINTS)]
+        rows = []
+        for m, measure_name in enumerate(MEASURES):
+            for size in options.sizes:
+                placed = [
+                    ranks([means[name, size, who][m] for who in ranked], best_is_low=measure_name != "AUC")
+                    for name in options.sets
+                ]
+                average = np.mean(placed, axis=0)
+                rows.append([f"{measure_name}, {size} terms"] + [f"{rank:.2f}" for rank in average])
+                mean_ranks[ours, measure_name, size] = dict(zip(ranked, average.tolist(), strict=True))
+        print(f"\nMean rank over {len(options.sets)} sets (1 is best)")
+        print_table(["measure", *ranked], rows)
     return mean_ranks
 
 
-def compare(mean_ranks: dict, names: list[str], sizes: list[int]) -> list[Goal]:
-    others = [who for who in names if who != OURS]
-    if OURS not in names or not others:
-        return []
+def compare(mean_ranks: dict) -> list[Goal]:
     return [
         Goal(
-            f"{m}, {size} terms: mean rank / best of the others",
-            mean_ranks[m, size, OURS],
-            min(mean_ranks[m, size, who] for who in others),
+            f"{ours}, {measure_name}, {size} terms: mean rank / best of the others",
+            by_contender[ours],
+            min(rank for who, rank in by_contender.items() if who != ours),
         )
-        for m in MEASURES
-        for size in sizes
+        for (ours, measure_name, size), by_contender in mean_ranks.items()
+        if len(by_contender) > 1
     ]
 
 

@@ -54,7 +54,7 @@ def card(rows: int, features: int):
     from cardboost import CardBoostClassifier
 
     X, y = table(rows, features)
-    return lambda: CardBoostClassifier(n_jobs=2).fit(X, y)
+    return lambda: CardBoostClassifier(l2=0.01, n_jobs=2).fit(X, y)
 
 
 def stagewise(rows: int, features: int):
@@ -112,7 +112,9 @@ def neural(rows: int, features: int):
     from cardboost import NeuralBoostClassifier
 
     X, y = table(rows, features)
-    return lambda: NeuralBoostClassifier(max_iter=10, random_state=0, n_jobs=2).fit(X, y)
+    model = NeuralBoostClassifier(random_state=0, n_jobs=2)
+    rounds = "max_iter" if "max_iter" in model.get_params() else "n_estimators"  # its name in old versions
+    return lambda: model.set_params(**{rounds: 10}).fit(X, y)
 
 
 def logistic(rows: int, features: int, l1: float = 0.0):

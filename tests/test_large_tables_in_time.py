@@ -253,9 +253,9 @@ def test_the_time_of_cardboost_prove_begins_before_the_files_are_read(tmp_path, 
     before = load_model(folder / "model.json").certificate
     read, late = verb.read_model_and_data, [0.0]
 
-    def slow(arguments):
+    def slow(*given):
         late[0] = 1000.0
-        return read(arguments)
+        return read(*given)
 
     monkeypatch.setattr(verb, "read_model_and_data", slow)
     monkeypatch.setattr(budget, "clock", lambda: late[0] + time.perf_counter())

@@ -121,6 +121,28 @@ def test_what_comes_next_names_the_command_that_runs(monkeypatch):
     assert files.shell_line("predict") == "  cardboost predict"
 
 
+def test_another_command_of_that_name_is_not_named(work, monkeypatch):
+    for folder in ("ours", "other"):
+        (work / folder).mkdir()
+        (work / folder / "cardboost").write_text("")
+    monkeypatch.setattr(sys, "argv", ["ours/cardboost", "demo"])
+    monkeypatch.setattr(shutil, "which", lambda name: f"other/{name}")
+    assert files.shell_line("predict") == "  ours/cardboost predict"
+    monkeypatch.setattr(shutil, "which", lambda name: f"{work}/ours/{name}")
+    assert files.shell_line("predict") == "  cardboost predict"
+
+
+def test_nothing_comes_next_after_the_standard_input(data, work, capsys, monkeypatch):
+    path = data[0]
+    for verb, options in (("fit", QUICK), ("pareto", ["--sizes", "1-2", "--folds", "2", "--hot-start", "5"])):
+        with open(path) as file:
+            monkeypatch.setattr(sys, "stdin", file)
+            code, out, _ = run(capsys, verb, "-", "--target", "state", *options)
+        assert code == 0
+        assert "Next:" not in out
+        assert " - " not in out.split("The files")[1]
+
+
 def test_fit_writes_the_model_that_python_fits(data, work, capsys):
     path, features, positive = data
     code, out, err = run(capsys, "fit", path, "--target", "state", *QUICK, "--out", "out/run")

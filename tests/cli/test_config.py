@@ -223,3 +223,28 @@ def test_a_name_that_no_file_can_hold(work):
 def test_errors_are_of_the_command(work):
     with pytest.raises(BadInput, match="no such file"):
         FIT.arguments(["--config", "none.toml"])
+
+
+@pytest.mark.parametrize("target", ["y", "kind", "amount"])
+def test_a_printed_configuration_gives_the_same_model(work, capsys, target):
+    """Two classes, three classes and numbers, to the bit; the options are not the defaults."""
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(90, 3)).round(2)
+    lines = [
+        f"{a},{b},{'uv'[int(c > 0)]},{int(a + b > 0)},{'pqr'[int(a > 0) + int(b > 1)]},{a - 2 * b + c:.3f}"
+        for a, b, c in rows
+    ]
+    Path("three.csv").write_text("\n".join(["a,b,c,y,kind,amount", *lines]) + "\n")
+    others = ",".join(sorted({"y", "kind", "amount"} - {target}))
+    words = ["fit", "three.csv", "--target", target, "--drop", others, "--holdout", "0.2", "--seed", "3"]
+    words += ["--l1", "0.001", "--l2", "0.02", *QUICK]
+    words += [] if target == "kind" else ["--monotonic", "a=increasing"]
+    assert main([*words, "--out", "one", "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    assert main([*words, "--print-config"]) == 0
+    write(capsys.readouterr().out, "c.toml")
+    assert main(["fit", "--config", "c.toml", "--out", "two", "--quiet"]) == 0
+    assert main(["fit", "--config", "one/config.toml", "--out", "three", "--quiet"]) == 0
+    for folder in ("two", "three"):
+        for name in ("model.json", "card.txt", "card.h"):
+            assert (work / folder / name).read_bytes() == (work / "one" / name).read_bytes(), name

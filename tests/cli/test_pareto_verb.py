@@ -81,13 +81,13 @@ def test_quiet_and_equal_seeds(work, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--scoring", "neg_logloss"], "did you mean 'neg_log_loss'?"),
+        (["--scoring", "neg_logloss"], "did you mean neg_log_loss?"),
         (["--pick", "7"], "--pick 7: this size is not among --sizes"),
         (["--pick", "2se"], "expected 1se, knee, best or a size, got '2se'"),
         (["--sizes", "3,2"], "expected ascending numbers of terms such as 1-20 or 1,2,5,10, got '3,2'"),
         (["--sizes", "0-3"], "expected ascending numbers of terms"),
         (["--folds", "1"], "expected a whole number of at least 2, got '1'"),
-        (["--folds", "100"], "cv=100: class"),
+        (["--folds", "100"], "--folds 100: class"),
         (["--drop", "tow"], "has no column 'tow': did you mean 'town'?"),
         (["--weight", "wieght"], "has no column 'wieght'"),
         (["--out", "data.csv"], "cannot make the folder 'data.csv'"),

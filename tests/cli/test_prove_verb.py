@@ -66,7 +66,7 @@ def test_what_is_wrong_is_said_in_a_sentence(run, tmp_path, capsys):
     fewer = tmp_path / "fewer.csv"
     fewer.write_text("\n".join(data.read_text().split("\n")[:-3]) + "\n")
     assert main(["prove", str(model), str(fewer), "--quiet"]) == 2
-    assert "does not hold for these rows" in capsys.readouterr().err
+    assert "does not hold the rows that the model was trained on" in capsys.readouterr().err
     assert main(["prove", str(model), str(data), "--time", "-1", "--quiet"]) == 2
     assert "--time: expected a number above 0, got '-1'" in capsys.readouterr().err
     bare = json.loads(model.read_text()) | {"certificate": None}

@@ -18,6 +18,7 @@ from cardboost.cli.main import main
 from cardboost.cli.training_table import read_training_table
 from cardboost.data.frame import Coded
 from cardboost.data.reader import open_table
+from cardboost.data.text_table import TextTable
 from cardboost.model.predictions import label_codes
 
 QUICK = ["--target", "état", "--max-terms", "2", "--hot-start", "6", "--threads", "1"]
@@ -169,7 +170,62 @@ def test_labels_are_whole_numbers_or_text(work, cells, classes):
     assert [type(label) for label in target.classes] == [type(label) for label in classes]
 
 
+def test_true_is_true_in_every_case(work, capsys):
+    """Of a target in CSV, Excel and Parquet; a column that mixes them has two classes."""
+    frame = pd.DataFrame({"a": np.arange(40) / 7, "y": np.arange(40) >= 20})
+    frame.to_parquet("bool.parquet")
+    frame.to_excel("bool.xlsx", index=False)
+    for word in (str.lower, str.upper, str.title):
+        frame.assign(y=frame["y"].map(str).map(word)).to_csv(f"{word.__name__}.csv", index=False)
+    mixed = [(str.lower, str.upper, str.title)[k % 3](str(value)) for k, value in enumerate(frame["y"])]
+    frame.assign(y=mixed).to_csv("mixed.csv", index=False)
+    paths = ["bool.parquet", "bool.xlsx", "lower.csv", "upper.csv", "title.csv", "mixed.csv"]
+    quick = ["--target", "y", "--max-terms", "1", "--hot-start", "2", "--threads", "1", "--quiet"]
+    for path in ("upper.csv", "bool.parquet", "mixed.csv"):
+        code, _, err = run(capsys, "fit", path, *quick, "--out", path[:-4])
+        assert code == 0, err
+        for other in paths:
+            code, out, err = run(capsys, "evaluate", f"{path[:-4]}/model.json", other, "--resamples", "0")
+            assert (code, err) == (0, ""), err
+            assert "40 rows" in out
+            assert "AUC         1.0000" in out or "1.0000" in out.split("AUC")[1].split("\n")[0]
+
+
+def test_marks_of_a_model_and_remarks_of_every_verb(work, capsys):
+    rng = np.random.default_rng(0)
+    sales = rng.integers(100, 3000, 80)
+    german = [f"{value:,}".replace(",", ".") for value in sales.tolist()]
+    table = pd.DataFrame({"sales": german, "y": np.where(sales > 1500, "high", "low")})
+    table.to_csv("a.csv", index=False, sep=";")
+    quick = ["--target", "y", "--max-terms", "1", "--hot-start", "2", "--threads", "1"]
+    doubt = "a.csv: the points in column 'sales' were read as decimal marks"
+    code, _, err = run(capsys, "fit", "a.csv", *quick)
+    assert code == 0
+    assert doubt in err
+    for words in (["predict"], ["evaluate", "--resamples", "0"], ["certify"]):
+        code, _, err = run(capsys, words[0], "run/model.json", "a.csv", *words[1:])
+        assert code == 0, err
+        assert f"cardboost {words[0]}: {doubt}" in err
+    assert run(capsys, "fit", "a.csv", *quick, "--thousands", ".", "--out", "right")[0] == 0
+    thousands = "a.csv was read with ',' as the decimal mark and '.' as the mark of thousands."
+    for words in (["predict"], ["evaluate", "--resamples", "0"], ["certify"]):
+        code, _, err = run(capsys, words[0], "right/model.json", "a.csv", *words[1:])
+        assert (code, err) == (0, f"cardboost {words[0]}: {thousands}\n")
+    assert "high" in run(capsys, "predict", "right/model.json", "a.csv")[1]
+
+
+def test_a_name_is_refused_before_the_rows_are_read(work, capsys, monkeypatch):
+    (work / "a.csv").write_text("a,b\n1,2\n3,4\n")
+    monkeypatch.setattr(TextTable, "batches", lambda *given: pytest.fail("rows are read"))
+    code, _, err = run(capsys, "fit", "a.csv", "--target", "nothere")
+    assert code == 2
+    assert "a.csv has no column 'nothere': the columns are 'a' and 'b'." in err
+
+
 def test_labels_of_models():
+    assert label_codes(["TRUE", "false", "True"], ("False", "True")).tolist() == [1, 0, 1]
+    assert label_codes([1, 0], ("FALSE", "TRUE")).tolist() == [1, 0]
+    assert label_codes(["true", "TRUE"], ("TRUE", "true")).tolist() == [1, 0]
     assert label_codes([1.0, 0.0], (0, 1)).tolist() == [1, 0]
     assert label_codes(["true", "FALSE", "0"], (False, True)).tolist() == [1, 0, 0]
     assert label_codes([0.5, 2], (0.5, 2)).tolist() == [0, 1]

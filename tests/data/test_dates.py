@@ -13,6 +13,7 @@ from cardboost.data.dates import (
     PARTS,
     DateForm,
     DateParts,
+    column_dates,
     derive_dates,
     find_form,
     find_number_form,
@@ -85,9 +86,75 @@ def test_months_alone():
 
 
 @pytest.mark.parametrize(
+    ("cells", "form", "first"),
+    [
+        (["2021-W18", "2021-W19", "2020-W53"], "year-week", "2021-05-03"),
+        (["2021W18", "2021W02"], "year-week", "2021-05-03"),
+        (["2021-W18-3", "2021-W19-7"], "year-week", "2021-05-05"),
+        (["KW 18/2021", "KW 9/2021"], "week-year", "2021-05-03"),
+        (["2021Q2", "2021Q3", "2022Q1"], "year-quarter", "2021-04-01"),
+        (["2021-Q2", "2021-Q3"], "year-quarter", "2021-04-01"),
+        (["Q2 2021", "Q3 2021"], "quarter-year", "2021-04-01"),
+        (["Q2/21", "Q32021"], "quarter-year", "2021-04-01"),
+        (["06.05.", "31.12.", "29.02."], "day-month", "2000-05-06"),
+        (["6. 5.", "31. 12."], "day-month", "2000-05-06"),
+        (["6 May", "31 Dec"], "day-name", "2000-05-06"),
+        (["May 6", "Dec 31"], "name-day", "2000-05-06"),
+        ([f"{d:02d}/{1 + d % 12:02d}" for d in range(6, 29)], "day/month", "2000-07-06"),
+        ([f"{1 + d % 12:02d}-{d:02d}" for d in range(6, 29)], "month/day", "2000-07-06"),
+    ],
+)
+def test_weeks_quarters_and_days_without_a_year(cells, form, first):
+    assert find_form(cells).name == form
+    assert str(read_dates(cells[:1], form).astype("datetime64[D]")[0]) == first
+
+
+@given(day=st.dates(datetime.date(1969, 1, 6), datetime.date(2068, 12, 31)))
+def test_weeks_are_those_of_the_calendar(day):
+    year, week, weekday = day.isocalendar()
+    (found,) = read_dates([f"{year}-W{week:02d}-{weekday}"], "year-week").astype("datetime64[D]")
+    assert found == np.datetime64(day)
+
+
+def test_days_as_excel_counts_them():
+    days = np.array([44197.0, 44198.0, 44562.75])
+
+    def form_of(values, **options):
+        return find_number_form(np.unique(values), 100, **options)
+
+    assert form_of(days) is None, "amounts are as large"
+    assert form_of(days, named=True) == DateForm("Excel days")
+    assert form_of(days * 10, named=True) is None
+    assert form_of(np.arange(31.0), named=True) is None
+    hours = read_dates([*days.tolist(), "44197", "", 9e9], "Excel days").astype(str).tolist()
+    assert hours == ["2021-01-01T00", "2021-01-02T00", "2022-01-01T18", "2021-01-01T00", "NaT", "NaT"]
+    frame = frame_of(opened=days)
+    derived = DateParts.from_training(frame, "opened", ("year", "hour")).derive(frame)
+    assert derived["opened (year)"].tolist() == [2021, 2021, 2022]
+    assert derived["opened (hour)"].tolist() == [0, 0, 18]
+
+
+def test_days_without_a_year_have_no_year():
+    frame = frame_of(day=["06.05.", "24.12.", "29.02."])
+    derived = DateParts.from_training(frame, "day", ("month", "day")).derive(frame)
+    assert derived["day (month)"].tolist() == [5, 12, 2]
+    with pytest.raises(ValueError, match=r"holds days without a year such as '06\.05\.': month and day can"):
+        DateParts.from_training(frame, "day", ("month", "age"))
+    assert column_dates("day", frame.data["day"]) is None, "there is no latest of them"
+
+
+@pytest.mark.parametrize(
     "cells",
     [
         ["2019", "2020", "2021"],
+        ["2021-W60", "2021-W54"],
+        ["2021Q5", "2021Q6"],
+        ["Q101", "Q102", "Q215"],
+        ["Market 11", "Market 12", "Market 13"],
+        ["Decile 1", "Decile 2"],
+        ["Maybe 2021", "Marina 2022"],
+        ["10-12", "12-14", "14-16"],
+        [f"{k}/{k + 1}" for k in range(10, 40)],
         ["13:45", "14:00"],
         ["10.0.0.1", "10.0.0.2"],
         ["1.2.3", "1.10.4"],

@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardboost.data import text_table
+from cardboost.data.cells import Marks
 from cardboost.data.frame import Coded
 from cardboost.data.reader import TableError, TableFormat, open_table
 from cardboost.data.table import read_table
@@ -126,6 +127,96 @@ def test_marks_after_the_first_block(work, monkeypatch):
     assert [value for frame in frames for value in cells(frame.data["b"])] == [*range(200), 1.5, 1234.5]
 
 
+SALES = "sales;n\n9.042;1\n840;2\n"
+DOUBT = (
+    "a.csv: the points in column 'sales' were read as decimal marks ('9.042' beside '840'); if they stand "
+    "between thousands, say so with --thousands . (if not, --decimal . ends this remark)."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "doubts"),
+    [
+        (SALES, True),
+        (SALES + "-12.500;3\nNA;4\n", True),
+        (SALES + "9.04;3\n", False),
+        (SALES + "0.842;3\n", False),
+        (SALES + "1840;3\n", False),
+        (SALES + "1234.567;3\n", False),
+        (SALES + "3;2.5\n", False),  # a point that can only be a decimal mark
+        ("sales;n\n9.042;1\n8.400;2\n", False),  # all with three decimals
+    ],
+)
+def test_points_that_may_stand_between_thousands(work, monkeypatch, text, doubts):
+    """Whole or in batches, and wherever the cells stand that tell."""
+    (work / "a.csv").write_text(text)
+    for size in (1 << 18, 24):
+        monkeypatch.setattr(text_table, "SAMPLE", size)
+        monkeypatch.setattr(text_table, "BLOCK", size)
+        with open_table("a.csv") as table:
+            assert cells(table.read(["sales"]).data["sales"])[0] == 9.042
+            assert table.remarks == ([DOUBT] if doubts else [])
+        with open_table("a.csv") as table:
+            list(table.batches(table.names, dict.fromkeys(table.names, "numbers")))
+            assert table.remarks == ([DOUBT] if doubts else [])
+    with open_table("a.csv", TableFormat(decimal=".")) as table:
+        table.read(["sales"])
+        assert table.remarks == []
+
+
+def test_points_after_blocks_of_whole_numbers(work, monkeypatch):
+    monkeypatch.setattr(text_table, "SAMPLE", 100)
+    monkeypatch.setattr(text_table, "BLOCK", 200)
+    whole = [f"{k};{k};{k}" for k in range(1, 300)]
+    for quote in ("", '"'):
+        (work / "a.csv").write_text("\n".join(["a;sales;c", *whole, f"{quote}0.5{quote};1.042;3", "2;840;4"]))
+        with open_table("a.csv") as table:
+            frame = table.read(table.names)
+            assert table.remarks == []  # as 0.5 can only be read with a decimal point
+            assert cells(frame.data["a"]) == [*range(1, 300), 0.5, 2]
+            assert cells(frame.data["sales"]) == [*range(1, 300), 1.042, 840]
+        (work / "a.csv").write_text(
+            "\n".join(["a;sales;c", *whole, f"{quote}8{quote};;3", "7;1.042;1", "2;840;4"])
+        )
+        with open_table("a.csv") as table:
+            table.read(table.names)
+            assert [DOUBT.replace("9.042", "1.042").replace("840", "1")] == table.remarks
+
+
+def test_several_columns_in_doubt_and_the_option_that_ends_it(work):
+    (work / "a.csv").write_text("a;b\n9.042;1.000\n840;2\n")
+    with open_table("a.csv") as table:
+        table.read(table.names)
+        assert "the points in columns 'a' and 'b' were read as decimal marks" in table.remarks[0]
+    assert read("a.csv", form=TableFormat(thousands=".")) == {"a": [9042, 840], "b": [1000, 2]}
+
+
+@pytest.mark.parametrize(
+    ("text", "usual", "expected", "remark"),
+    [
+        (
+            SALES,
+            Marks(",", "."),
+            [9042, 840],
+            "was read with ',' as the decimal mark and '.' as the mark of ",
+        ),
+        (SALES, Marks(","), [9042, 840], "of thousands; the table of the model had ',' as the decimal mark."),
+        (SALES, Marks(), [9.042, 840], "the points in column 'sales' were read as decimal marks"),
+        ("sales\n0.5\n840\n", Marks(",", "."), [0.5, 840], "read with '.' as the decimal mark; the table of"),
+        ("sales;n\n1,234;1\n", Marks(","), [1.234], "read with ',' as the decimal mark."),
+        ("sales;n\n1,234;1\n", Marks(".", ","), [1234], "and ',' as the mark of thousands."),
+    ],
+)
+def test_marks_of_the_training_table_come_first(work, text, usual, expected, remark):
+    (work / "a.csv").write_text(text)
+    with open_table("a.csv", TableFormat(usual=usual)) as table:
+        assert cells(table.read(["sales"]).data["sales"]) == expected
+        assert len(table.remarks) == 1
+        assert remark in table.remarks[0]
+    with open_table("a.csv", TableFormat(decimal=".", thousands="", usual=Marks(",", "."))) as table:
+        assert table.marks == Marks()  # what is given goes before
+
+
 def test_form_and_remarks(work):
     (work / "a.csv").write_bytes(gzip.compress("a;b;\n1,5;é;\n".encode("cp1252")))
     with open_table("a.csv") as table:
@@ -142,6 +233,19 @@ def test_form_and_remarks(work):
             "a.csv: columns at the end without a name and without values are left out.",
             "a.csv was read with ',' as the decimal mark.",
         ]
+
+
+@pytest.mark.parametrize("size", [10, 33, 1000])
+def test_letters_that_are_longer_as_utf_8(work, monkeypatch, size):
+    monkeypatch.setattr(text_table, "BLOCK", size)
+    names, towns = ["âge", "état", "éèê"], ["Köln", "Nîmes", '"ÄÖ, Ü"']
+    rows = [f"{k},{towns[k % 3]},é{k % 2}" for k in range(40)]
+    for encoding in ("cp1252", "utf-16", "utf-8-sig"):
+        (work / "a.csv").write_bytes("\n".join([",".join(names), *rows]).encode(encoding))
+        found = read("a.csv")
+        assert found["âge"] == [*range(40)]
+        assert found["état"] == [towns[k % 3].strip('"') for k in range(40)]
+        assert found["éèê"] == [f"é{k % 2}" for k in range(40)]
 
 
 def test_text_that_is_not_utf_8_far_from_the_beginning(work):
@@ -210,6 +314,15 @@ def test_files_with_types(work, write):
         "data, row 1: column 'text' holds 'x', which is not a number."
     )
     assert said("data", names=["list"]).startswith("data: column 'list' holds values of the type list")
+    durations = pa.array([1, 2], pa.duration("s"))
+    TYPED[write](pa.table({"n": [1, 2], "wait": durations, "the rest": durations, "all": [[1], [2]]}))
+    assert said("data") == (
+        "data: columns 'wait', 'the rest' and 'all' hold values of the type duration[s] or "
+        f"list<{'element' if write == 'parquet' else 'item'}: int64>: make numbers or text of them, or leave "
+        "the columns out with --drop wait --drop 'the rest' --drop all."
+    )
+    assert read("data", ["n"]) == {"n": [1, 2]}
+    TYPED[write](pa.table(FRAME))
     assert "did you mean 'money'?" in said("data", names=["mony"])
     with open_table("data") as table:
         assert table.read([]).n_rows == 3
@@ -403,6 +516,24 @@ def test_text_after_blocks_of_numbers_is_read_again(work, monkeypatch, block):
         for frame in table.batches(["b", "y"], {"y": "text"}):
             assert isinstance(frame.data["b"], Coded)
             assert set(frame.data["y"].labels) <= {"0", "1"}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("size", [7, 16, 50, 1000])
+def test_blocks_are_read_in_order_whatever_their_size(work, monkeypatch, size, end):
+    """Also where a block ends in a line, and where quotes and spaces come late."""
+    monkeypatch.setattr(text_table, "BLOCK", size)
+    monkeypatch.setattr(text_table, "SAMPLE", size)
+    rows = [f"{k},é{k % 3},{k / 8}" for k in range(60)]
+    (work / "a.csv").write_text(end.join(['"a","b","c"', *rows]), encoding="utf-8", newline="")
+    expected = {"a": [*range(60)], "b": [f"é{k % 3}" for k in range(60)], "c": [k / 8 for k in range(60)]}
+    assert read("a.csv") == expected
+    with open_table("a.csv") as table:
+        assert table.parts[0].plain
+    rows += ['60, "é, x" , "7.5"', "61,é,0"]
+    (work / "a.csv").write_text(end.join(['"a","b","c"', *rows]), encoding="utf-8", newline="")
+    late = {"a": [60, 61], "b": ["é, x", "é"], "c": [7.5, 0]}
+    assert read("a.csv") == {name: expected[name] + late[name] for name in "abc"}
 
 
 @pytest.mark.parametrize("columns", first(1, [10_000, 100_000]))

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shlex
 import uuid
 from collections import Counter
 
@@ -81,6 +82,136 @@ FEATURES = {
     "a cross or nothing": [("x", None)[k] for k in draw(0, 2)],
     "one number or nothing": np.where(draw(0, 2) > 0, 1.0, np.nan),
 }
+
+
+def repeated(keys, most=3, n=N, rng=RNG):
+    """Rows of keys that occur up to so many times."""
+    return rng.permutation(np.repeat(keys, most))[:n]
+
+
+SIX_DIGITS = RNG.choice(np.arange(100_000, 1_000_000), N, replace=False)
+TEXT_KEYS = ["".join(RNG.choice(list("ABCDEFGHJK23456789"), 6)) for _ in range(N)]
+#: name and values; whether it is an identifier (or a date) or a feature is for the name to say
+NAMED_IDENTIFIERS = {
+    "custno": SIX_DIGITS,
+    "ID": SIX_DIGITS,
+    "Id": repeated(SIX_DIGITS[:120]),
+    "id": repeated(np.arange(1, 110)),
+    "customer_id": repeated(SIX_DIGITS[:120]),
+    "customerID": repeated(SIX_DIGITS[:140]),
+    "CUSTOMER-NO.": repeated(SIX_DIGITS[:120]),
+    "Kunden-Nr": repeated(SIX_DIGITS[:110]),
+    "Kundennummer": SIX_DIGITS,
+    "account number": repeated(SIX_DIGITS[:150]),
+    "acct_no": SIX_DIGITS,
+    "policy_number": SIX_DIGITS // 10,
+    "order #": repeated(SIX_DIGITS[:100]),
+    "patient": repeated(SIX_DIGITS[:120]),
+    "member": SIX_DIGITS,
+    "userid": repeated(SIX_DIGITS[:120]),
+    "row_key": SIX_DIGITS,
+    "id_cliente": repeated(SIX_DIGITS[:120]),
+    "patient_uuid": repeated(np.array(TEXT_KEYS[:120])).tolist(),
+    "client_id": repeated(np.array(TEXT_KEYS[:120])).tolist(),
+    "device_code": repeated(np.array(TEXT_KEYS[:120])).tolist(),
+    "user_id": np.repeat(SIX_DIGITS, 10),
+    "Nr.": SIX_DIGITS,
+}
+NAMED_FEATURES = {
+    "age": draw(18, 90),
+    "year_of_birth": draw(1930, 2005),
+    "zip_code": repeated(draw(501, 99_951)[:40], 20),
+    "postal code": draw(501, 99_951),
+    "amount": draw(100_000, 1_000_000),
+    "loan": draw(10_000, 99_999),
+    "claim": draw(10_000, 99_999),
+    "fnlwgt": draw(12_285, 1_484_705),
+    "education_num": draw(1, 17),
+    "educational-num": draw(1, 17),
+    "no_of_visits": draw(0, 200),
+    "num_doors": draw(2, 6),
+    "number of orders": draw(0, 400),
+    "nr_employed": draw(4900, 5300),
+    "num_phone": draw(0, 400),
+    "number": draw(0, 400),
+    "order_num": draw(0, 40, 60),
+    "humid": draw(0, 2000),
+    "paid": draw(10_000, 99_999),
+    "bid": draw(10_000, 99_999),
+    "covid": draw(0, 2),
+    "acid": draw(10_000, 99_999),
+    "monkey": draw(100, 999),
+    "candidate": draw(40_000, 47_000),
+    "sales_to_date": draw(40_000, 47_000),
+    "salary": draw(40_000, 47_000),
+    "store_id": draw(1, 46),
+    "region_code": draw(1, 12),
+    "customer": draw(0, 60),
+    "account": np.round(draw(10_000, 99_999), -2),
+    "members": draw(10_000, 99_999),
+    "sensor": draw(0, 4096),
+    "sensor_value": draw(0, 65_536),
+    "population": draw(100_000, 999_999),
+    "temperature id offset": draw(-50, 50),
+    "customer_id_score": draw(300, 850),
+    "id": RNG.normal(size=N),
+    "product_id": RNG.choice(["red", "green", "blue"], N).tolist(),
+}
+NAMED_DATES = {
+    "date": draw(44_197, 44_900),
+    "order_date": draw(36_526, 45_000),
+    "Datum": draw(44_197, 44_900),
+    "birthdate": draw(12_000, 38_000),
+    "sold_on": draw(44_197, 44_900),
+    "opened_at": 44_197 + RNG.integers(0, 17_000, N) / 24,
+    "week": [f"2021-W{k:02d}" for k in draw(1, 53)],
+    "quarter": [f"{y}Q{q}" for y, q in zip(draw(2015, 2024), draw(1, 5), strict=True)],
+    "tag": [f"{d:02d}.{m:02d}." for d, m in zip(draw(1, 29), draw(1, 13), strict=True)],
+}
+
+
+@pytest.mark.parametrize("name", NAMED_IDENTIFIERS)
+def test_names_of_identifiers_count(name):
+    cells = NAMED_IDENTIFIERS[name]
+    (found,) = assign_roles(frame_of(**{name: cells}), {})
+    assert found.role is Role.IDENTIFIER, found
+    (line,) = left_out_lines([found], printable)
+    kind = "categorical" if isinstance(cells[0], str) else "numeric"
+    assert line.endswith(f"; --{kind} {shlex.quote(name)} keeps it.")
+    (plain,) = assign_roles(frame_of(x=cells), {})
+    assert plain.is_feature or "the name" not in found.reason, "by its values alone it is a feature"
+
+
+@pytest.mark.parametrize("name", NAMED_FEATURES)
+def test_names_alone_make_no_identifier(name):
+    (found,) = assign_roles(frame_of(**{name: NAMED_FEATURES[name]}), {})
+    assert found.is_feature, found
+
+
+@pytest.mark.parametrize("name", NAMED_DATES)
+def test_names_of_dates_count(name):
+    (found,) = assign_roles(frame_of(**{name: NAMED_DATES[name]}), {})
+    assert found.role is Role.DATE, found
+    parts = "month,day" if name == "tag" else "year,month,weekday,age"
+    (line,) = left_out_lines([found], printable)
+    assert line.endswith(f"; --date {name}={parts} derives features.")
+
+
+def test_the_reason_says_that_the_name_counts():
+    (found,) = assign_roles(frame_of(custno=SIX_DIGITS), {})
+    assert left_out_lines([found], printable) == [
+        "left out: 'custno' has the name of an identifier and 300 different whole numbers in 300 rows; "
+        "--numeric custno keeps it."
+    ]
+
+
+def test_large_tables_of_named_columns():
+    rng = np.random.default_rng(1)
+    n = 30_000
+    many = rng.integers(10**5, 10**5 + 5000, n)
+    days, stores = rng.integers(40_000, 45_000, n), rng.integers(0, 200, n)
+    frame = frame_of(user_id=many, opened_date=days, store_id=stores, amount=many)
+    assert [str(own.role) for own in assign_roles(frame, {})] == ["identifier", "date", "numeric", "numeric"]
 
 
 @pytest.mark.parametrize("name", IDENTIFIERS)

@@ -110,3 +110,10 @@ def test_learners_of_the_user_read_what_they_like():
 def test_the_warning_is_public():
     assert issubclass(cardboost.ColumnRoleWarning, UserWarning)
     assert "ColumnRoleWarning" in cardboost.__all__
+
+
+def test_names_count_where_values_leave_it_open():
+    keys = np.random.default_rng(1).integers(10**5, 10**6, N)
+    frame = pd.DataFrame({"x": x, "custno": keys, "amount": keys})
+    record = warned(lambda: CardBoostClassifier(max_terms=1).fit(frame, y))
+    assert "look like identifiers ('custno')." in str(record.message)

@@ -518,3 +518,62 @@ def test_the_lines_of_a_small_table() -> None:
         "     2     0.7500    0.5000    #############    |",
         "     1     0.9000    1.0000    #####################|##",
     ]
+
+
+# ------------------------------------------------------------------------------------------------ files
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 60), labels=st.booleans())
+@settings(max_examples=15)
+def test_facts_come_back_from_json_as_they_were(task, seed, n, labels):
+    rng = np.random.default_rng(seed)
+    names = {"binary": ("no", "yes"), "multiclass": ("a", 2, "c")}.get(task) if labels else None
+    by = Grouping("town", ("a", 7, 2.5), rng.integers(-1, 3, n)) if labels else None
+    facts = evaluate(**drawn(task, seed, n), classes=names, by=by, n_bootstrap=5 * labels, seed=seed % 100)
+    text = json.dumps(facts.to_dict(), allow_nan=False)
+    again = Facts.from_dict(json.loads(text))
+    assert again == facts
+    assert json.dumps(again.to_dict()) == text
+    assert again.lines() == facts.lines()
+
+
+def changed(path, value):
+    """Facts as plain data with one entry changed; ``...`` removes it."""
+    document = json.loads(json.dumps(evaluate(**drawn("binary", 0, 30), n_bootstrap=3).to_dict()))
+    place = document
+    for name in path[:-1]:
+        place = place[name]
+    if value is ...:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    return document
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        ([], "expected an object, found []."),
+        ({}, "version: expected 1, found None."),
+        (changed(["version"], 2), "version: expected 1, found 2."),
+        (changed(["version"], True), "version: expected 1, found True."),
+        (changed(["task"], "ranking"), "task: expected one of binary, multiclass, regression, found"),
+        (changed(["rows"], 2.5), "rows: expected a whole number, found 2.5."),
+        (changed(["rows"], None), "rows: expected a whole number, found None."),
+        (changed(["rows"], ...), "facts: expected an object with task, rows, "),
+        (changed(["other"], 1), "facts: expected an object with task, rows, "),
+        (changed(["measures"], []), "measures: expected an object, found []."),
+        (changed(["measures", "auc", "low"], "x"), "measures.auc.low: expected a finite number, found 'x'."),
+        (changed(["measures", "auc", "value"], math.inf), "measures.auc.value: expected a finite number"),
+        (changed(["measures", "auc"], 0.5), "measures.auc: expected an object with value, low, high, found"),
+        (changed(["confusion", "rows", 0, 1], True), "confusion.rows[0][1]: expected a whole number"),
+        (changed(["confusion", "labels", 0], [1]), "confusion.labels[0]: expected text or a number"),
+        (changed(["calibration"], {}), "calibration: expected a list, found {}."),
+        (changed(["by"], 3), "by: expected text, found 3."),
+    ],
+)  # fmt: skip
+def test_other_documents_are_refused(document, sentence):
+    with pytest.raises(ValueError) as error:
+        Facts.from_dict(document)
+    assert str(error.value).startswith(sentence)

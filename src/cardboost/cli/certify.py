@@ -46,8 +46,11 @@ class CertifiedPart:
     path: str
 
 
-def read_model_and_data(arguments: SimpleNamespace) -> tuple[Model, list[CertifiedPart], Rows]:
-    """The model file, its parts with their certificates, and the rows that these are about."""
+def read_model_and_data(arguments: SimpleNamespace, verb: str) -> tuple[Model, list[CertifiedPart], Rows]:
+    """The model file, its parts with their certificates, and the rows that these are about.
+
+    Remarks on how the table was read are said in the name of ``verb``.
+    """
     from cardboost.cli.model_rows import trained_rows
 
     model = read_model_file(arguments.model)
@@ -55,7 +58,7 @@ def read_model_and_data(arguments: SimpleNamespace) -> tuple[Model, list[Certifi
     contents = model.certificate if isinstance(model.certificate, list) else [model.certificate]
     if not all(isinstance(content, dict) for content in contents) or len(contents) != len(ensemble.parts):
         raise BadInput(f"{arguments.model} holds no certificate.")
-    rows = trained_rows(arguments, model)
+    rows = trained_rows(arguments, model, verb)
     parts = []
     for k, (part, content) in enumerate(zip(ensemble.parts, contents, strict=True)):
         several = len(contents) > 1
@@ -67,7 +70,7 @@ def read_model_and_data(arguments: SimpleNamespace) -> tuple[Model, list[Certifi
 
 
 def run(arguments: SimpleNamespace) -> int:
-    model, parts, rows = read_model_and_data(arguments)
+    model, parts, rows = read_model_and_data(arguments, "certify")
     by_part = [_faults(part, rows) for part in parts]
     if arguments.json:
         verdict = _verdict(model, parts, _sentences(model, by_part))
@@ -239,7 +242,7 @@ def _report(
     other = _sentences(model, about_data)
     if other:  # of other rows nothing needs to hold
         lines = ["The certificate is about other data.", ""]
-        lines += [*textwrap.wrap(f"{' '.join(arguments.data)} {_OTHER_DATA}", 78), ""]
+        lines += [*textwrap.wrap(f"{' '.join(arguments.data)} {OTHER_DATA}", 78), ""]
     else:
         many = f"{len(faults)} claim{' is' if len(faults) == 1 else 's are'} false"
         lines = [f"The certificate does NOT hold: {many}.", ""]
@@ -254,7 +257,7 @@ def _report(
 
 
 _CHECKED = "Every number was recomputed from {}."
-_OTHER_DATA = (
+OTHER_DATA = (
     "does not hold the rows that the model was trained on. Check the file, the target and the "
     "weights (--weight); a model that was fitted with --holdout needs them in the same order."
 )

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from cardboost.cli.checks import PathText, number, whole
-from cardboost.cli.files import CERTIFICATE_FAILS, INTERRUPTED, OK, make_folder, replacing, shell_line
+from cardboost.cli.files import CERTIFICATE_FAILS, INTERRUPTED, OK, make_folder, next_lines, replacing
 from cardboost.cli.options import option
 from cardboost.cli.verb import Verb
 
@@ -39,6 +39,7 @@ def run(arguments: SimpleNamespace) -> int:
         "features": len(train.table.data),
         "categories": {},
         "missing": 0,
+        "missing_cells": {},
         "classes": target.counts(train.target),
         "holdout": None,
     }
@@ -60,10 +61,13 @@ def run(arguments: SimpleNamespace) -> int:
     print("\n".join(score_line(name, scores) for name, scores in outcome.scores.items()))
     print(_checked(faults))
     print("\n".join(files_lines(outcome, written)))
-    print(shell_line("predict", model, test_csv))
-    print(shell_line("evaluate", model, test_csv))
-    print(shell_line("certify", model, train_csv))
-    print(shell_line("fit", train_csv, "--target", _TARGET, "--max-terms", "5"))
+    commands = [
+        ("predict", model, test_csv),
+        ("evaluate", model, test_csv),
+        ("certify", model, train_csv),
+        ("fit", train_csv, "--target", _TARGET, "--max-terms", "5"),
+    ]
+    print("\n".join(next_lines(commands, ())))
     if faults:
         return CERTIFICATE_FAILS
     return INTERRUPTED if interrupt.asked else OK

@@ -8,7 +8,7 @@ from typing import Any
 
 from cardboost.cli.certify import MODEL_AND_DATA
 from cardboost.cli.checks import count, number, text
-from cardboost.cli.files import OK, BadInput, read_model_file
+from cardboost.cli.files import OK, BadInput, read_model_file, say
 from cardboost.cli.options import flag, option
 from cardboost.cli.verb import Verb
 from cardboost.model.printable import printable_json, printable_lines
@@ -17,11 +17,14 @@ from cardboost.model.printable import printable_json, printable_lines
 def run(arguments: SimpleNamespace) -> int:
     from cardboost.cli.model_rows import model_rows
     from cardboost.cli.run import model_facts
+    from cardboost.cli.unfamiliar import Unfamiliar
     from cardboost.report.facts import Grouping
 
     model = read_model_file(arguments.model)
     by = None if arguments.by is None else arguments.by.strip()
-    rows, frame = model_rows(arguments, model, used=True, more=[] if by is None else [by])
+    rows, frame = model_rows(arguments, model, "evaluate", used=True, more=[] if by is None else [by])
+    unfamiliar = Unfamiliar(model)
+    unfamiliar.look(rows.table)
     groups = None if by is None else Grouping.of(by, frame.data[by])
     try:
         facts = model_facts(model, rows, by=groups, n_bootstrap=arguments.resamples, seed=arguments.seed)
@@ -31,6 +34,8 @@ def run(arguments: SimpleNamespace) -> int:
         print(printable_json(json.dumps(_document(arguments, facts.to_dict()), ensure_ascii=False, indent=2)))
     else:
         print(printable_lines("\n".join(facts.lines())))
+    for remark in unfamiliar.remarks():
+        say(remark, "evaluate")
     return OK
 
 

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from cardboost.cli.checks import PathText, choice, text
-from cardboost.cli.files import OK, BadInput, read_model_file
+from cardboost.cli.files import OK, BadInput, read_model_file, refuse_to_replace
 from cardboost.cli.options import MODEL, flag, option
 from cardboost.cli.verb import Verb
-from cardboost.data.sentences import counted, reason
+from cardboost.data.sentences import counted, one_line, reason
 from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def run(arguments: SimpleNamespace) -> int:
         raise BadInput("--out or --test-vectors is empty: name a file.")
     if screen and (arguments.test_vectors is not None or arguments.measure):
         raise BadInput("--test-vectors and --measure need --out.")
+    refuse_to_replace([path for path in (arguments.out, vectors) if path is not None], [arguments.model])
     text = _export(model, arguments, options)
     if screen:
         text = text if isinstance(text, str) else ""
@@ -90,11 +91,20 @@ def _export(model: Model, arguments: SimpleNamespace, options: dict[str, Any]) -
     try:
         return export_model(model.ensemble, arguments.format, path, **options, **files)
     except FileNotFoundError as error:
-        raise BadInput(str(error)) from None
+        raise BadInput(
+            f"cannot write {arguments.out!r}: {one_line(error).replace('The', 'the', 1)}."
+        ) from None
     except OSError as error:
         raise BadInput(f"cannot write {arguments.out!r}: {reason(error)}.") from None
     except (ValueError, ImportError) as error:
-        raise BadInput(f"{str(error).rstrip('.')}.") from None
+        raise BadInput(f"{_in_options(one_line(error))}.") from None
+
+
+def _in_options(message: str) -> str:
+    """What an exporter says of its arguments, with the names that they have on the command line."""
+    name, mark, rest = message.partition(": ")
+    option = {"prefix": "--prefix", "scales": "--scale"}.get(name, name)
+    return f"{option}{mark}{rest}"
 
 
 def _print_sizes(model: Model, name: str, options: dict[str, Any]) -> None:

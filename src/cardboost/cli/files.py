@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import shlex
 import shutil
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -46,6 +48,39 @@ def make_folder(path: str) -> Path:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise BadInput(f"cannot write into the folder {path!r}: permission denied.")
     return folder
+
+
+def refuse_to_replace(written: Iterable[str | Path], read: Iterable[str]) -> None:
+    """Refuse to write over a file that is read, by whatever name.
+
+    Parameters
+    ----------
+    written : iterable of str or Path
+        Files that will be written; - is the screen.
+    read : iterable of str
+        Files that are read, or patterns of them; - is the standard input.
+    """
+    inputs = [status for word in read for status in _statuses(word)]
+    for path in written:
+        try:
+            status = None if str(path) == "-" else os.stat(path)
+        except OSError:
+            continue
+        if status is None or not stat.S_ISREG(status.st_mode):
+            continue
+        if any(os.path.samestat(status, other) for other in inputs):
+            raise BadInput(f"--out would replace {str(path)!r}, which is read here: name another place.")
+
+
+def _statuses(word: str) -> Iterator[os.stat_result]:
+    """The files that a word of the command names."""
+    paths = [word] if os.path.exists(word) else glob.glob(word)
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        if word == "-":
+            yield os.fstat(sys.stdin.fileno())
+    for path in paths:
+        with contextlib.suppress(OSError):
+            yield os.stat(path)
 
 
 @contextlib.contextmanager
@@ -102,6 +137,10 @@ def read_model_file(path: str) -> Model:
     except OSError as error:
         raise BadInput(f"cannot read {path!r}: {reason(error)}.") from None
     except ValueError as error:
+        if "expected JSON" in str(error):
+            raise BadInput(
+                f"{path} is not a model file such as run/model.json; the model comes first, then the data."
+            ) from None
         raise BadInput(f"this is not a model file that can be used: {error}.") from None
 
 
@@ -126,10 +165,27 @@ def shell_line(*arguments: str, width: int = 79) -> str:
     return f"  {' '.join(quoted[:first_option])} \\\n      {' '.join(quoted[first_option:])}"
 
 
+def next_lines(commands: Iterable[Sequence[str]], data: Sequence[str]) -> list[str]:
+    """Commands to try; none where the table came from the standard input, which is used up.
+
+    Parameters
+    ----------
+    commands : iterable of sequences of str
+        The words of each command, without the program.
+    data : sequence of str
+        The files of the table.
+    """
+    return [] if "-" in data else ["", "Next:", *(shell_line(*words) for words in commands)]
+
+
 def _program() -> str:
-    """What to type for this command: its name, or its path where a shell does not find it (`make demo`)."""
-    started = sys.argv[0] if os.path.basename(sys.argv[0]) == "cardboost" else None
-    return "cardboost" if started is None or shutil.which("cardboost") else started
+    """What to type for this command: its name, or its path where a shell would not find it (`make demo`)."""
+    started, known = sys.argv[0], shutil.which("cardboost")
+    if os.path.basename(started) != "cardboost":
+        return "cardboost"
+    with contextlib.suppress(OSError):
+        known = known if known is not None and os.path.samefile(known, started) else None
+    return started if known is None else "cardboost"
 
 
 def _quoted(word: str) -> str:
@@ -143,4 +199,15 @@ def _quoted(word: str) -> str:
 def say(remark: str | None, verb: str) -> None:
     """A remark on stderr, where there is one."""
     if remark is not None:
-        print(printable(f"cardboost {verb}: {remark}"), file=sys.stderr)
+        to_stderr(f"cardboost {verb}: {remark}")
+
+
+def to_stderr(sentence: str) -> None:
+    """One line on stderr; on a terminal it breaks between words."""
+    text = printable(sentence)
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        text = textwrap.fill(
+            text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+    print(text, file=sys.stderr)

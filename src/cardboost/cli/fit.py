@@ -9,8 +9,9 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from cardboost.cli.checks import amount
 from cardboost.cli.config import config_text
-from cardboost.cli.files import INTERRUPTED, OK, BadInput, make_folder, say, shell_line
+from cardboost.cli.files import INTERRUPTED, OK, BadInput, make_folder, next_lines, refuse_to_replace, say
 from cardboost.cli.options import (
     DATA,
     FORMAT,
@@ -21,6 +22,7 @@ from cardboost.cli.options import (
     estimator_parameters,
     model_options,
     output,
+    pairs_in,
 )
 from cardboost.cli.parameters import CLASSIFIER, REGRESSOR
 from cardboost.cli.verb import Verb
@@ -38,7 +40,7 @@ _LONGEST_CARD = 20
 
 def run(arguments: SimpleNamespace) -> int:
     from cardboost.cli.progress import Interrupt
-    from cardboost.cli.run import fit_rows
+    from cardboost.cli.run import FILES, fit_rows
     from cardboost.cli.training_table import read_training_table
     from cardboost.problem.budget import Budget
 
@@ -50,6 +52,7 @@ def run(arguments: SimpleNamespace) -> int:
     read = read_training_table(arguments)
     rows, target, facts, test = read.rows, read.target, read.facts, None
     folder = make_folder(arguments.out)
+    refuse_to_replace([folder / name for name in FILES], arguments.data)
     if arguments.holdout:
         rows, test = _hold_out(rows, target, arguments, facts)
     options, points = model_parameters(arguments, target), _points(arguments, target)
@@ -82,7 +85,9 @@ def model_parameters(
         options["random_state"] = 0  # else other rows are held out every time
     if arguments.class_weight and target.classes is None:
         raise BadInput("--class-weight is for classes; this is regression.")
-    if isinstance(arguments.class_weight, dict):
+    if isinstance(arguments.class_weight, dict) and target.classes is not None:
+        known = list(map(str, target.classes))
+        arguments.class_weight = pairs_in(arguments.class_weight, known, amount, "--class-weight")
         options["class_weight"] = _factors(arguments.class_weight, target)
     return options
 
@@ -93,11 +98,12 @@ def _factors(given: dict[str, float], target: Target) -> dict[Any, float]:
 
     assert target.classes is not None
     factors: dict[Any, float] = {}
+    known = list(map(label_text, target.classes))
     for text, factor in given.items():
         codes = [k for k, label in enumerate(target.classes) if label_text(label) == label_text(text.strip())]
         if not codes:
             raise BadInput(
-                f"--class-weight {text}: the classes are {listed(list(map(str, target.classes)))}."
+                f"--class-weight {text}={factor:g}: there is no such class; they are {listed(known)}."
             )
         factors[codes[0] if target.task == "binary" else target.classes[codes[0]]] = factor
     return factors
@@ -105,6 +111,8 @@ def _factors(given: dict[str, float], target: Target) -> dict[Any, float]:
 
 def _points(arguments: SimpleNamespace, target: Target) -> dict[str, Any] | None:
     """Options of ``scorecard``; None if there is to be none."""
+    from cardboost.model.ensemble import LOG_ODDS
+
     asked = {
         "points": arguments.points,
         "base_score": arguments.base_score,
@@ -116,6 +124,8 @@ def _points(arguments: SimpleNamespace, target: Target) -> dict[str, Any] | None
         return None
     if target.task != "binary":
         raise BadInput(f"whole points are for two classes; this is {target.task}.")
+    if arguments.loss not in (None, *LOG_ODDS):
+        raise BadInput(f"whole points are log-odds, and need --loss {' or '.join(LOG_ODDS)}.")
     if arguments.max_terms is None and not arguments.l0:
         raise BadInput("whole points need --max-terms or --l0: they are chosen together with the terms.")
     return asked
@@ -203,8 +213,8 @@ def _summary(run: Run, facts: dict[str, Any], arguments: SimpleNamespace, writte
     lines.append(f"fitted in  {run.seconds:.2f} s, {counted(n_candidates, 'candidate term')}{stop}")
     lines += files_lines(run, written)
     form = format_words(arguments)
-    for verb in ("predict", "evaluate", "certify"):
-        lines.append(shell_line(verb, written[0], *arguments.data, *form))
+    verbs = ("predict", "evaluate", "certify")
+    lines += next_lines(((verb, written[0], *arguments.data, *form) for verb in verbs), arguments.data)
     return "\n".join(lines)
 
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import shutil
 import sys
-import textwrap
 import traceback
 from collections.abc import Sequence
 
 import click
 
-from cardboost.cli.files import BAD_INPUT, BUG, INTERRUPTED, OK, PIPE_CLOSED, BadInput
+from cardboost.cli.files import BAD_INPUT, BUG, INTERRUPTED, OK, PIPE_CLOSED, BadInput, to_stderr
 from cardboost.cli.verb import Group, usage_sentence
 from cardboost.data.sentences import reason
-from cardboost.model.printable import printable
 
 #: what help says of the verbs, by purpose; a verb is the module of its name, loaded when it is asked for
 VERBS = {
@@ -107,23 +104,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except click.UsageError as error:
-        _complain(usage_sentence(error))
+        to_stderr(usage_sentence(error))
         return BAD_INPUT
     except BadInput as error:
-        _complain(f"{name}: {' '.join(str(error).split(chr(10)))}")
+        to_stderr(f"{name}: {' '.join(str(error).split(chr(10)))}")
         return BAD_INPUT
     except KeyboardInterrupt:
-        _complain(f"{name}: aborted.")
+        to_stderr(f"{name}: aborted.")
         return INTERRUPTED
     except MemoryError:
-        _complain(f"{name}: there is not enough memory for these data.")
+        to_stderr(f"{name}: there is not enough memory for these data.")
         return BAD_INPUT
     except BrokenPipeError:  # the reader of our output has seen enough
         _give_up_output()
         return PIPE_CLOSED
     except OSError as error:  # files have their own message: this is the screen, or what stands for it
         _give_up_output()
-        _complain(f"{name}: cannot write the output: {reason(error)}.")
+        to_stderr(f"{name}: cannot write the output: {reason(error)}.")
         return BAD_INPUT
     except Exception:
         traceback.print_exc()
@@ -137,17 +134,6 @@ def _run(words: list[str]) -> int:
             return int(cardboost.invoke(context))
     except click.exceptions.Exit as end:  # of --help and --version
         return end.exit_code or OK
-
-
-def _complain(sentence: str) -> None:
-    """One line on stderr; on a terminal it breaks between words."""
-    text = printable(sentence)
-    if sys.stderr.isatty():
-        width = shutil.get_terminal_size().columns
-        text = textwrap.fill(
-            text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-        )
-    print(text, file=sys.stderr)
 
 
 def _open_streams() -> None:

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from cardboost.cli.files import BadInput
+from cardboost.cli.files import BadInput, say
 from cardboost.cli.rows import Rows, kept_rows, opened, read_weight, refuse_missing, split_values, stripped
+from cardboost.data.cells import Marks
 from cardboost.data.dates import DateParts, derive_dates
 from cardboost.data.frame import Frame
 from cardboost.data.labels import split_rows
-from cardboost.data.reader import Kind, TableFile
+from cardboost.data.reader import Kind, TableError, TableFile, TableFormat
 from cardboost.data.sentences import closest, listed
 from cardboost.model.files import Model
 from cardboost.model.predictions import label_codes
@@ -24,6 +25,18 @@ def recorded(model: Model) -> dict[str, Any]:
     """What `cardboost fit` noted about the data."""
     data = (model.training or {}).get("data")
     return data if isinstance(data, dict) else {}
+
+
+def training_marks(model: Model) -> Marks | None:
+    """How numbers are written in the table of `cardboost fit`, where that was text."""
+    decimal, thousands = recorded(model).get("decimal"), recorded(model).get("thousands")
+    if decimal not in (".", ",") or not (thousands is None or isinstance(thousands, str)):
+        return None
+    try:
+        TableFormat(decimal=decimal, thousands=thousands)
+    except TableError:
+        return None
+    return Marks(decimal, thousands or None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,11 +124,12 @@ def _target_kind(model: Model) -> Kind:
 
 
 def model_rows(
-    arguments: SimpleNamespace, model: Model, *, used: bool = False, more: Sequence[str] = ()
+    arguments: SimpleNamespace, model: Model, verb: str, *, used: bool = False, more: Sequence[str] = ()
 ) -> tuple[Rows, Frame]:
     """Rows with the features of a model, its target and weights; and a frame with ``more`` columns.
 
-    Rows that the fit held out are not left out here; see :func:`trained_rows`.
+    Remarks on how the table was read are said in the name of ``verb``. Rows that the fit held out are not
+    left out here; see :func:`trained_rows`.
     """
     notes = recorded(model)
     target = arguments.target if arguments.target is not None else notes.get("target")
@@ -127,7 +141,7 @@ def model_rows(
     if weight is not None and weight in columns.names:
         raise BadInput(f"--weight {weight}: this column is a feature of the model.")
     extra: dict[str, Kind] = {name: "auto" for name in more if name not in columns.names}
-    with opened(arguments) as source:
+    with opened(arguments, training_marks(model)) as source:
         columns.require(source, model)
         for name in (target, *([] if weight is None else [weight]), *extra):
             source.require(name)
@@ -139,15 +153,17 @@ def model_rows(
             codes = label_codes(frame.data[target], model.classes) if model.classes else frame.data[target]
         except ValueError as error:
             raise BadInput(f"{source.path}, column {target!r}: {error}") from None
+        for remark in source.remarks:
+            say(remark, verb)
     weights = None if weight is None else read_weight(frame, weight)
     return Rows(columns.features(frame), np.asarray(codes), weights), frame
 
 
-def trained_rows(arguments: SimpleNamespace, model: Model) -> Rows:
+def trained_rows(arguments: SimpleNamespace, model: Model, verb: str) -> Rows:
     """The rows that a model was trained on: those of a table without the rows that the fit held out."""
     held_out = recorded(model).get("holdout")
     split = held_out.get("by") if isinstance(held_out, dict) else None
-    rows, frame = model_rows(arguments, model, more=[split] if isinstance(split, str) else [])
+    rows, frame = model_rows(arguments, model, verb, more=[split] if isinstance(split, str) else [])
     factors = recorded(model).get("class_weight")
     if isinstance(factors, list) and len(factors) == len(model.classes or ()):
         weight = np.array(factors, dtype=np.float64)[rows.target]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +13,7 @@ import click
 from cardboost.cli import checks
 from cardboost.cli.checks import UNBROKEN, Number, PathText, Value, choice, number, pair, text
 from cardboost.cli.config import use_config
+from cardboost.cli.files import BadInput
 from cardboost.cli.parameters import CLASSIFIER, REGRESSOR, Parameter, documented
 
 
@@ -96,6 +97,37 @@ def names_in(given: Iterable[str], known: Sequence[str]) -> list[str]:
     return names
 
 
+def pairs_in(
+    given: Mapping[str, Any], known: Collection[str], read: Callable[[str], Any], option: str
+) -> dict[str, Any]:
+    """The pairs in the values of an option, each NAME=VALUE or several with commas between them.
+
+    Parameters
+    ----------
+    given : mapping
+        Values by names as the command line has them: of ``a=1,b=2`` the name is ``a=1,b``.
+    known : collection of str
+        Names that there are; one of these is this name, commas or not.
+    read : callable
+        From text to a value.
+    option : str
+        The option, for messages.
+    """
+    pairs: dict[str, Any] = {}
+    for name, value in given.items():
+        parts = [name] if name.strip() in known or "," not in name else name.split(",")
+        if not all("=" in part for part in parts[:-1]):
+            parts = [name]
+        for part in parts[:-1]:
+            own, _, word = part.rpartition("=")
+            try:
+                pairs[own.strip()] = read(word.strip())
+            except ValueError as error:
+                raise BadInput(f"{option}: {error}.") from None
+        pairs[parts[-1].strip()] = value
+    return pairs
+
+
 DATA = Argument("data", "DATA", "files of one table with a header, or globs; - reads stdin", many=True)
 MODEL = Argument("model", "MODEL", "a model file, such as run/model.json")
 TARGET = option("target", text("COLUMN"), "the column to predict", required=True)
@@ -104,21 +136,27 @@ TASKS = ("auto", "binary", "multiclass", "regression")
 ROLES = [
     option("task", choice(*TASKS), "what is predicted", "auto"),
     option("positive", text("LABEL"), "the class of high scores", shown="the last, sorted"),
-    columns("numeric", "columns of numbers"),
+    columns("numeric", "columns of numbers, also what looks like an identifier"),
     columns("categorical", "columns whose numbers are names of categories"),
     columns("id", "columns that identify rows, to leave out"),
     columns("drop", "other columns to leave out: a,b,c or --drop again"),
-    mapping("date", Value(checks.date_column, "COLUMN=PARTS"), f"of a date: {', '.join(checks.DATE_PARTS)}"),
+    mapping(
+        "date",
+        Value(checks.date_column, "COLUMN=PARTS"),
+        f"features of a date: {', '.join(checks.DATE_PARTS)}",
+    ),
     WEIGHT,
     option("group", text("COLUMN"), "rows of one group stay together when rows are split"),
 ]
 DELIMITER = option(
-    "delimiter", Value(checks.one_character, "CHAR"), "between cells: , ; | or tab", shown="found out"
+    "delimiter", Value(checks.one_character, "CHAR"), "between cells: , ; | or tab", shown="detected"
 )
 FORMAT = [
     DELIMITER,
-    option("decimal", Value(checks.one_character, "CHAR"), "of numbers: . or a comma", shown="found out"),
-    option("thousands", Value(checks.one_character, "CHAR"), "between groups of digits", shown="found out"),
+    option(
+        "decimal", Value(checks.one_character, "CHAR"), "decimal mark of numbers: . or ,", shown="detected"
+    ),
+    option("thousands", Value(checks.one_character, "CHAR"), "between groups of digits", shown="detected"),
 ]
 HOLDOUT = [
     option(
@@ -141,7 +179,7 @@ def output(folder: str, shown: str) -> list[click.Option]:
             callback=use_config,
             help="options from a TOML file; the command line goes before it",
         ),
-        flag("print-config", "print the options as such a file, and do nothing"),
+        flag("print-config", "print the options as such a file, and do nothing else"),
     ]
 
 
@@ -310,7 +348,7 @@ def _model_option(name: str, declared: Declared) -> click.Option:
     kind = _value(known, declared.check, _METAVARS.get(name))
     defaults = dict.fromkeys(parameter.default for parameter in known)
     if len(defaults) > 1:  # it depends on the task
-        return option(word, kind, help, shown="; of regression ".join(map(str, defaults)))
+        return option(word, kind, help, shown="; for regression ".join(map(str, defaults)))
     default = known[0].default
     return option(word, kind, help, default, shown=declared.shown if default is None else None)
 
@@ -345,7 +383,9 @@ def estimator_parameters(
     return values
 
 
-_PARAMETER = re.compile(rf"(?<![-'\w])({'|'.join(DECLARED)})\b(=True\b|=| must)?")
+_POINTS = {"max_bytes": "max-bytes", "points_to_double_odds": "double-odds", "base_score": "base-score",
+           "base_odds": "base-odds"}  # fmt: skip
+_PARAMETER = re.compile(rf"(?<![-'\w])({'|'.join((*DECLARED, *_POINTS))})\b(=True\b|=| must)?")
 
 
 def in_options(message: str) -> str:
@@ -355,7 +395,8 @@ def in_options(message: str) -> str:
         name, end = match[1], match[2] or ""
         if "_" not in name and not end:
             return match[0]  # a word like any
-        return f"--{option_name(name)}{ {'=True': '', '=': ' '}.get(end, end) }"
+        word = _POINTS.get(name) or option_name(name)
+        return f"--{word}{ {'=True': '', '=': ' '}.get(end, end) }"
 
     return _PARAMETER.sub(renamed, message)
 

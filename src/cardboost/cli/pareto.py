@@ -13,9 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from cardboost.cli.checks import Value, count, folds, number, positive, sizes, text, unexpected, whole
 from cardboost.cli.config import CONFIG, config_text
-from cardboost.cli.files import INTERRUPTED, OK, BadInput, make_folder, shell_line, write_together
+from cardboost.cli.files import (
+    INTERRUPTED,
+    OK,
+    BadInput,
+    make_folder,
+    next_lines,
+    refuse_to_replace,
+    write_together,
+)
 from cardboost.cli.options import DATA, FORMAT, ROLES, TARGET, in_options, model_options, option, output
-from cardboost.cli.verb import Verb
+from cardboost.cli.verb import Verb, did_you_mean
 from cardboost.data.sentences import counted
 from cardboost.model.printable import printable, printable_lines
 
@@ -46,7 +54,10 @@ def run(arguments: SimpleNamespace) -> int:
         raise BadInput(f"--pick {arguments.pick}: this size is not among --sizes.")
     read = read_training_table(arguments)
     facts, target = read.facts, read.target
+    _check_scoring(arguments.scoring, target)
     folder = make_folder(arguments.out)
+    files = (FRONT, TABLE, FIGURE, PAGE, MODEL, CARD, CONFIG)
+    refuse_to_replace([folder / name for name in files], arguments.data)
     say_what_was_read(read, arguments, "pareto")
     started = time.perf_counter()
     with Interrupt().listening() as interrupt:
@@ -71,6 +82,21 @@ def run(arguments: SimpleNamespace) -> int:
         )
         return INTERRUPTED
     return OK
+
+
+def _check_scoring(name: str | None, target: Target) -> None:
+    from sklearn.metrics import get_scorer_names  # many modules
+
+    from cardboost.pareto.folds import REGRESSION_SCORERS
+
+    if name is not None and name not in (names := get_scorer_names()):
+        hint = did_you_mean(name, names) or "; accuracy is one of them."
+        raise BadInput(f"--scoring {name}: scikit-learn has no scorer of this name{hint}")
+    if name is not None and target.classes is None and name not in REGRESSION_SCORERS:
+        raise BadInput(
+            f"--scoring {name} is for classes; this is regression, for which there are "
+            f"{', '.join(REGRESSION_SCORERS)}."
+        )
 
 
 def _compute(
@@ -104,7 +130,7 @@ def _compute(
 
         return work.run(replace(budget, stopped=lambda: interrupt.asked), say)
     except (ValueError, TypeError) as error:
-        raise BadInput(in_options(str(error))) from None
+        raise BadInput(in_options(str(error)).replace("cv=", "--folds ", 1)) from None
     finally:
         progress.close()
 
@@ -112,9 +138,18 @@ def _compute(
 def _folds(rows: Rows, target: Target, arguments: SimpleNamespace) -> Any:
     """How many folds, or the splits themselves where rows of one group stay together."""
     if rows.split is None:
+        counts = target.counts(rows.target if rows.weight is None else rows.target[rows.weight > 0])
+        for label, n in (counts or {}).items():
+            if n < arguments.folds:
+                raise BadInput(f"--folds {arguments.folds}: class {label} has only {counted(n, 'row')}.")
         return arguments.folds
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
+    n_groups = len(set(rows.split.tolist()))
+    if n_groups < arguments.folds:
+        raise BadInput(
+            f"--folds {arguments.folds}: --group {arguments.group} has only {counted(n_groups, 'group')}."
+        )
     kind = StratifiedGroupKFold if target.classes else GroupKFold
     splitter = kind(arguments.folds, shuffle=True, random_state=arguments.seed)
     return list(splitter.split(rows.target, rows.target, rows.split))
@@ -211,9 +246,10 @@ def _summary(
             "",
             "The files:",
             *(f"  {path}" for path in paths.values()),
-            "",
-            "Next:",
-            *(shell_line(verb, paths[MODEL], *arguments.data, *form) for verb in ("predict", "certify")),
+            *next_lines(
+                ((verb, paths[MODEL], *arguments.data, *form) for verb in ("predict", "certify")),
+                arguments.data,
+            ),
         ]
     )
 
@@ -243,17 +279,17 @@ command = Verb(
                 "numbers of terms",
                 "1-20",
             ),
-            option("folds", number(folds), "2 or more", 5),
+            option("folds", number(folds), "parts of the rows, each held out once", 5),
             option(
                 "scoring",
                 text("NAME"),
                 "a scorer of scikit-learn",
-                shown="neg_log_loss; of regression neg_mean_squared_error",
+                shown="neg_log_loss; for regression neg_mean_squared_error",
             ),
             option("pick", Value(_pick, "RULE"), "the model to write: 1se, knee, best or a size", "1se"),
-            option("seed", number(count), "which rows are where", 0),
+            option("seed", number(count), "decides which rows are in which fold", 0),
             option("time", number(positive, "SECONDS"), "for all, the proofs included", shown="no limit"),
-            option("jobs", number(whole), "folds at once", 1),
+            option("jobs", number(whole), "folds that are computed at once", 1),
         ],
         **model_options(leave_out=_OF_THE_FRONT),
         "Output": output("front", "table"),
@@ -265,6 +301,12 @@ cardboost pareto loans.csv --target paid --sizes 1-10,15,20 \\
     --scoring roc_auc
 cardboost pareto motor.csv --target fault --pick knee --jobs 2
 """,
+    instead={
+        "--max-terms": "--sizes names the numbers of terms",
+        "--holdout": "--folds says into how many parts the rows are split",
+        "--holdout-by": "--group keeps rows of one group in one fold",
+        "--validation-fraction": "--folds says into how many parts the rows are split",
+    },
     notes="""For every size the mean score on held-out rows, its standard error, and a model
 of all rows with its certificate. Writes front.json, table.csv, front.svg,
 index.html (one page, nothing is fetched), config.toml and, of the size that

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any
 
 from cardboost.cli.checks import PathText, count, number
-from cardboost.cli.files import OK, BadInput, read_model_file, replacing, say
+from cardboost.cli.files import OK, BadInput, read_model_file, refuse_to_replace, replacing, say
 from cardboost.cli.options import DATA, FORMAT, MODEL, columns, flag, names_in, option
 from cardboost.cli.verb import Verb
 from cardboost.model.printable import printable
@@ -25,12 +25,15 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # how cells begin that a spre
 
 
 def run(arguments: SimpleNamespace) -> int:
-    from cardboost.cli.model_rows import ModelColumns
+    from cardboost.cli.model_rows import ModelColumns, training_marks
     from cardboost.cli.rows import opened
+    from cardboost.cli.unfamiliar import Unfamiliar
 
+    refuse_to_replace([arguments.out], [arguments.model, *arguments.data])
     model = read_model_file(arguments.model)
+    unfamiliar = Unfamiliar(model)
     needed = ModelColumns.of(model, arguments.model, used=True)
-    with opened(arguments) as source:
+    with opened(arguments, training_marks(model)) as source:
         needed.require(source, model)
         keep = names_in(arguments.keep, source.names)
         for name in keep:
@@ -38,7 +41,8 @@ def run(arguments: SimpleNamespace) -> int:
         kinds: dict[str, Kind] = {**dict.fromkeys(keep, "text"), **needed.kinds}
         batches = source.batches(list(kinds), kinds)
         cells = _Cells(raw=arguments.raw or arguments.json)
-        tables = (_columns(model, frame, needed.features(frame), keep, arguments, cells) for frame in batches)
+        parts = ((frame, unfamiliar.look(needed.features(frame))) for frame in batches)
+        tables = (_columns(model, frame, features, keep, arguments, cells) for frame, features in parts)
         try:
             if arguments.out == "-":
                 shown = printable if sys.stdout.isatty() else str
@@ -51,8 +55,14 @@ def run(arguments: SimpleNamespace) -> int:
             raise
         except ValueError as error:
             raise BadInput(str(error)) from None
-        for remark in source.remarks:
+        for remark in (*source.remarks, *unfamiliar.remarks()):
             say(remark, "predict")
+    if arguments.reasons and arguments.contributions:
+        say(
+            "contributions add up to the score; reasons do not, as they are measured from the least that a "
+            "feature can add.",
+            "predict",
+        )
     if cells.quoted is not None:
         say(
             "cells that a spreadsheet would take for formulas are written with a quote in front, such as "
@@ -177,8 +187,8 @@ command = Verb(
         "What is written": [
             option("out", PathText("FILE"), "where to write", "-", shown="-, the screen"),
             columns("keep", "columns of the table to carry through"),
-            option("reasons", number(count), "the features that speak most for the prediction", 0),
-            flag("contributions", "also what each used feature adds to the score"),
+            option("reasons", number(count), "so many features that speak most for the prediction", 0),
+            flag("contributions", "what the intercept and each used feature add"),
             flag("json", "one JSON object a line in place of CSV"),
             flag("raw", "text as it is, also what a spreadsheet would run"),
         ],
@@ -192,6 +202,12 @@ cardboost predict run/model.json new.csv --reasons 3
     notes="""One line per row. Two classes: the points of a scorecard, score, probability (of
 the class that high scores stand for; not with the hinge loss) and class. More
 classes: a probability for each, and the class. Regression: the prediction.
+
+Contributions are the parts of the score: with the intercept they add up to it.
+A reason says how much a feature speaks for the prediction, counted from the
+least that it could add (for the first of two classes from the most, for a
+number from the middle), in points on a card of whole points. Reasons do not add
+up to the score.
 
 Columns are found by their names, in any order; columns that the model does not
 use may be absent, and all others are ignored. Large files are read and written

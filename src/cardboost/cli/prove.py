@@ -11,11 +11,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from cardboost.cli.certify import MODEL_AND_DATA, read_model_and_data, size_faults
+from cardboost.cli.certify import MODEL_AND_DATA, OTHER_DATA, read_model_and_data, size_faults
 from cardboost.cli.checks import PathText, number, positive, whole
-from cardboost.cli.files import INTERRUPTED, OK, BadInput, write_together
+from cardboost.cli.files import INTERRUPTED, OK, BadInput, refuse_to_replace, write_together
 from cardboost.cli.options import flag, option
 from cardboost.cli.verb import Verb
+from cardboost.data.sentences import one_line
 from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:
@@ -31,9 +32,15 @@ def run(arguments: SimpleNamespace) -> int:
     from cardboost.estimators.selecting import prove_model
     from cardboost.problem.budget import Budget
 
+    refuse_to_replace([arguments.out or arguments.model], arguments.data)
     interrupt = Interrupt()
     budget = Budget.of(arguments.time, lambda: interrupt.asked)
-    model, parts, rows = read_model_and_data(arguments)
+    model, parts, rows = read_model_and_data(arguments, "prove")
+    if any(part.certificate.get("points") is not None for part in parts):
+        raise BadInput(
+            f"{arguments.model} has whole points, and prove goes on with the choice of weights: fit without "
+            "whole points to prove that model."
+        )
     for part in parts:
         for fault in size_faults(part.certificate):
             raise BadInput(f"{arguments.model}: {part.path}.{fault}.")
@@ -57,7 +64,9 @@ def run(arguments: SimpleNamespace) -> int:
                     )
                 )
     except ValueError as error:
-        raise BadInput(f"{' '.join(arguments.data)}: {str(error).rstrip('.')}.") from None
+        data, said = " ".join(arguments.data), one_line(error)
+        other = "for these rows: data." in said  # which is what the checker compares first
+        raise BadInput(f"{data} {OTHER_DATA}" if other else f"{data}: {said}.") from None
     finally:
         progress.close()
     ensembles, certificates = zip(*proven, strict=True)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.cli.files import BadInput
+from cardboost.data.cells import Marks
 from cardboost.data.dates import column_dates
 from cardboost.data.frame import Array, Coded, Frame
 from cardboost.data.reader import TableError, TableFile, TableFormat, open_table
@@ -59,10 +60,13 @@ class Rows:
 
 
 @contextlib.contextmanager
-def opened(arguments: SimpleNamespace) -> Iterator[TableFile]:
-    """The table that the arguments name; what is wrong with it is bad input."""
+def opened(arguments: SimpleNamespace, usual: Marks | None = None) -> Iterator[TableFile]:
+    """The table that the arguments name; what is wrong with it is bad input.
+
+    ``usual``: how numbers are written in the table that a model was trained on.
+    """
     try:
-        form = TableFormat(arguments.delimiter, arguments.decimal, arguments.thousands)
+        form = TableFormat(arguments.delimiter, arguments.decimal, arguments.thousands, usual)
         with open_table(arguments.data, form) as source:
             yield source
     except TableError as error:
@@ -99,7 +103,7 @@ def refuse_missing(source: TableFile, name: str, values: Array | Coded) -> None:
 
 def split_values(name: str, values: Array | Coded, by_date: bool) -> NDArray[Any]:
     """Times where the column holds dates and they are wanted, else numbers of groups."""
-    dates = column_dates(values) if by_date else None
+    dates = column_dates(name, values) if by_date else None
     if dates is not None:
         if np.isnat(dates).any():
             raise BadInput(f"--holdout-by {name}: there are rows without a date.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 MODEL, CARD, LOG = "model.json", "card.txt", "log.jsonl"
 HEADER, VECTORS = "card.h", "test_vectors.h"
+#: of a run
+FILES = (MODEL, CARD, HEADER, VECTORS, LOG, CONFIG)
 _MOST_LEFT_OUT = 12  # names on a card
 USUAL_ENDINGS = ("column limit", "optimal", "exhausted")
 #: forms of C, the smaller one first, with what is said of them
@@ -146,7 +149,7 @@ class Run:
         return Headers.of(self.ensemble)
 
     def contents(self) -> dict[str, bytes | None]:
-        """The files of a run, by name: the one place that says which there are. None: there is none."""
+        """The files of a run, by name, one for each of ``FILES``. None: there is none."""
         from cardboost.model.files import model_bytes
 
         training: dict[str, Any] = {"parameters": self.parameters, "data": self.data}
@@ -350,14 +353,16 @@ def certificate_lines(certificate: Certificate) -> list[str]:
     """The certificate in words, wrapped for a terminal."""
     lines: list[str] = []
     for line in certificate.lines():
-        lines += textwrap.wrap(line, 78, initial_indent="  ", subsequent_indent=" " * 15)
+        label = re.match(r"\w+ {2,}", line)  # what follows is a column
+        indent = " " * (2 + (2 if label is None else label.end()))
+        lines += textwrap.wrap(line, 78, initial_indent="  ", subsequent_indent=indent)
     return lines
 
 
 def files_lines(run: Run, written: Sequence[str]) -> list[str]:
     """The files that a run has written, and which form of C is among them."""
     remark = textwrap.wrap(run.headers.remark, 78)
-    return ["", "The files of this run:", *(f"  {path}" for path in written), "", *remark, "", "Next:"]
+    return ["", "The files of this run:", *(f"  {path}" for path in written), "", *remark]
 
 
 _SCORES = ("accuracy", "auc", "log_loss", "rmse", "mae", "r2")

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.cli.checks import amount, direction
 from cardboost.cli.files import BadInput
-from cardboost.cli.options import names_in
+from cardboost.cli.options import names_in, pairs_in
 from cardboost.cli.rows import Rows, Target, opened, read_weight, refuse_missing, split_values, stripped
 from cardboost.data.cells import plain
 from cardboost.data.dates import DateParts, derive_dates
@@ -62,6 +63,7 @@ def read_training_table(arguments: SimpleNamespace) -> TrainingTable:
         raise BadInput(str(error)) from None
     if not table.data:
         raise BadInput(f"{source.path} has no column to learn from: all are the target or are left out.")
+    _settle_pairs(arguments, table.columns, roles)
     remarks += size_warnings(len(codes), target.counts(codes))
     remarks += leak_warnings(frame, roles, codes, classification=target.classes is not None)
     facts: dict[str, Any] = {
@@ -80,10 +82,31 @@ def read_training_table(arguments: SimpleNamespace) -> TrainingTable:
             if not column.is_feature and column.name not in derived
         },
         "missing": table.n_missing,
+        "missing_cells": _missing_cells(table),
         "classes": target.counts(codes),
         "holdout": None,
     }
     return TrainingTable(Rows(table, codes, weight, split), target, roles, facts, tuple(remarks))
+
+
+def _settle_pairs(arguments: SimpleNamespace, features: Sequence[str], roles: Sequence[ColumnRole]) -> None:
+    """Options with values for features: of ``a=1,b=2`` two pairs, and only names of features."""
+    of = {column.name: column for column in roles}
+    for option, read in (("monotonic", direction), ("feature_cost", amount)):
+        word = f"--{option.replace('_', '-')}"
+        pairs = pairs_in(getattr(arguments, option), features, read, word)
+        for name in pairs:
+            if name in of and name not in features:
+                raise BadInput(f"{word} {name}: this column is no feature, its role is {of[name].role}.")
+            if name not in features:
+                raise BadInput(f"{word} {name}: there is no such feature; {closest(name, features)}")
+        setattr(arguments, option, pairs)
+
+
+def _missing_cells(table: Frame) -> dict[str, int]:
+    """How many cells are missing in the columns that lack some."""
+    counts = {name: table.select([name]).n_missing for name in table.columns}
+    return {name: count for name, count in counts.items() if count}
 
 
 def _given_roles(arguments: SimpleNamespace, source: TableFile) -> dict[str, Role]:
@@ -144,6 +167,8 @@ def _read_target(
         labels = [plain(number) for number in numbers.tolist()]
     task, remark = _task(name, labels, arguments.task)
     if task == "regression":
+        if arguments.positive is not None:
+            raise BadInput(f"--positive is for two classes; numbers are predicted of {name!r} (see --task).")
         return Target(name, task), np.asarray(values, dtype=np.float64), remark
     if any(isinstance(label, float) for label in labels):  # which scikit-learn does not take for classes
         labels = [label_text(label) for label in labels]
@@ -164,8 +189,13 @@ def _truth_values(source: TableFile, name: str, values: Array | Coded) -> Array 
     if isinstance(values, Coded) or not np.isin(values, (0.0, 1.0)).all():
         return values
     cells = source.read([name], {name: "text"}).data[name]
-    words = {label.lower() for label in cells.labels} if isinstance(cells, Coded) else set()
-    return cells if words and words <= {"true", "false"} else values
+    words = [label.lower() for label in cells.labels] if isinstance(cells, Coded) else []
+    if not isinstance(cells, Coded) or not words or not {"true", "false"}.issuperset(words):
+        return values
+    if len(set(words)) == len(words):
+        return cells
+    labels = tuple(sorted(set(words)))  # true and TRUE are one label
+    return Coded(labels, np.array([labels.index(word) for word in words], dtype=np.int32)[cells.codes])
 
 
 def _task(name: str, labels: Sequence[Any], option: str) -> tuple[ModelKind, list[str]]:

@@ -35,6 +35,8 @@ class Verb(click.Command):
         Commands, one a line.
     notes : str
         Paragraphs at the end of the help.
+    instead : mapping of str to str
+        Options of other verbs, and what to use here in their place.
     """
 
     def __init__(
@@ -46,10 +48,12 @@ class Verb(click.Command):
         description: str,
         examples: str,
         notes: str = "",
+        instead: Mapping[str, str] | None = None,
     ) -> None:
         params = [param for group in groups.values() for param in group]
         super().__init__(name, params=params, context_settings=HELP, help=description)
         self.run, self.groups, self.examples, self.notes = run, groups, examples, notes
+        self.instead = instead or {}
 
     def arguments(self, words: Sequence[str]) -> SimpleNamespace:
         """The values of all options for the words of a command."""
@@ -176,8 +180,9 @@ def _record(param: click.Parameter) -> tuple[str, str]:
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
     """A hint for a word that was mistyped, or nothing."""
-    near = difflib.get_close_matches(word.lower(), list(names), n=1, cutoff=0.6)
-    return f"; did you mean {near[0]}?" if near else ""
+    bare = {name.lstrip("-"): name for name in names}  # all options are alike in their dashes
+    near = difflib.get_close_matches(word.lower().lstrip("-"), list(bare), n=1, cutoff=0.6)
+    return f"; did you mean {bare[near[0]]}?" if near else ""
 
 
 def usage_sentence(error: click.UsageError) -> str:
@@ -192,6 +197,9 @@ def _fault(error: click.UsageError) -> str:
     name = "" if param is None else label(param).partition(" ")[0].rstrip(".")
     if isinstance(error, click.NoSuchOption):
         params = error.ctx.command.get_params(error.ctx) if error.ctx is not None else []
+        instead = getattr(error.ctx.command, "instead", {}) if error.ctx is not None else {}
+        if error.option_name in instead:
+            return f"there is no option {error.option_name} here; {instead[error.option_name]}"
         known = [word for own in params for word in (*own.opts, *own.secondary_opts) if word.startswith("--")]
         return f"there is no option {error.option_name}{did_you_mean(error.option_name, known)}"
     if isinstance(error, click.MissingParameter):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -28,6 +28,7 @@ MISSING = ("", "na", "n/a", "#n/a", "#na", "nan", "null", "?")
 DASHES = ("-", ".")
 #: a column with so many numbers among its cells is one of numbers, and what is not a number is a mistake
 MOSTLY = 0.95
+SHORT = 1_000  # texts of a column; a call costs as much as so many of them
 TRUTH = {"true": 1.0, "false": 0.0}
 _INFINITE = {
     sign + word: math.copysign(math.inf, -1.0 if sign == "-" else 1.0)
@@ -54,6 +55,12 @@ class Marks:
         return f"1{self.thousands or ''}234{self.decimal}5"
 
     @property
+    def words(self) -> str:
+        """How a remark calls them."""
+        thousands = "" if self.thousands is None else f" and {self.thousands!r} as the mark of thousands"
+        return f"{self.decimal!r} as the decimal mark{thousands}"
+
+    @property
     def pattern(self) -> str:
         """A regular expression for numbers. Groups have three digits; between commas also two (1,23,456)."""
         whole = r"\d+"
@@ -70,6 +77,50 @@ LOCALES = tuple(Marks(decimal, thousands) for thousands in (None, ",", ".", " ",
                 if decimal != thousands)  # fmt: skip
 
 
+@dataclass
+class Points:
+    """Whether all points of a column may stand between thousands, as in 9.042 beside 840."""
+
+    possible: bool = True
+    decimal: bool = False  # a point that cannot stand between thousands was seen
+    with_point: str | None = None  # the first of each
+    without: str | None = None
+
+    def add(self, numerals: Any) -> None:
+        """Look at an Arrow array of texts that are numbers with a decimal point."""
+        import pyarrow.compute as compute
+
+        if self.decimal or len(numerals) == 0:
+            return
+        trimmed = compute.utf8_trim_whitespace(numerals)
+        alike = compute.match_substring_regex(trimmed, r"^[+-]?(?:\d{1,3}|[1-9]\d{0,2}\.\d{3})$")
+        points = compute.match_substring(trimmed, ".")
+        self.decimal = compute.any(compute.and_not(points, alike)).as_py()
+        self.possible &= compute.all(alike).as_py()
+        if self.possible:
+            self.with_point = self.with_point or _first_text(trimmed.filter(points))
+            self.without = self.without or _first_text(trimmed.filter(compute.invert(points)))
+
+    def add_parsed(self, values: NDArray[Any], whole: bool) -> None:
+        """Numbers without their text, not all of them NaN; of ``whole`` ones it is known."""
+        if whole and self.possible:
+            least, most = np.fmin.reduce(values), np.fmax.reduce(values)
+            self.possible = bool(least > -1000 and most < 1000)
+            self.without = self.without or f"{least:.0f}"
+        elif not whole:
+            self.possible = False
+            some = values[:1000]
+            self.decimal = self.decimal or bool((np.floor(some) < some).any())
+
+    @property
+    def doubtful(self) -> bool:
+        return self.possible and self.with_point is not None and self.without is not None
+
+
+def _first_text(texts: Any) -> str | None:
+    return texts[0].as_py() if len(texts) else None
+
+
 @dataclass(frozen=True)
 class Meaning:
     """Distinct texts as numbers, each as with one of the ways to write them."""
@@ -77,6 +128,9 @@ class Meaning:
     values: Array  # NaN where a text is missing or no number
     missing: NDArray[np.bool_]
     matches: NDArray[np.bool_]  # (ways, texts); words that stand for numbers match all of them
+
+    def part(self, start: int, end: int) -> Meaning:
+        return Meaning(self.values[start:end], self.missing[start:end], self.matches[:, start:end])
 
 
 @cache
@@ -112,6 +166,21 @@ def meaning(texts: Any, ways: Sequence[Marks], current: int) -> Meaning:
     return Meaning(values, missing, matches)
 
 
+def meanings(texts: Sequence[Any], ways: Sequence[Marks], current: int) -> Iterator[Meaning]:
+    """The same for the texts of several columns; short ones are looked up together."""
+    import pyarrow as arrow
+
+    short = [column for column in texts if len(column) <= SHORT]
+    together = meaning(arrow.concat_arrays(short), ways, current) if short else None
+    start = 0
+    for column in texts:
+        if together is None or len(column) > SHORT:
+            yield meaning(column, ways, current)
+        else:
+            yield together.part(start, start + len(column))
+            start += len(column)
+
+
 def _cast(numerals: Any, way: Marks) -> Array:
     import pyarrow.compute as compute
 
@@ -123,11 +192,13 @@ def _cast(numerals: Any, way: Marks) -> Array:
     return values
 
 
-def ways_of(texts: Any, ways: Sequence[Marks]) -> list[Marks] | None:
-    """With which marks a column of texts is one of numbers; None if with none, or if all is missing."""
-    coded = texts.dictionary_encode()
-    found, times = meaning(coded.dictionary, ways, 0), np.bincount(coded.indices)
-    return viable(found.matches @ times, int(times[~found.missing].sum()), ways)
+def ways_of(columns: Sequence[Any], ways: Sequence[Marks]) -> Iterator[list[Marks] | None]:
+    """With which marks columns of texts are numbers; None if with none, or if all is missing."""
+    coded = [texts.dictionary_encode() for texts in columns]
+    found = meanings([column.dictionary for column in coded], ways, 0)
+    for column, means in zip(coded, found, strict=True):
+        times = np.bincount(column.indices)
+        yield viable(means.matches @ times, int(times[~means.missing].sum()), ways)
 
 
 def viable(counts: NDArray[np.int64], n_known: int, ways: Sequence[Marks]) -> list[Marks] | None:
@@ -171,6 +242,8 @@ class Numbers:
 class Column:
     """One column as it comes in: numbers, and codes of texts where there is text.
 
+    What texts mean is looked up by :meth:`settle`, for as many batches at once as memory allows.
+
     Parameters
     ----------
     ways : sequence of Marks
@@ -189,8 +262,11 @@ class Column:
         self.name, self.kind, self.ways, self.current, self.keep = name, kind, ways, current, keep
         self.n_rows = offset
         self.numbers = Numbers(room)  # of all rows, as long as all cells are numbers
-        self.texts: list[Any] = []  # Arrow arrays of distinct texts, one for each batch of text
+        self.texts: list[Any] = []  # Arrow arrays of texts, and for every row the number of its own
         self.codes: list[NDArray[np.int32]] = []
+        self.pending: list[
+            tuple[Any, NDArray[np.int32]]
+        ] = []  # the same, of the latest rows: not yet counted
         self.are_words = True  # text stands for missing values too; not in files with types
         self.known = 0  # cells that came as text and are not missing
         self.n_parsed = 0  # rows that came as numbers, without their text
@@ -201,6 +277,7 @@ class Column:
         self.first: tuple[int, str] | None = None  # row and text of the first cell that is no number
         self.infinite: tuple[int, str] | None = None
         self.strange: tuple[int, str] | None = None  # a cell that is a number only with other marks
+        self.points = Points()
 
     @property
     def late(self) -> bool:
@@ -208,19 +285,27 @@ class Column:
         return self.first is not None and self.n_parsed > 0
 
     def add(self, array: Any, typed: bool) -> None:
-        """Append a batch: float64, bool, or a dictionary of text. ``typed``: text is never a number."""
+        """Append a batch: numbers, truth values or a dictionary of text, never of numbers if ``typed``."""
         if hasattr(array, "dictionary"):
             self._add_text(array, typed)
         else:
+            if self.pending:
+                self.settle()
             self._add_numbers(array)
         self.n_rows += len(array)
 
     def _add_numbers(self, array: Any) -> None:
-        values = array.cast("float64").to_numpy(zero_copy_only=False)
+        import pyarrow as arrow
+
+        array = array.cast("float64") if array.type == arrow.bool_() else array
+        values = array.to_numpy(zero_copy_only=False)
         self.known_parsed += len(array) - array.null_count
         self.n_parsed += len(array)
-        if self.infinite is None and len(places := np.flatnonzero(np.isinf(values))):
-            self.infinite = (self.n_rows + int(places[0]), f"{values[places[0]]:g}")
+        if array.null_count < len(array):
+            self.points.add_parsed(values, array.type == arrow.int64())
+        if self.infinite is None and values.dtype.kind == "f" and (infinite := np.isinf(values)).any():
+            place = int(np.argmax(infinite))
+            self.infinite = (self.n_rows + place, f"{values[place]:g}")
         self.numbers.append(values)
         if self.first is not None or not self.keep:
             self._release()
@@ -228,11 +313,28 @@ class Column:
     def _add_text(self, array: Any, typed: bool) -> None:
         self.are_words &= not typed
         texts = array.dictionary
-        codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
-        if typed and self.kind in ("auto", "categories"):
-            self.first = self.first or (self.n_rows, "")
-        elif self.kind != "text":
-            self._count(texts, codes)
+        indices = array.indices if array.null_count == 0 else array.indices.fill_null(-1)
+        codes = indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+        if self.kind == "text" or (typed and self.kind != "numbers"):
+            self.settle()
+            if self.kind != "text":
+                self.first = self.first or (self.n_rows, "")
+            self._keep_text(texts, codes)
+            return
+        if not self.keep or self.kind == "numbers" or self.n_parsed:
+            self.settle()  # one batch at a time
+        self.pending.append((texts, codes))
+
+    def settle(self) -> None:
+        """Find out what the texts of the latest rows mean."""
+        settle([self])
+
+    def take_pending(self) -> tuple[Any, NDArray[np.int32]]:
+        texts, codes = zip(*self.pending, strict=True)
+        self.pending = []
+        return _joined(texts, codes)
+
+    def _keep_text(self, texts: Any, codes: NDArray[np.int32]) -> None:
         if self.first is not None or not self.keep:
             self._release()
         if self.keep and self.kind != "numbers":
@@ -245,10 +347,14 @@ class Column:
         self.whole = self.whole and not (np.floor(values) < values).any()
         self.numbers = Numbers()
 
-    def _count(self, texts: Any, codes: NDArray[np.int32]) -> None:
-        """How many cells are numbers, and the first one that is not."""
-        found = meaning(texts, self.ways, self.current)
-        times = np.bincount(codes[codes >= 0], minlength=len(texts))
+    def count(self, texts: Any, codes: NDArray[np.int32], found: Meaning) -> None:
+        """How many cells of the latest rows are numbers, and the first one that is not."""
+        if not (found.missing.any() or found.matches.any()) and codes.min(initial=0) >= 0:
+            self.known += len(codes)
+            self.first = self.first or (self.n_rows - len(codes), texts[int(codes[0])].as_py().strip())
+            self._keep_text(texts, codes)
+            return
+        times = np.bincount(codes + 1, minlength=len(texts) + 1)[1:]  # without the missing ones, -1
         self.known += int(times[~found.missing].sum())
         self.matches += found.matches @ times
         anyhow = found.matches.any(axis=0)
@@ -259,8 +365,13 @@ class Column:
         self.strange = self.strange or self._first_of(strange & (times > 0), texts, codes)
         infinite = np.isinf(found.values) & (times > 0)
         self.infinite = self.infinite or self._first_of(infinite, texts, codes)
+        if self.first is None and self.ways[self.current] == Marks():
+            import pyarrow as arrow
+
+            self.points.add(texts.filter(arrow.array(found.matches[self.current] & (times > 0))))
         if self.first is None:
             self.numbers.append(np.append(found.values, math.nan)[codes])
+        self._keep_text(texts, codes)
 
     def _first_of(
         self, which: NDArray[np.bool_], texts: Any, codes: NDArray[np.int32]
@@ -269,7 +380,7 @@ class Column:
         if not which.any():
             return None
         row = int(np.argmax(np.append(which, False)[codes]))
-        return self.n_rows + row, texts[int(codes[row])].as_py().strip()
+        return self.n_rows - len(codes) + row, texts[int(codes[row])].as_py().strip()
 
     @property
     def is_numbers(self) -> bool:
@@ -290,13 +401,36 @@ class Column:
         if as_numbers:
             values = self.numbers.values
             return number_labels(values) if self.kind == "categories" else values
-        import pyarrow as arrow
+        texts, codes = _joined(self.texts, self.codes)
+        self.texts, self.codes = [], []
+        return _text_labels(texts, codes, self.are_words)
 
-        offsets = np.cumsum([0, *map(len, self.texts)])[:-1]
-        pairs = zip(self.codes, offsets, strict=True)
-        codes = np.concatenate([np.where(part < 0, -1, part + offset) for part, offset in pairs])
-        texts, self.texts, self.codes = arrow.concat_arrays(self.texts), [], []
-        return _text_labels(texts, codes.astype(np.int32), self.are_words)
+
+def settle(columns: Sequence[Column]) -> None:
+    """Find out what the texts of the latest rows of columns of one table mean."""
+    waiting = [column for column in columns if column.pending]
+    if not waiting:
+        return
+    batches = [column.take_pending() for column in waiting]
+    found = meanings([texts for texts, _ in batches], waiting[0].ways, waiting[0].current)
+    for column, (texts, codes), means in zip(waiting, batches, found, strict=True):
+        column.count(texts, codes, means)
+
+
+def _joined(texts: Sequence[Any], codes: Sequence[NDArray[np.int32]]) -> tuple[Any, NDArray[np.int32]]:
+    """Batches of texts with their codes as one; a text may then be there more than once."""
+    import pyarrow as arrow
+
+    if len(texts) == 1:
+        return texts[0], codes[0]
+    joined, offset, start = np.empty(sum(map(len, codes)), dtype=np.int32), 0, 0
+    for some, part in zip(texts, codes, strict=True):
+        own = joined[start : start + len(part)]
+        np.add(part, offset, out=own)
+        if part.min(initial=0) < 0:
+            own[part < 0] = -1
+        offset, start = offset + len(some), start + len(part)
+    return arrow.concat_arrays(texts), joined
 
 
 def number_labels(values: Array) -> Coded:

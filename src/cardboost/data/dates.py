@@ -7,6 +7,7 @@ others, such as the 9999 that stands for "never", are missing.
 
 from __future__ import annotations
 
+import datetime
 import difflib
 import re
 import unicodedata
@@ -19,19 +20,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.data.categories import shown
+from cardboost.data.column_names import names_day
 from cardboost.data.frame import Array, Coded, Frame
 
 Dates = NDArray[np.datetime64]
 
 PARTS = ("year", "month", "day", "weekday", "hour", "age")
+EXCEL = "Excel days"
 UNIX = {"unix seconds": 1.0, "unix milliseconds": 1e3, "unix microseconds": 1e6, "unix nanoseconds": 1e9}
 
 _YEARS = ("1700", "2300")
 _CENTURY = 69  # two digits from here on are of the 20th century, as in POSIX
 _DAYS_A_YEAR = 365.25
 _UNIX_SECONDS = (946_684_800.0, 2_147_483_648.0)  # 2000 to 2038
+_EXCEL_DAYS = (10_000.0, 73_051.0)  # 1927 to 2099
+_EXCEL_EPOCH = 25_569.0  # the first day of 1970, as Excel counts
 _LEAST_UNIX = 20  # different numbers in this range that can be times
 _LEAST_MONTHS = 6  # different numbers such as 202401 that can be months: by chance 12 of 100 would
+_LEAST_PAIRS = 20  # different pairs such as 06/05 that can be days without a year
 _NUMBER_YEARS = (1900, 2101)  # of dates that are written as numbers
 _DECIDING = 2000  # different cells that decide on a form
 _SCREENING = 3  # of them that tell of most columns that they have none
@@ -44,7 +50,8 @@ _MONTH, _DAY = r"(?P<m>\d{1,2})", r"(?P<d>\d{1,2})"
 _WEEKDAY = r"(?:[^\W\d_]{2,9}\.?,? )?"
 _NAME = r"(?P<m>[^\W\d_]{3,10})\.?"
 _NTH = rf"{_DAY}(?:st|nd|rd|th|\.)?"
-_NO_DAY, _NO_TIME = r"(?P<d>)", r"(?P<h>)(?P<p>)"
+_NO_YEAR, _NO_DAY, _NO_TIME = r"(?P<y>)", r"(?P<d>)", r"(?P<h>)(?P<p>)"
+_LEAP_YEAR = 2000  # of days without a year
 _TIME = (
     r"(?:(?:T|,? +)(?P<h>\d{1,2}):[0-5]\d(?::[0-6]\d(?:[.,]\d+)?)? ?(?P<p>[ap]\.?m\.?)?"
     r" ?(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?)?"
@@ -60,15 +67,38 @@ _PATTERNS = {
     "year-month": rf"{_YEAR4}[-/](?P<m>\d\d){_NO_DAY}{_NO_TIME}",
     "name-year": rf"{_NAME}[-/ ]{_YEAR}{_NO_DAY}{_NO_TIME}",
     "month digits": rf"{_YEAR4}(?P<m>\d\d){_NO_DAY}{_NO_TIME}",
+    "year-week": rf"{_YEAR4}[- ]?W(?P<m>\d\d)(?:-?(?P<d>[1-7]))?{_NO_TIME}",
+    "week-year": rf"(?:W|KW|CW)[- ]?(?P<m>\d{{1,2}})[-/ ]{_YEAR4}{_NO_DAY}{_NO_TIME}",
+    "year-quarter": rf"{_YEAR4}[-/ ]?Q(?P<m>[1-4]){_NO_DAY}{_NO_TIME}",
+    "quarter-year": rf"Q(?P<m>[1-4])(?:[-/ ]|(?=\d{{4}}$)){_YEAR}{_NO_DAY}{_NO_TIME}",
+    "day-month": rf"{_NO_YEAR}{_DAY}\. ?{_MONTH}\.{_NO_TIME}",
+    "day-name": rf"{_NO_YEAR}{_NTH}[-/ ]{_NAME}{_NO_TIME}",
+    "name-day": rf"{_NO_YEAR}{_NAME}[-/ ]{_NTH}{_NO_TIME}",
+    "day/month": rf"{_NO_YEAR}(?P<d>\d\d)[-/](?P<m>\d\d){_NO_TIME}",
+    "month/day": rf"{_NO_YEAR}(?P<m>\d\d)[-/](?P<d>\d\d){_NO_TIME}",
 }
-FORMS = (*_PATTERNS, *UNIX)
+FORMS = (*_PATTERNS, *UNIX, EXCEL)
+#: forms without a year, from which only month and day can be derived
+YEARLESS = ("day-month", "day-name", "name-day", "day/month", "month/day")
+_TWINS = {"day-month-year": "month-day-year", "day/month": "month/day"}
+_PAIRS = ("day/month", "month/day")
+_FIRST = {"day-month-year": "day", "month-day-year": "month", "day/month": "day", "month/day": "month"}
 
-# How names of months begin, without accents: English, German, French, Spanish, Italian, Portuguese.
+# Names of months without accents: English, German, French, Spanish, Italian, Portuguese. Three letters do.
 _MONTH_NAMES = (
-    "jan ene gen", "feb fev", "mar", "apr avr abr", "may mai mag", "jun giu juin", "jul lug juil",
-    "aug ago aou", "sep set", "oct okt ott out", "nov", "dec dez dic",
-)  # fmt: skip
-_MONTH_OF = {name: k for k, names in enumerate(_MONTH_NAMES, 1) for name in names.split()}
+    "january januar jaenner janvier enero gennaio janeiro",
+    "february februar fevrier febrero febbraio fevereiro",
+    "march marz maerz mars marzo marco",
+    "april avril abril aprile",
+    "may mai mayo maggio maio",
+    "june juni juin junio giugno junho",
+    "july juli juillet julio luglio julho",
+    "august aout agosto",
+    "september septembre septiembre settembre setembro",
+    "october oktober octobre octubre ottobre outubro",
+    "november novembre noviembre novembro",
+    "december dezember decembre diciembre dicembre dezembro",
+)
 
 
 @cache
@@ -82,7 +112,10 @@ def _month(text: str) -> int:
     if text.isdigit():
         return int(text)
     plain = unicodedata.normalize("NFKD", text.lower()).encode("ascii", "ignore").decode()
-    return _MONTH_OF.get(plain[:3], 0) or _MONTH_OF.get(plain[:4], 0)
+    if len(plain) < 3:
+        return 0
+    begins = (any(name.startswith(plain) for name in names.split()) for names in _MONTH_NAMES)
+    return next((k for k, fits in enumerate(begins, 1) if fits), 0)
 
 
 def _hour(hour: str, half: str | None) -> int:
@@ -94,8 +127,24 @@ def _hour(hour: str, half: str | None) -> int:
 
 
 def _year(year: str) -> int:
+    if not year:
+        return _LEAP_YEAR
     number = int(year)
     return number if len(year) == 4 else number + (1900 if number >= _CENTURY else 2000)
+
+
+def _fields(form: str, fitting: re.Match[str]) -> tuple[int, int, int, int]:
+    """Year, month, day and hour; a month of 0 where there is no such day."""
+    year, month, day, hour, half = fitting.group("y", "m", "d", "h", "p")
+    if form in ("year-week", "week-year"):  # of ISO 8601; the first day where none is named
+        try:
+            monday = datetime.date.fromisocalendar(int(year), int(month), int(day or 1))
+        except ValueError:
+            return 1970, 0, 1, 0
+        return monday.year, monday.month, monday.day, 0
+    if form in ("year-quarter", "quarter-year"):
+        return _year(year), 3 * int(month) - 2, 1, 0
+    return _year(year), _month(month), int(day or 1), _hour(hour, half) if hour else 0
 
 
 def read_dates(cells: Sequence[Any], form: str) -> Dates:
@@ -115,14 +164,13 @@ def read_dates(cells: Sequence[Any], form: str) -> Dates:
     if form in UNIX:
         hours = np.array([_number(cell) for cell in cells], dtype=np.float64) / (3600.0 * UNIX[form])
         return _readable(np.floor(hours), np.isfinite(hours))
+    if form == EXCEL:
+        hours = 24.0 * (np.array([_number(cell) for cell in cells], dtype=np.float64) - _EXCEL_EPOCH)
+        return _readable(np.floor(hours + 1e-6), np.isfinite(hours))  # hours are rounded parts of a day
     match, fields = _pattern(form).fullmatch, []
     for cell in cells:
         fitting = match(_text(cell))
-        if fitting is None:
-            fields.append((1970, 0, 1, 0))
-        else:
-            year, month, day, hour, half = fitting.group("y", "m", "d", "h", "p")
-            fields.append((_year(year), _month(month), int(day or 1), _hour(hour, half) if hour else 0))
+        fields.append((1970, 0, 1, 0) if fitting is None else _fields(form, fitting))
     year, month, day, hour = np.array(fields, dtype=np.int64).reshape(-1, 4).T
     months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
     days = months.astype("datetime64[D]") + (day - 1)
@@ -164,12 +212,20 @@ class DateForm:
     name: str
     ambiguous: bool = False
 
+    @property
+    def usual_parts(self) -> tuple[str, ...]:
+        """The parts to suggest."""
+        return ("month", "day") if self.name in YEARLESS else ("year", "month", "weekday", "age")
+
     def reason(self, example: Any) -> str:
         """What a column of this form does, as the rest of a sentence that begins with its name."""
         if self.name in UNIX:
             day = str(read_dates([example], self.name)[0])[:10]
             return f"looks like times in {self.name.replace('unix', 'Unix')} such as {example} ({day})"
-        order = {"day-month-year": " (day first)", "month-day-year": " (month first)"}.get(self.name, "")
+        if self.name == EXCEL:
+            day = str(read_dates([example], EXCEL)[0])[:10]
+            return f"looks like days as Excel counts them, such as {example} ({day})"
+        order = f" ({_FIRST[self.name]} first)" if self.name in _FIRST else ""
         if self.ambiguous:
             order = " (day first is taken: month first would fit as well)"
         return f"holds dates such as {shown(_text(example))}{order}"
@@ -198,12 +254,12 @@ def find_form(cells: Sequence[Any], failing: float = _FAILING) -> DateForm | Non
             best, most = form, counts[form] + 0.5  # the next one must fit more cells
     if best is None:
         return None
-    twin = counts.get("month-day-year") if best == "day-month-year" else None
+    twin = counts.get(_TWINS[best]) if best in _TWINS else None
     return DateForm(best, twin == counts[best])
 
 
-def find_number_form(values: Array, n_rows: int | None) -> DateForm | None:
-    """The same for numbers: dates such as 20240131, months such as 202401, and Unix times.
+def find_number_form(values: Array, n_rows: int | None, *, named: bool = False) -> DateForm | None:
+    """The same for numbers: dates such as 20240131, months such as 202401, Unix times, and days of Excel.
 
     Parameters
     ----------
@@ -211,12 +267,17 @@ def find_number_form(values: Array, n_rows: int | None) -> DateForm | None:
         The different numbers, ascending and without NaN; at least one.
     n_rows : int or None
         How many rows have one: Unix times are believed only where most rows differ. None: they are dates.
+    named : bool
+        Whether the column is named like a date: days such as 44197, as Excel counts them, are believed only
+        then, since amounts are as large.
     """
     apart = int(_FAILING / 2 * len(values))  # 0 and 99991231, which stand for no date
     inner = values[apart : len(values) - apart]
-    scale = _scale(inner[0])
-    if scale is None or _scale(inner[-1]) != scale:
+    scale = _scale(inner[0], named)
+    if scale is None or _scale(inner[-1], named) != scale:
         return None
+    if scale == EXCEL:
+        return DateForm(EXCEL)
     if scale not in UNIX:
         return find_form(values.tolist())
     differ = n_rows is None or (len(values) >= _LEAST_UNIX and 2 * len(values) >= n_rows)
@@ -228,8 +289,13 @@ def may_be_date(number: float) -> bool:
     return _scale(number) is not None
 
 
-def _scale(number: float) -> str | None:
-    """What the size of a number says: the unit of a Unix time, or how many digits follow the year."""
+def _scale(number: float, days: bool = False) -> str | None:
+    """What the size of a number says: the unit of a Unix time, or how many digits follow the year.
+
+    ``days``: it can also be a day as Excel counts them.
+    """
+    if days and _EXCEL_DAYS[0] <= number < _EXCEL_DAYS[1]:
+        return EXCEL
     for digits in (2, 4, 8, 10):  # to the month, the day, the minute, the second
         if _NUMBER_YEARS[0] <= number / 10.0**digits < _NUMBER_YEARS[1]:
             return f"{digits} digits"
@@ -249,7 +315,7 @@ def _believable(dates: Dates, form: str) -> bool:
     if form == "year-month":
         years, months = dates.astype("datetime64[Y]").astype(int) + 1970, _part(dates, "month")
         return not bool(((years + 1) % 100 == months)[~np.isnat(dates)].all())
-    return form != "month digits" or len(dates) >= _LEAST_MONTHS
+    return len(dates) >= {"month digits": _LEAST_MONTHS, **dict.fromkeys(_PAIRS, _LEAST_PAIRS)}.get(form, 0)
 
 
 # ------------------------------------------------------------------------------------------------ features
@@ -304,10 +370,15 @@ class DateParts:
         if isinstance(values, Coded):
             form = find_form(cells, failing=0.5)
         elif cells:
-            form = find_number_form(np.array(cells), None)
+            form = find_number_form(np.array(cells), None, named=True)
         if form is None:
             example = f" such as {shown(_text(cells[0]) or cells[0])}" if cells else ""
             raise ValueError(f"column {column!r} holds no dates that can be read{example}.")
+        if form.name in YEARLESS and not set(parts) <= set(form.usual_parts):
+            raise ValueError(
+                f"column {column!r} holds days without a year such as {shown(_text(cells[0]))}: "
+                f"{' and '.join(form.usual_parts)} can be derived from them."
+            )
         latest = str(np.nanmax(read_dates(cells, form.name)))[:10] if "age" in parts else None
         return cls(column, parts, form.name, latest)
 
@@ -354,13 +425,16 @@ def check_parts(parts: Any) -> tuple[str, ...]:
     return parts
 
 
-def column_dates(values: Array | Coded) -> Dates | None:
-    """The dates of a column, NaT where there is none; None where the column does not hold dates."""
+def column_dates(name: str, values: Array | Coded) -> Dates | None:
+    """The dates of a column, NaT where there is none; None where it holds none, or days without a year."""
     cells, rows = _cells(values)
     if not cells:
         return None
-    form = find_form(cells) if isinstance(values, Coded) else find_number_form(np.array(cells), None)
-    if form is None:
+    if isinstance(values, Coded):
+        form = find_form(cells)
+    else:
+        form = find_number_form(np.array(cells), None, named=names_day(name))
+    if form is None or form.name in YEARLESS:
         return None
     return np.append(read_dates(cells, form.name), np.datetime64("NaT"))[rows]
 

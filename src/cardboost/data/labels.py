@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from cardboost.data.arguments import number
+from cardboost.data.categories import shown
 from cardboost.data.exact import refuse_mask, require_exact
 
 Array = NDArray[np.float64]
@@ -36,7 +37,7 @@ def class_codes(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
         check_classification_targets(classes)
     if len(classes) == 1:
         raise ValueError(
-            f"Classifier can't train when only one class is present: every label is {classes[0]!r}."
+            f"Classifier can't train when only one class is present: every label is {shown(classes[0])}."
         )
     if len(classes) == 2:
         return classes, (y == classes[1]).astype(np.intp)
@@ -96,7 +97,7 @@ def class_factors(
         raise ValueError(
             f"class_weight names {unknown[0]!r}, which is not among the classes {list(classes)}."
         )
-    factors = [(f"class_weight[{label!r}]", class_weight.get(label, 1.0)) for label in classes]
+    factors = [(f"class_weight[{shown(label)}]", class_weight.get(label, 1.0)) for label in classes]
     return np.array([number(name, factor, 0.0, strict=True) for name, factor in factors])
 
 
@@ -134,12 +135,15 @@ def split_rows(
     fraction = number("validation_fraction", fraction, 0.0, strict=True)
     if fraction >= 1.0:
         raise ValueError(f"validation_fraction must be below 1; got {fraction!r}.")
+    state, rows = check_random_state(random_state), np.arange(n_rows)
     try:
-        state = check_random_state(random_state)
-        rows = np.arange(n_rows)
         kept, aside = train_test_split(rows, test_size=fraction, stratify=codes, random_state=state)
     except ValueError as error:
-        raise ValueError(f"validation_fraction={fraction}: the rows cannot be split ({error})") from error
+        lacking = "there would be no row" if codes is None else "some class would have no row"
+        raise ValueError(
+            f"validation_fraction={fraction}: the rows cannot be split: of {n_rows:,} rows, {lacking} to "
+            "train on or none to hold out."
+        ) from error
     return np.sort(kept), np.sort(aside)
 
 

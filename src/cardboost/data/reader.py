@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import IO, Any
 
-from cardboost.data.cells import LOCALES, MOSTLY, Column, Kind, Marks, TableError, viable
+from cardboost.data.cells import LOCALES, MOSTLY, Column, Kind, Marks, Points, TableError, settle, viable
 from cardboost.data.frame import Frame
 from cardboost.data.sentences import as_categories, closest, counted, listed, reason, short
 from cardboost.data.text_table import TextTable
@@ -45,11 +45,15 @@ class TableFormat:
         ``"."`` or ``","``.
     thousands : str, optional
         Between groups of digits; a space stands for all kinds of spaces, ``""`` for no mark.
+    usual : Marks, optional
+        How numbers are written in the table that a model was trained on: what is looked for first, and what
+        decides where a table leaves it open.
     """
 
     delimiter: str | None = None
     decimal: str | None = None
     thousands: str | None = None
+    usual: Marks | None = None
 
     def __post_init__(self) -> None:
         if self.decimal not in (None, ".", ","):
@@ -61,10 +65,15 @@ class TableFormat:
             )
 
     def ways(self) -> tuple[Marks, ...]:
-        """All ways to write numbers; those that agree with what is given come first."""
+        """All ways to write numbers; those that agree with what is given come first, then the usual ones."""
         mark = self.thousands or None
         given = [Marks(decimal, mark) for decimal in ".," if mark is not None and decimal != mark]
-        return tuple(sorted({*LOCALES, *given}, key=lambda way: (not self.allows(way), *_rank(way))))
+        usual = self.usual or Marks()
+
+        def order(way: Marks) -> tuple[Any, ...]:
+            return not self.allows(way), way != usual, way.decimal != usual.decimal, *_rank(way)
+
+        return tuple(sorted({*LOCALES, *given, usual}, key=order))
 
     def allows(self, way: Marks) -> bool:
         """Whether a way to write numbers agrees with what is given."""
@@ -200,8 +209,9 @@ class TableFile:
         for part in parts:
             agreed = part.survey(allowed)
             self.possible = [way for way in self.possible if way in agreed] or allowed
+        self._points: dict[str, Points] = {}  # of the columns that were read
         self._guessed_with = allowed[0].decimal
-        self._use(Marks() if _ambiguous(self.possible) else self.possible[0])
+        self._use(Marks() if self._ambiguous(self.possible) else self.possible[0])
 
     def _require_same_names(self, part: TextTable | TypedTable) -> None:
         first = self.parts[0].path
@@ -232,12 +242,27 @@ class TableFile:
     def remarks(self) -> list[str]:
         """What the user should know about how it was read, a sentence each."""
         remarks = [remark for part in self.parts for remark in part.remarks]
-        if self.marks != Marks() and not (self.given.decimal and self.given.thousands):
-            marks = f"{self.marks.decimal!r} as the decimal mark"
-            if self.marks.thousands is not None:
-                marks += f" and {self.marks.thousands!r} as the mark of thousands"
-            remarks.append(f"{self.path} was read with {marks}.")
+        usual = self.given.usual
+        is_other = usual is not None and self.marks != usual
+        if (self.marks != Marks() or is_other) and not (self.given.decimal and self.given.thousands):
+            other = f"; the table of the model had {usual.words}" if usual is not None and is_other else ""
+            remarks.append(f"{self.path} was read with {self.marks.words}{other}.")
+        if self.marks == Marks() and Marks(",", ".") in self.possible:
+            remarks += self._doubts()
         return list(dict.fromkeys(remarks))
+
+    def _doubts(self) -> list[str]:
+        """A remark on columns in which all points may stand between thousands, where none tells otherwise."""
+        doubts = {name: points for name, points in self._points.items() if points.doubtful}
+        if not doubts or any(points.decimal for points in self._points.values()):
+            return []
+        points = next(iter(doubts.values()))
+        columns = f"column{'s' if len(doubts) > 1 else ''} {listed(list(doubts))}"
+        return [
+            f"{self.path}: the points in {columns} were read as decimal marks ({points.with_point!r} beside "
+            f"{points.without!r}); if they stand between thousands, say so with --thousands . (if not, "
+            "--decimal . ends this remark)."
+        ]
 
     def require(self, name: str, unique: bool = True) -> None:
         """Refuse a name that is not in the header, with suggestions, or there more than once."""
@@ -293,10 +318,14 @@ class TableFile:
         if unknown:
             text |= {column.name for column in self._collected(unknown, False)[0] if not column.is_numbers}
         n_rows = 0
+        self._points |= {name: Points() for name in wanted}
         for arrays, typed in self._arrays(wanted, text):
             columns = self._columns(wanted, n_rows)
+            for column in columns:
+                column.points = self._points[column.name]
             for column, array in zip(columns, arrays, strict=False):
                 column.add(array, typed)
+            settle(columns)
             self._refuse_text([column for column in columns if column.name not in text])
             yield Frame(
                 {column.name: column.finish(column.name not in text) for column in columns}, len(arrays[0])
@@ -335,6 +364,7 @@ class TableFile:
             n_rows += len(arrays[0])
             for column, array in zip(columns, arrays, strict=False):
                 column.add(array, typed)
+        settle(columns)
         return columns, n_rows
 
     def _collected(self, wanted: Mapping[str, Kind], keep: bool) -> tuple[list[Column], int]:
@@ -348,6 +378,7 @@ class TableFile:
             raise self._no_rows()
         self._refuse_text(columns)
         self._refuse_mistakes(columns)
+        self._points |= {column.name: column.points for column in columns if column.is_numbers}
         return columns, n_rows
 
     # -------------------------------------------------------------------------------------------- decisions
@@ -365,7 +396,7 @@ class TableFile:
             possible = [way for way in possible if way in ways]
             if not possible:
                 raise self._unlike(column)
-            if _ambiguous(possible):
+            if self._ambiguous(possible):
                 raise TableError(
                     f"{self._at(row)}: column {column.name!r} holds {short(cell)}, which may be a decimal "
                     "number or one of thousands: say which with --decimal ',' or --thousands ','."
@@ -415,10 +446,10 @@ class TableFile:
             f"like {self.marks.example!r}: write all alike, or {as_categories(column.name)}."
         )
 
+    def _ambiguous(self, ways: Sequence[Marks]) -> bool:
+        """Whether a comma may be the decimal mark as well as that of thousands."""
+        plainer = Marks() in ways or self.given.usual in ways
+        return not plainer and Marks(",") in ways and Marks(".", ",") in ways
+
     def _no_rows(self) -> TableError:
         return TableError(f"{self.path} has a header but no rows.")
-
-
-def _ambiguous(ways: Sequence[Marks]) -> bool:
-    """Whether a comma may be the decimal mark as well as that of thousands."""
-    return Marks() not in ways and Marks(",") in ways and Marks(".", ",") in ways

@@ -1,7 +1,9 @@
 """What each column of a table is: a feature, or an identifier, a date, a constant that training leaves out.
 
-Decisions are made on the values alone, names do not count. Where a table has many rows, a sample tells of
-most columns that they are plain features; only the others are looked at as a whole.
+The values decide. Where they leave it open, the name counts as well: six digits that repeat may be anything,
+but a column ``custno`` of them is an identifier, and 44197 is a day in a column ``opened_date`` alone. Where
+a table has many rows, a sample tells of most columns that they are plain features; only the others are
+looked at as a whole.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -18,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.data.categories import MAX_CODES, shown
+from cardboost.data.column_names import KeyName, key_name, names_day
 from cardboost.data.dates import find_form, find_number_form, may_be_date
 from cardboost.data.frame import Array, Coded, Frame
 from cardboost.data.leaks import determining, separating
@@ -31,10 +34,12 @@ _LEAST_ROWS = 10  # with fewer nothing is an identifier
 _UNLIKELY = 5.0  # standard deviations: one column in three million has so many different values by chance
 _UNLIKELY_IN_ORDER = 3.0  # the same for numbers that rise or fall from row to row
 _YEARS = (1900, 2100)
-_LONG = 1e7  # numbers of eight digits
+_LONG = 8  # digits
+_LONG_IF_NAMED = 5  # digits of numbers in a column that is named after someone: customer, patient
+_LARGE = 100.0  # numbers of something are not all below this: those may be counts
 _LEAST_LONG = 20  # rows
 _VOCABULARY = 500  # labels: more are an identifier, if most rows differ
-_ROWS_OF_KEY = 3  # at most, on average, of a code such as CUST-000123
+_ROWS_OF_KEY = 3  # at most, on average, of a code such as CUST-000123, or of a key by its name
 _CODE_DIGITS = 4  # of such a code; with fewer it may be a name such as town17
 _WORDS = 4  # of a label that is free text
 _TELLING = (10, 0.01)  # rows, and share of them, that are missing or not: with fewer this tells nothing
@@ -83,6 +88,8 @@ class ColumnRole:
         How many rows have no value.
     example : str, number or None
         The first value.
+    date_parts : tuple of str
+        What can be derived from a date.
     """
 
     name: str
@@ -91,6 +98,7 @@ class ColumnRole:
     distinct: int | None
     missing: int
     example: Any
+    date_parts: tuple[str, ...] = ()
 
     @property
     def is_feature(self) -> bool:
@@ -107,7 +115,9 @@ class ColumnRole:
         return self.reason is not None and self.reason != _PLAIN.get(self.role)
 
     def to_dict(self) -> dict[str, Any]:
-        return vars(self) | {"role": str(self.role)}
+        entries = vars(self) | {"role": str(self.role)}
+        del entries["date_parts"]
+        return entries
 
 
 def assign_roles(frame: Frame, given: Mapping[str, Role]) -> tuple[ColumnRole, ...]:
@@ -157,11 +167,10 @@ class _Sampled:
     whole: bool
     median: float
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the column is a feature, whatever its other rows hold."""
-        differs = self.whole and 2 * self.distinct >= self.n
-        return self.distinct > 1 and not differs and not may_be_date(self.median)
+    def is_plain(self, name: str) -> bool:
+        """Whether the column of this name is a feature, whatever its other rows hold."""
+        differs = self.whole and (2 * self.distinct >= self.n or key_name(name) is not KeyName.NONE)
+        return self.distinct > 1 and not differs and not names_day(name) and not may_be_date(self.median)
 
 
 def _number_roles(columns: Mapping[str, Array], n_rows: int) -> Iterator[tuple[str, ColumnRole]]:
@@ -195,7 +204,7 @@ def _number_role(name: str, values: Array, sampled: _Sampled) -> ColumnRole:
 
     if n == 0:
         return column(Role.EMPTY, "has no values", 0)
-    if sampled.is_plain:
+    if sampled.is_plain(name):
         return column(Role.NUMERIC, _PLAIN[Role.NUMERIC], _count(values, here, sampled))
     present = values if n == n_rows else values[here]
     different = np.unique(present).astype(np.float64)
@@ -203,12 +212,13 @@ def _number_role(name: str, values: Array, sampled: _Sampled) -> ColumnRole:
     if distinct == 1:
         reason = _constant(n_rows - n, n_rows)
         return column(Role.NUMERIC if reason is None else Role.CONSTANT, reason or "has one value or none", 1)
-    form = find_number_form(different, n)
+    form = find_number_form(different, n, named=names_day(name))
     if form is not None:
-        return column(Role.DATE, form.reason(example), distinct)
-    reason = _number_key(present, different)
+        date = column(Role.DATE, form.reason(example), distinct)
+        return replace(date, date_parts=form.usual_parts)
+    reason = _number_key(name, present, different)
     if reason is not None:
-        return column(Role.IDENTIFIER, f"{reason} and looks like an identifier", distinct)
+        return column(Role.IDENTIFIER, reason, distinct)
     reason = _PLAIN[Role.NUMERIC]
     if sampled.whole and _WHOLE_LIMIT < np.abs(different).max() < 2.0**64:
         reason = "has numbers above 2^53, whose last digits are rounded"
@@ -231,13 +241,22 @@ def _count(values: Array, here: NDArray[np.bool_], sampled: _Sampled) -> int | N
     return distinct if distinct <= _COUNTED else None
 
 
-def _number_key(present: Array, different: Array) -> str | None:
+def _number_key(name: str, present: Array, different: Array) -> str | None:
     """Why numbers are an identifier, or None. ``different``: the different ones, ascending."""
+    largest = max(-float(different[0]), float(different[-1]))
+    if len(present) < _LEAST_ROWS or largest >= 2.0**64 or not (np.rint(different) == different).all():
+        return None
+    reason = _made_to_differ(present, different)
+    if reason is not None:
+        return f"{reason} and looks like an identifier"
+    return _named_key(name, len(present), different)
+
+
+def _made_to_differ(present: Array, different: Array) -> str | None:
+    """Why whole numbers are an identifier by themselves: measurements would repeat more often."""
     n, distinct = len(present), len(different)
     low, high = float(different[0]), float(different[-1])
-    if n < _LEAST_ROWS or 2 * distinct < n or (low >= _YEARS[0] and high <= _YEARS[1]):
-        return None
-    if max(-low, high) >= 2.0**64 or not (np.rint(different) == different).all():
+    if 2 * distinct < n or (low >= _YEARS[0] and high <= _YEARS[1]):
         return None
     step = np.gcd.reduce(np.diff(different).astype(np.int64)) if high - low < 2.0**63 else 1
     slots = (high - low) / float(step) + 1.0
@@ -248,9 +267,29 @@ def _number_key(present: Array, different: Array) -> str | None:
             return "counts the rows"
     if surprise >= _UNLIKELY:
         return f"has another whole number in {'every row' if distinct == n else 'most rows'}, with few gaps,"
-    if n >= _LEAST_LONG and max(-low, high) >= _LONG and _are_long(different):
+    if n >= _LEAST_LONG and _are_long(different, _LONG):
         return "has long whole numbers that differ in most rows"
     return None
+
+
+def _named_key(name: str, n: int, different: Array) -> str | None:
+    """Why the name makes an identifier of whole numbers; None where they may measure something.
+
+    A key has few rows, or more values than a category can have: its size then says nothing. Numbers below
+    100 that repeat may be counts unless the name says ID.
+    """
+    said, distinct = key_name(name), len(different)
+    few_rows = distinct >= _LEAST_ROWS and _ROWS_OF_KEY * distinct >= n
+    if said is KeyName.NONE or different[0] < 0 or not (few_rows or distinct > MAX_CODES):
+        return None
+    if said is KeyName.ENTITY and not (few_rows and _are_long(different, _LONG_IF_NAMED)):
+        return None
+    if said is KeyName.NUMBER and different[-1] < _LARGE and distinct < n:
+        return None
+    return f"{_AS_NAMED} {distinct:,} different whole numbers in {n:,} rows"
+
+
+_AS_NAMED = "has the name of an identifier and"
 
 
 def _surprise(n: int, distinct: int, slots: float) -> float:
@@ -264,13 +303,14 @@ def _surprise(n: int, distinct: int, slots: float) -> float:
     return (distinct - expected) / math.sqrt(max(variance, 1e-12))
 
 
-def _are_long(different: Array) -> bool:
-    """Whether numbers have eight digits or more, nearly all as many, and are not rounded as amounts are."""
+def _are_long(different: Array, least: int) -> bool:
+    """Whether numbers have so many digits, nearly all as many, and are not rounded as amounts are."""
     size = np.abs(different)
-    digits = np.floor(np.log10(np.maximum(size, 1.0)))
+    digits = np.floor(np.log10(np.maximum(size, 1.0))) + 1.0
     longest = float(np.quantile(digits, 0.9))
     alike = float(np.mean(digits >= longest - 1.0)) >= 0.95
-    return longest >= math.log10(_LONG) and alike and float(np.mean(size % 1000.0 == 0.0)) < 0.05
+    rounded = 1000.0 if least >= _LONG else 100.0
+    return longest >= least and alike and float(np.mean(size % rounded == 0.0)) < 0.05
 
 
 def _plain_number(number: float) -> int | float:
@@ -301,8 +341,8 @@ def _text_role(name: str, column: Coded) -> ColumnRole:
         some = [labels[k] for k in held[np.linspace(0, distinct - 1, min(distinct, _LOOKED_AT)).astype(int)]]
         form = find_form(some)
         if form is not None:
-            return role(Role.DATE, form.reason(example))
-        reason = _text_key(some, n, distinct, example)
+            return replace(role(Role.DATE, form.reason(example)), date_parts=form.usual_parts)
+        reason = _text_key(name, some, n, distinct, example)
         if reason is not None:
             return role(Role.IDENTIFIER, reason)
     if distinct > MAX_CODES:
@@ -317,7 +357,7 @@ _HEX = re.compile(r"(0x)?[0-9a-f]{12,}", re.IGNORECASE)
 _CODE = re.compile(r"[^\W\d_][^\s\d]*#")  # such as CUST-000123, with # for digits in a row
 
 
-def _text_key(some: Sequence[str], n: int, distinct: int, example: str) -> str | None:
+def _text_key(name: str, some: Sequence[str], n: int, distinct: int, example: str) -> str | None:
     """Why text is an identifier, or None. ``some``: labels of a column with so many rows and labels."""
     if n < _LEAST_ROWS:
         return None
@@ -325,6 +365,8 @@ def _text_key(some: Sequence[str], n: int, distinct: int, example: str) -> str |
         shape = _key_shape(some, n, distinct)
         if shape is not None:
             return f"holds {shape} such as {shown(example)} and looks like an identifier"
+        if key_name(name) in (KeyName.ID, KeyName.NUMBER):
+            return f"{_AS_NAMED} {distinct:,} different values in {n:,} rows"
     # As many repetitions as random draws from n^2 / (2 repeated) labels would give.
     if 2 * distinct < n or n * n < 2 * _VOCABULARY * (n - distinct):
         return None
@@ -458,7 +500,8 @@ def _how_to_keep(own: ColumnRole) -> str:
         kind = "categorical" if isinstance(own.example, str) else "numeric"
         return f"; --{kind} {shlex.quote(own.name)} keeps it"
     if own.role is Role.DATE:
-        return f"; --date {shlex.quote(f'{own.name}=year,month,weekday,age')} derives features"
+        parts = ",".join(own.date_parts)
+        return f"; --date {shlex.quote(f'{own.name}={parts}')} derives features"
     return ""
 
 

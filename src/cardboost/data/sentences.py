@@ -45,9 +45,9 @@ def reason(error: OSError) -> str:
     return text[:1].lower() + text[1:]
 
 
-def dropping(name: str) -> str:
-    """The option that leaves a column out."""
-    return f"--drop {shlex.quote(name)}"
+def dropping(*names: str) -> str:
+    """The options that leave columns out."""
+    return " ".join(f"--drop {shlex.quote(name)}" for name in names)
 
 
 def as_categories(name: str) -> str:

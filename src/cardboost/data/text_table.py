@@ -1,8 +1,9 @@
 """Tables of delimited text, read by pyarrow in blocks.
 
 The first lines tell encoding, delimiter and header. Everything after the header is cut and converted by
-pyarrow; Python's ``csv`` is asked again only for the line of a fault. A block that contradicts what the first
-ones showed (text among numbers, a first quote, another encoding) is read again in another way.
+pyarrow, block by block in several threads as long as every line feed ends a row, which quotes put in doubt;
+Python's ``csv`` is asked again only for the line of a fault. A block that contradicts what the first ones
+showed (text among numbers, a first quote, another encoding) is read again in another way.
 """
 
 from __future__ import annotations
@@ -10,14 +11,19 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv
+import functools
 import io
 import itertools
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
-from cardboost.data.cells import DASHES, MISSING, Kind, Marks, TableError, ways_of
+import numpy as np
+
+from cardboost.data.cells import DASHES, MISSING, Kind, Marks, Points, TableError, ways_of
 from cardboost.data.sentences import counted, one_line, short
 
 #: a longer line is no line of a table, but a file of another kind or a quote that nothing closes
@@ -27,10 +33,10 @@ MOST_DECOMPRESSED = 64_000_000_000
 #: tables rarely shrink more than a hundred times; a file of gzip can by 1,032, one of Zstandard by far more
 HIGHEST_RATIO = 500
 RATIO_COUNTS_FROM = 1_000_000_000
-BLOCK, SAMPLE = 1 << 22, 1 << 18
+BLOCK, SAMPLE = 1 << 20, 1 << 18
 DELIMITERS = ",;\t|"
 _SNIFFED_LINES = 50
-_CONTRADICTIONS = 3  # after so many all columns are read as text
+_CONTRADICTIONS = 3  # where each costs a new start, all columns are read as text after so many
 #: a line behind the last one of every file; none of a file can be equal, as NUL is refused
 _END = "\0"
 _MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
@@ -82,6 +88,9 @@ class _Text(io.BufferedIOBase):
             self.source = arrow.CompressedInputStream(self.file, table.compression)
         self.decoder = codecs.getincrementaldecoder(table.encoding)("strict" if check else "replace")
         self.n_bytes = self.n_quotes = 0
+        self.in_rows = False  # past the header
+        self.rest = b""  # of the latest piece: as UTF-8 it may be longer than it was
+        self.last, self.held = b"\n", b""  # the byte before; spaces and a quote that more has to be seen of
         self.is_ascii = True  # so far
 
     def readable(self) -> bool:
@@ -93,18 +102,42 @@ class _Text(io.BufferedIOBase):
         super().close()
 
     def read(self, size: int | None = -1, /) -> bytes:
-        text = b""
+        size = BLOCK if size is None or size < 0 else size
+        text, self.rest = self.rest, b""
         while not text:  # a piece of UTF-16 may be less than a character
-            data = self.raw(BLOCK if size is None or size < 0 else size)
-            text = self._decoded(data)
+            data = self.raw(size)
+            text = self._closed_up(self._decoded(data), not data)
             if not data:
                 break
+        if len(text) > size:
+            text, self.rest = text[:size], text[size:]
         if self.check:
             self._check(text)
         self.n_bytes += len(text)
         return text
 
     read1 = read
+
+    def skip_header(self) -> None:
+        """Go to the first row."""
+        while (left := self.table.header_bytes - self.n_bytes) > 0 and self.read(left):
+            pass
+        self.in_rows = True
+
+    def blocks(self, size: int) -> Iterator[bytes]:
+        """Whole lines, about so many bytes of them at a time; the last one may lack its end."""
+        lines, pieces = b"", [b""]  # the beginning of a line
+        while data := self.read(size):
+            if end := data.rfind(b"\n") + 1:
+                if lines:
+                    yield lines
+                lines, pieces = b"".join([*pieces, memoryview(data)[:end]]), []
+            pieces.append(data[end:])
+            if sum(map(len, pieces)) > LONGEST_LINE:
+                self.table.plain = False
+                raise _Again
+        if rest := b"".join([lines, *pieces]):
+            yield rest
 
     def lines(self) -> io.TextIOWrapper:
         """The text in lines, with their ends."""
@@ -137,6 +170,25 @@ class _Text(io.BufferedIOBase):
         self.is_ascii &= text.isascii()
         return data if is_utf8 and self.check else text.encode("utf-8")
 
+    def _closed_up(self, text: bytes, at_end: bool) -> bytes:
+        """Without spaces between a delimiter and a quote that opens a cell, as in ``a, "b, c"``.
+
+        A doubled quote is left alone, as it may stand inside of a cell; there a single one ends the cell, and
+        spaces at the end of a cell do not count.
+        """
+        gap = self.table.gap
+        if gap is None or not (self.held or text.endswith(b" ") or b'"' in text):
+            self.last = text[-1:] or self.last
+            return text
+        text = self.last + self.held + text
+        self.held = b""
+        if not at_end and (tail := gap[1].search(text, max(0, len(text) - 1000))) is not None:
+            text, self.held = text[: tail.start() + 1], text[tail.start() + 1 :]
+        if b' "' in text:
+            text = gap[0].sub(rb'\1"', text)
+        self.last = text[-1:]
+        return text[1:]
+
     def _check(self, text: bytes) -> None:
         table = self.table
         if b"\0" in text:
@@ -144,11 +196,11 @@ class _Text(io.BufferedIOBase):
             raise TableError(
                 f"{table.path}, line {line}: a NUL byte; this is not a text file, or a damaged one."
             )
-        n_quotes = text.count(b'"')
-        self.n_quotes += n_quotes
-        if n_quotes and not table.quoted:
-            table.quoted = True
-            raise _Again
+        if self.in_rows and b'"' in text:
+            self.n_quotes += text.count(b'"')
+            if table.plain:
+                table.plain = False
+                raise _Again
 
 
 @dataclass
@@ -174,11 +226,12 @@ class TextTable:
     format: str = "csv"
     marks_fixed: bool = False
     encoding: str = "utf-8"
-    quoted: bool = False
+    plain: bool = True  # every line feed ends a row: there are no quotes below the header
     longest: int = 0  # characters of the longest line so far
     names: list[str] = field(default_factory=list)
     width: int = 0  # cells of a row
     header_lines: int = 0
+    header_bytes: int = 0  # of the text as UTF-8
     sheets: list[str] = field(default_factory=list)  # remarks on a spreadsheet that this was
     has_dropped: bool = False  # columns at the end without names and values
     n_rows_guess: int = 0  # from the first block and the size of the file
@@ -195,6 +248,11 @@ class TextTable:
             with contextlib.suppress(_Again):
                 self._read_header()
                 return
+
+    @property
+    def gap(self) -> tuple[re.Pattern[bytes], re.Pattern[bytes]] | None:
+        """Spaces between a delimiter and a quote, and what may become that; None: not yet known."""
+        return None if self.delimiter in (None, " ") else _gap(self.delimiter)
 
     @property
     def form(self) -> dict[str, str | None]:
@@ -228,9 +286,12 @@ class TextTable:
             raise self._too_long(f"line {number}", "it", LONGEST_LINE)
         if not any(line.strip() for line in lines):
             raise TableError(f"{self.path} is empty: a header with column names is needed.")
+        sizes = [len(line.encode()) for line in lines]
         hint = re.fullmatch(r'"?sep=(.)"?\s*', lines[0])  # Excel writes and obeys it
         if self.delimiter is None:
             self.delimiter = hint[1] if hint is not None else _sniff(lines)
+            if any(' "' in line for line in lines):
+                raise _Again
         if hint is not None:
             lines[0] = "\n"
         reader = csv.reader([*lines, _END], delimiter=self.delimiter)
@@ -245,6 +306,7 @@ class TextTable:
             raise TableError(f"{self.path} is empty: a header with column names is needed.")
         self._refuse_open_quote(header, first_line)
         self.header_lines = reader.line_num
+        self.header_bytes = sum(sizes[: self.header_lines])
         rows: list[list[str]] = []
         with contextlib.suppress(csv.Error):
             rows.extend(row for row in reader if any(cell.strip() for cell in row))
@@ -256,6 +318,9 @@ class TextTable:
         """Columns at the end that have neither a name nor values are left out; later rows are held to it."""
         widths = {len(row) for row in rows}
         self.width = widths.pop() if len(widths) == 1 else len(names)
+        if all(names) and self.width == len(names):
+            self.names = names
+            return
         named = max((k for k, name in enumerate(names, 1) if name), default=0)
         kept = max([named, *(k for row in rows for k, cell in enumerate(row, 1) if cell.strip())])
         if kept > len(names) or self.width < named or not rows:
@@ -296,12 +361,13 @@ class TextTable:
         if batch is None or self.marks_fixed:
             return list(ways)
         texts = [column for column in batch.columns[: len(self.names)] if column.type == arrow.string()]
-        if all((possible := ways_of(text, ways)) is None or ways[0] in possible for text in texts):
-            has_decimals = arrow.float64() in batch.schema.types
+        if all(possible is None or ways[0] in possible for possible in ways_of(texts, ways)):
+            types = batch.schema.types
+            has_decimals = any(types[k] == arrow.float64() for k in self.guess)
             return [way for way in ways if way.decimal == ways[0].decimal or not has_decimals]
         remaining = list(ways)
-        for text in self._first_block(arrow.string(), ways[0]).columns[: len(self.names)]:
-            possible = ways_of(text, ways)
+        texts = self._first_block(arrow.string(), ways[0]).columns[: len(self.names)]
+        for possible in ways_of(texts, ways):
             remaining = [way for way in remaining if possible is None or way in possible]
         return remaining or list(ways)
 
@@ -310,16 +376,36 @@ class TextTable:
         import pyarrow as arrow
 
         batch = self._first_block(None, marks)
-        truth, number = arrow.bool_(), arrow.float64()
-        kinds = {truth: truth, arrow.int64(): number, number: number, arrow.null(): number}
+        truth, whole, number = arrow.bool_(), arrow.int64(), arrow.float64()
+        kinds = {truth: truth, whole: number, number: number, arrow.null(): number}
         types = () if batch is None else batch.schema.types
         self.guess = {k: kinds[kind] for k, kind in enumerate(types) if kind in kinds}
         self.as_text.clear()
+        if batch is not None and marks.decimal == "." and not self.marks_fixed:
+            for k in self._doubtful(batch):
+                del self.guess[k]
+            few_digits = (k for k, kind in enumerate(types) if kind == whole and _below_thousand(batch[k]))
+            self.guess |= dict.fromkeys(few_digits, whole)  # the first point that follows is looked at
         if batch is not None and self.compression is None:
             self.n_rows_guess = int(
                 1.05 * batch.num_rows * self.size / min(self.size, self._block_size(SAMPLE))
             )
         return batch
+
+    def _doubtful(self, batch: Any) -> list[int]:
+        """Columns of the first block whose points may stand between thousands; their text has to be seen."""
+        import pyarrow as arrow
+
+        columns = enumerate(batch.columns[: len(self.names)])
+        some = [k for k, column in columns if column.type == arrow.float64() and _thousandths(column)]
+        if not some:
+            return []
+        texts, doubtful = self._first_block(arrow.string(), Marks()), []
+        for k in some:
+            points = Points()
+            points.add(texts.column(k).filter(batch.column(k).is_valid()))
+            doubtful += [k] if points.possible else []
+        return doubtful
 
     def _block_size(self, least: int) -> int:
         return max(least, min(16 * self.longest, LONGEST_LINE))
@@ -327,7 +413,8 @@ class TextTable:
     def _first_block(self, kind: Any, marks: Marks) -> Any:
         types = {} if kind is None else dict.fromkeys(range(self.width), kind)
         while True:
-            with contextlib.suppress(_Again), contextlib.closing(self._attempt(types, marks, True)) as blocks:
+            blocks = self._attempt(lambda: types, marks, True)
+            with contextlib.suppress(_Again), contextlib.closing(blocks):
                 return next(blocks, None)
 
     def batches(self, wanted: Mapping[int, Kind], marks: Marks) -> Iterator[list[Any]]:
@@ -335,60 +422,118 @@ class TextTable:
         import pyarrow as arrow
 
         text = arrow.dictionary(arrow.int32(), arrow.string())
+        dropped = range(len(self.names), self.width)
+        columns = wanted or {0: "text"}
+
+        def types() -> dict[int, Any]:
+            parsed = self.guess.keys() - self.as_text
+            return dict.fromkeys(dropped, text) | {
+                k: self.guess[k] if kind in ("auto", "numbers") and k in parsed else text
+                for k, kind in columns.items()
+            }
+
         n_done = 0
         while True:
-            parsed = self.guess.keys() - self.as_text
-            types = {
-                k: self.guess[k] if kind in ("auto", "numbers") and k in parsed else text
-                for k, kind in wanted.items()
-            } or {0: text}
-            dropped = range(len(self.names), self.width)
             n_skipped = n_done
             with contextlib.suppress(_Again):
-                for batch in self._attempt(types | dict.fromkeys(dropped, text), marks):
+                for batch in self._attempt(types, marks):
                     rest = batch.slice(n_skipped)
                     n_skipped = max(0, n_skipped - batch.num_rows)
                     if any("".join(batch.column(f"c{k}").dictionary.to_pylist()).strip() for k in dropped):
                         self._explain()
                     n_done += rest.num_rows
                     if rest.num_rows:
-                        yield [rest.column(f"c{k}") for k in types]
+                        yield [rest.column(f"c{k}") for k in columns]
                 return
 
-    def _attempt(self, types: Mapping[int, Any], marks: Marks, sample: bool = False) -> Generator[Any]:
+    def _attempt(
+        self, types: Callable[[], Mapping[int, Any]], marks: Marks, sample: bool = False
+    ) -> Generator[Any]:
         """Record batches of columns c0, c1, ...; _Again where something has to be done in another way.
 
-        A sample has all columns, and those without a type have the one that pyarrow guesses.
+        ``types`` says those of the columns, at this time. A sample has all columns, and those without a type
+        have the one that pyarrow guesses.
         """
         import pyarrow as arrow
         import pyarrow.csv
 
-        column_types = {f"c{k}": kind for k, kind in types.items()}
-        options = {
-            "read_options": arrow.csv.ReadOptions(
-                column_names=[f"c{k}" for k in range(self.width)],
-                skip_rows=self.header_lines,
-                block_size=self._block_size(SAMPLE if sample else BLOCK),
-            ),
-            "parse_options": arrow.csv.ParseOptions(
-                delimiter=self.delimiter, newlines_in_values=self.quoted, invalid_row_handler=self._skip_blank
-            ),
-            "convert_options": arrow.csv.ConvertOptions(
+        def conversion() -> Any:
+            column_types = {f"c{k}": kind for k, kind in types().items()}
+            return arrow.csv.ConvertOptions(
                 column_types=column_types,
                 include_columns=[] if sample else list(column_types),
                 null_values=_NULLS,
                 strings_can_be_null=False,
                 decimal_point=marks.decimal,
-            ),
-        }
+            )
+
+        size = self._block_size(SAMPLE if sample else BLOCK)
         with _Text(self) as stream:
+            stream.skip_header()
+            if self.plain:
+                yield from self._blocks(stream.blocks(size), conversion, 1 if sample else arrow.cpu_count())
+                return
             try:
+                options = self._options(size) | {"convert_options": conversion()}
                 with arrow.csv.open_csv(stream, **options) as reader:
                     yield from reader
             except arrow.ArrowInvalid as error:
                 self._cure(str(error))
             if stream.n_quotes % 2 and not sample:
                 self._explain()  # perhaps one of them is open at the end
+
+    def _blocks(
+        self, blocks: Iterator[bytes], conversion: Callable[[], Any], n_threads: int
+    ) -> Iterator[Any]:
+        """The same of blocks of whole lines, in their order; a block is parsed again where types change."""
+        import pyarrow as arrow
+
+        for block, parsed in _in_order(lambda block: self._parsed(block, conversion()), blocks, n_threads):
+            try:
+                batch = parsed.result()
+            except arrow.ArrowInvalid:
+                batch = self._parsed_again(block, conversion)
+            if batch is not None:
+                yield batch
+
+    def _parsed_again(self, block: bytes, conversion: Callable[[], Any]) -> Any:
+        """A block that cannot be converted to the types of some time ago."""
+        import pyarrow as arrow
+
+        while True:
+            try:
+                return self._parsed(block, conversion())
+            except arrow.ArrowInvalid as error:
+                with contextlib.suppress(_Again):
+                    self._cure(str(error))
+
+    def _options(self, size: int) -> dict[str, Any]:
+        import pyarrow.csv
+
+        return {
+            "read_options": pyarrow.csv.ReadOptions(
+                column_names=[f"c{k}" for k in range(self.width)], block_size=size, use_threads=False
+            ),
+            "parse_options": pyarrow.csv.ParseOptions(
+                delimiter=self.delimiter,
+                newlines_in_values=not self.plain,
+                invalid_row_handler=self._skip_blank,
+            ),
+        }
+
+    def _parsed(self, block: bytes, convert_options: Any) -> Any:
+        """The rows of whole lines as one record batch; None if all of them are blank."""
+        import pyarrow as arrow
+        import pyarrow.csv
+
+        options = self._options(len(block) + 1)
+        try:
+            table = arrow.csv.read_csv(arrow.BufferReader(block), convert_options=convert_options, **options)
+        except arrow.ArrowInvalid as error:
+            if str(error).startswith("Empty CSV file"):
+                return None
+            raise
+        return next(iter(table.to_batches()), None)
 
     def _cure(self, error: str) -> None:
         """What to do about an error of pyarrow: nothing, _Again, or a sentence."""
@@ -400,14 +545,25 @@ class TextTable:
                 raise _Again
             self._explain()
             raise self._too_long("a line", "it", LONGEST_LINE)
-        match = re.match(r"In CSV column #(\d+): .*conversion error to (double|bool)", error, re.DOTALL)
+        match = re.match(r"In CSV column #(\d+): .*conversion error to (int64|double|bool)", error, re.DOTALL)
         if match is not None and int(match[1]) not in self.as_text:
-            self.as_text.add(int(match[1]))
-            if len(self.as_text) > _CONTRADICTIONS:
-                self.as_text.update(range(self.width))
+            self._convert_otherwise(int(match[1]), match[2], error)
             raise _Again
         self._explain()
         raise TableError(f"{self.path} cannot be read as CSV: {one_line(error)}.")
+
+    def _convert_otherwise(self, column: int, kind: str, error: str) -> None:
+        """After a cell that contradicts the type of its column."""
+        import pyarrow as arrow
+
+        if kind == "int64" and not re.search(r"'\s*[+-]?[1-9]\d{0,2}\.\d{3}\s*'", error):
+            decimal = re.search(r"'\s*[+-]?\d*\.\d*\s*'", error)  # then no point stands between thousands
+            whole = [k for k, own in self.guess.items() if own == arrow.int64()] if decimal else [column]
+            self.guess |= dict.fromkeys(whole, arrow.float64())
+            return
+        self.as_text.add(column)
+        if not self.plain and len(self.as_text) > _CONTRADICTIONS:
+            self.as_text.update(range(self.width))
 
     def _skip_blank(self, row: Any) -> str:
         """What to do about a row with another number of cells."""
@@ -463,12 +619,45 @@ class TextTable:
         return line
 
 
+def _below_thousand(column: Any) -> bool:
+    values = column.drop_null().to_numpy(zero_copy_only=False)
+    return bool((np.abs(values) < 1000).all())
+
+
+def _thousandths(column: Any) -> bool:
+    """Whether numbers below a thousand have at most three decimals, and fractions are above 1."""
+    values = np.abs(column.drop_null().to_numpy(zero_copy_only=False))
+    fractions = values[np.floor(values) < values]
+    three = np.abs(1000.0 * fractions - np.rint(1000.0 * fractions)) < 1e-6
+    return bool((values < 1000.0).all() and (three & (fractions > 1.0)).all())
+
+
+def _in_order(
+    parse: Callable[[bytes], Any], blocks: Iterator[bytes], n_threads: int
+) -> Iterator[tuple[bytes, Future[Any]]]:
+    """The blocks with what is made of them in other threads; at most one waits besides those in work."""
+    running: deque[tuple[bytes, Future[Any]]] = deque()
+    with ThreadPoolExecutor(n_threads) as pool:
+        for block in blocks:
+            running.append((block, pool.submit(parse, block)))
+            if len(running) > n_threads - (n_threads == 1):
+                yield running.popleft()
+        yield from running
+
+
+@functools.cache
+def _gap(delimiter: str) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    before = rb"([\r\n]|" + re.escape(delimiter.encode()) + rb")"
+    return re.compile(before + rb' +"(?!")'), re.compile(before + rb' +"?\Z')
+
+
 def _sniff(lines: Sequence[str]) -> str:
     """The delimiter that gives the most columns in the header, above all the same number in every line."""
 
     def merit(delimiter: str) -> tuple[bool, int, bool]:
         with contextlib.suppress(csv.Error):
-            widths = [len(row) for row in csv.reader(lines, delimiter=delimiter) if any(map(str.strip, row))]
+            rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+            widths = [len(row) for row in rows if any(map(str.strip, row))]
             complete = widths[:-1] if len(widths) > 2 else widths  # the last record may be cut off
             same = len(set(complete)) == 1
             return same and widths[0] > 1, widths[0], same

@@ -9,12 +9,12 @@ import contextlib
 import csv
 import datetime
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
 from cardboost.data.cells import Kind, Marks, TableError, number_labels
-from cardboost.data.sentences import dropping, one_line
+from cardboost.data.sentences import dropping, listed, one_line
 from cardboost.data.text_table import refuse_bomb
 
 
@@ -87,13 +87,26 @@ class TypedTable:
     def batches(self, wanted: Mapping[int, Kind], marks: Marks) -> Iterator[list[Any]]:
         """The columns of these numbers: float64, bool, or dictionaries of text."""
         kinds = {self.fields[k]: kind for k, kind in wanted.items()}
-        with self._opened() as (_, batches):
+        with self._opened() as (schema, batches):
+            self._refuse_types([schema.field(k) for k in wanted])
             for batch in batches(list(kinds) or self.fields[:1]):
-                columns = [self._converted(batch.column(name), name, kind) for name, kind in kinds.items()]
+                columns = [self._converted(batch.column(name), kind) for name, kind in kinds.items()]
                 if batch.num_rows:
                     yield columns or [batch.column(0)]
 
-    def _converted(self, column: Any, name: str, kind: Kind) -> Any:
+    def _refuse_types(self, columns: Sequence[Any]) -> None:
+        """Columns whose values are neither numbers nor text nor dates, all of them in one sentence."""
+        strange = {column.name.strip(): str(column.type) for column in columns if not _is_known(column.type)}
+        if not strange:
+            return
+        columns, hold = ("column", "holds") if len(strange) == 1 else ("columns", "hold")
+        types = " or ".join(dict.fromkeys(strange.values()))
+        raise TableError(
+            f"{self.path}: {columns} {listed(list(strange), most=20)} {hold} values of the type {types}: "
+            f"make numbers or text of them, or leave the {columns} out with {dropping(*strange)}."
+        )
+
+    def _converted(self, column: Any, kind: Kind) -> Any:
         import pyarrow as arrow
         import pyarrow.compute as compute
 
@@ -115,11 +128,6 @@ class TypedTable:
             texts = arrow.array([str(label) for label in labels.labels], "string")
             codes = arrow.array(labels.codes, mask=labels.codes < 0)
             return arrow.DictionaryArray.from_arrays(codes, texts)
-        elif not _is_text(own):
-            raise TableError(
-                f"{self.path}: column {name!r} holds values of the type {own}: make numbers or text of them, "
-                f"or leave the column out with {dropping(name)}."
-            )
         return column.cast("string").dictionary_encode()
 
     def place(self, row: int) -> str:
@@ -136,6 +144,15 @@ def _is_number(kind: Any) -> bool:
     from pyarrow import types
 
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+def _is_known(kind: Any) -> bool:
+    """Whether numbers, text or dates can be made of values of this type."""
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    is_plain = _is_text(kind) or _is_number(kind) or types.is_boolean(kind) or types.is_null(kind)
+    return bool(is_plain or types.is_date(kind) or types.is_timestamp(kind))
 
 
 def _iso(column: Any) -> Any:

@@ -57,8 +57,9 @@ def _warn(X: Any, columns: Sequence[Any], chosen: Sequence[int] = ()) -> None:
     names = [str(name) for name in frame_columns(X) or ()]
     if len(names) != len(columns) or not names:
         return  # only learners of the user's read this table
-    frame = Frame({str(j): column for j, column in enumerate(columns)}, len(columns[0]))
-    roles = assign_roles(frame, {str(j): Role.CATEGORICAL for j in chosen})
+    keys = names if len(set(names)) == len(names) else [str(j) for j in range(len(names))]
+    frame = Frame(dict(zip(keys, columns, strict=True)), len(columns[0]))
+    roles = assign_roles(frame, {keys[j]: Role.CATEGORICAL for j in chosen})
     parts = []
     for kind, of_kind in _KINDS:
         listed = [repr(name) for name, own in zip(names, roles, strict=True) if own.role in of_kind]

@@ -81,7 +81,8 @@ class Predictions:
 def label_codes(labels: Any, classes: Sequence[Any]) -> NDArray[np.intp]:
     """The number of the class of every label.
 
-    Numbers and text that look the same are the same label.
+    Numbers and text that look the same are the same label, and so are true, True, TRUE and 1 where the
+    classes are true and false.
 
     Parameters
     ----------
@@ -110,10 +111,12 @@ def label_codes(labels: Any, classes: Sequence[Any]) -> NDArray[np.intp]:
         codes[~missing] = inverse
     if (codes < 0).any():
         raise ValueError(f"{int((codes < 0).sum())} of {len(codes)} rows have no label.")
-    if any(isinstance(label, bool | np.bool_) for label in classes):
-        truth = {"0": False, "1": True}
-        distinct = [truth.get(label_text(label), str(label).lower()) for label in distinct]
     known = {label_text(label): k for k, label in enumerate(classes)}
+    truth = {name.lower(): k for name, k in known.items()}
+    if truth.keys() <= {"true", "false"} and len(truth) == len(known):
+        words = {"0": "false", "1": "true"}
+        distinct = [words.get(label_text(label), str(label).lower()) for label in distinct]
+        known = truth
     used = np.unique(codes).tolist()
     for code in used:
         if label_text(distinct[code]) not in known:

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from cardboost.data.arguments import whole
+from cardboost.data.categories import shown
 from cardboost.data.labels import search_seed
+from cardboost.data.sentences import counted
 from cardboost.pareto.picking import RATES
 
 Indices = NDArray[np.intp]
@@ -45,8 +47,8 @@ def splits(
             if counts.min() < n_folds:
                 least = classes[int(np.argmin(counts))]
                 raise ValueError(
-                    f"cv={n_folds}: class {least!r} has {counts.min()} row(s) of positive weight; every "
-                    "class needs one for every fold."
+                    f"cv={n_folds}: class {shown(least)} has {counted(int(counts.min()), 'row')} of positive "
+                    "weight; every class needs one for every fold."
                 )
             cv = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
         else:

@@ -132,9 +132,9 @@ def best_choice(
         return 0.0
     rest = np.zeros(n)
     rest[: len(unseen)] = unseen
-    active = (np.bincount(features, minlength=n) > 0) | (rest > 0.0)
-    active[must] = True
-    active = np.flatnonzero(active)
+    present = (np.bincount(features, minlength=n) > 0) | (rest > 0.0)
+    present[must] = True
+    active = np.flatnonzero(present)
     table = np.zeros((len(active), max_terms))  # the terms of every feature, largest first
     order = np.lexsort((-terms, features))
     ordered = features[order]

@@ -6,10 +6,12 @@ the row twice, a row of weight 0 is left out, and the order of the rows does not
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,6 +160,34 @@ class Facts:
         """
         return {"version": VERSION, **_plain(self)}
 
+    @classmethod
+    def from_dict(cls, document: Any) -> Facts:
+        """Read what :meth:`to_dict` has written, also after JSON.
+
+        Parameters
+        ----------
+        document : dict
+            Plain data.
+
+        Returns
+        -------
+        Facts
+            Equal to those that were written.
+
+        Raises
+        ------
+        ValueError
+            If the version is another one, or something is not as :meth:`to_dict` writes it; the message
+            begins with the path of the first fault.
+        """
+        if not isinstance(document, Mapping):
+            raise ValueError(f"expected an object, found {reprlib.repr(document)}.")
+        version = document.get("version")
+        _require(type(version) is int and version == VERSION, str(VERSION), version, "version")
+        entries = {name: entry for name, entry in document.items() if name != "version"}
+        facts: Facts = _read(cls, entries, "")
+        return facts
+
     def lines(self) -> list[str]:
         """The facts for a terminal of 80 columns.
 
@@ -179,6 +209,49 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(entry) for entry in value]
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _read(kind: Any, value: Any, path: str) -> Any:
+    """A value of plain data as the type of a field; ``path``: where it stands."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        return None if value is None else _read(arguments[0], value, path)
+    if origin is Literal:
+        _require(value in arguments, f"one of {', '.join(arguments)}", value, path)
+        return value
+    if origin is tuple:
+        _require(isinstance(value, list | tuple), "a list", value, path)
+        return tuple(_read(arguments[0], entry, f"{path}[{k}]") for k, entry in enumerate(value))
+    if origin is Mapping:
+        _require(isinstance(value, Mapping), "an object", value, path)
+        return {name: _read(arguments[1], entry, _below(path, name)) for name, entry in value.items()}
+    if is_dataclass(kind):
+        names = [field.name for field in fields(kind)]
+        exact = isinstance(value, Mapping) and set(value) == set(names)
+        _require(exact, f"an object with {', '.join(names)}", value, path)
+        hints = get_type_hints(kind)
+        make: Any = kind
+        return make(**{name: _read(hints[name], value[name], _below(path, name)) for name in names})
+    if kind is float:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        _require(number and np.isfinite(value), "a finite number", value, path)
+        return float(value)
+    if kind is int:
+        _require(type(value) is int, "a whole number", value, path)
+    elif kind is str:
+        _require(isinstance(value, str), "text", value, path)
+    else:  # a label
+        _require(isinstance(value, str | int | float | None), "text or a number", value, path)
+    return value
+
+
+def _below(path: str, name: Any) -> str:
+    return f"{path}.{name}" if path else str(name)
+
+
+def _require(holds: Any, wanted: str, value: Any, path: str) -> None:
+    if not holds:
+        raise ValueError(f"{path or 'facts'}: expected {wanted}, found {reprlib.repr(value)}.")
 
 
 @dataclass(frozen=True, eq=False)
