@@ -47,6 +47,7 @@ def problem_lines(content: Mapping[str, Any]) -> list[str]:
     problem, data = content["problem"], content["data"]
     rows = f"{data['rows']:,} rows, {data['features']:,} "
     rows += "columns" if content["kind"] == "matrix" else "features"
+    rows += " (counted from 0)" if _constraints(problem) else ""
     facts = {"minimised": _objective(content), "models": ", ".join(_limits(content))}
     most_cuts = max(map(len, (content["dictionary"] or {}).get("cuts", [])), default=0)
     if most_cuts > 0:

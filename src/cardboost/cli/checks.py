@@ -168,12 +168,16 @@ def group(text: str) -> tuple[str, ...]:
 MISSING = ("learn", "worst", "best")
 
 
+def side(text: str) -> str:
+    if text not in MISSING:
+        raise unexpected(f"{', '.join(MISSING[:-1])} or {MISSING[-1]}, or COLUMN=WORD as in age=worst", text)
+    return text
+
+
 def missing(text: str) -> tuple[str, str] | str:
     """A word for all columns, or a column and its word."""
     name, mark, word = text.rpartition("=")
-    if word not in MISSING:
-        raise unexpected(f"{', '.join(MISSING[:-1])} or {MISSING[-1]}, or COLUMN=WORD as in age=worst", text)
-    return (name, word) if mark else word
+    return (name, side(word)) if mark else side(text)
 
 
 #: what can be made of a date

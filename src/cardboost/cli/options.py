@@ -280,13 +280,13 @@ DECLARED = {
         _MODEL,
         help="columns that terms must use, each at least once",
         make=columns,
-        value=lambda names: names_in(names, ()) or None,
+        value=lambda names: list(names) or None,
     ),
     "exclude": Declared(
         _MODEL,
         help="columns that no term may use",
         make=columns,
-        value=lambda names: names_in(names, ()) or None,
+        value=lambda names: list(names) or None,
     ),
     "at_most_one_of": Declared(
         _MODEL,
