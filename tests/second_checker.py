@@ -181,8 +181,6 @@ def modern(certificate):
     """The same content with all keys of version 6; what old versions do not have is null."""
     content = copy.deepcopy(certificate)
     content.setdefault("points", None)
-    nothing = {"excluded": [], "missing": None, "at_most_one_of": [], "must_include": []}
-    content["problem"] = nothing | content["problem"]
     content["problem"].setdefault("radius", None)
     content.setdefault("candidates", content["kind"] == "stumps" or content["status"] != "optimal")
     for entry in content["categories"] or []:
@@ -196,9 +194,14 @@ def modern(certificate):
     return content
 
 
+def demanded(problem, key):
+    """What is demanded of features; before version 7 nothing is."""
+    return problem.get(key) or []
+
+
 def depends_on_features(problem):
     limits = (problem["max_features"] is not None, problem["feature_costs"] is not None)
-    return any(limits) or bool(problem["at_most_one_of"] or problem["must_include"])
+    return any(limits) or bool(demanded(problem, "at_most_one_of") or demanded(problem, "must_include"))
 
 
 def fit_together(content, faults):
@@ -315,10 +318,10 @@ def fit_stumps(content, wide, need):
             need(not cuts[f], f"dictionary.cuts[{f}]", "a categorical feature has none")
             need(not monotonic[f], f"dictionary.monotonic[{f}]", "must be 0")
     problem = content["problem"]
-    excluded, missing = problem["excluded"], problem["missing"] or [0] * features
-    for named in (excluded, problem["must_include"], *problem["at_most_one_of"]):
+    excluded, missing = demanded(problem, "excluded"), demanded(problem, "missing") or [0] * features
+    for named in (excluded, demanded(problem, "must_include"), *demanded(problem, "at_most_one_of")):
         need(ascending(named) and all(f < features for f in named), "problem", f"{named}: ascending features")
-    enough = len(problem["must_include"]) <= infinite(problem["max_terms"])
+    enough = len(demanded(problem, "must_include")) <= infinite(problem["max_terms"])
     need(enough, "problem.must_include", "more features than terms")
     need(len(missing) == features, "problem.missing", "one entry for every feature")
     if len(missing) != features:
@@ -566,7 +569,7 @@ def unseen_stumps(content, data):
     monotonic = content["dictionary"]["monotonic"] or [0] * len(data.values)
     unseen: dict = {}
     for f, (values, entry) in enumerate(zip(data.values, data.categories, strict=True)):
-        if f in problem["excluded"]:
+        if f in demanded(problem, "excluded"):
             continue
         if entry is None:
             shapes = [(cut, None, None) for cut in [*content["dictionary"]["cuts"][f], None]]
@@ -579,7 +582,7 @@ def unseen_stumps(content, data):
                 if monotonic[f] == polarity and shape[0] is not None:
                     continue
                 for missing_left in (True, False):
-                    side = problem["missing"][f] if problem["missing"] else 0
+                    side = (demanded(problem, "missing") or [0] * (f + 1))[f]
                     if side and side != (polarity if missing_left else -polarity):
                         continue
                     h = stump(values, entry, *shape, polarity, missing_left)
@@ -712,9 +715,9 @@ def check_solution(path, solution, content, data, faults):
     paid = {pool["feature"][j] for j in charged}
     if len(charged) > infinite(problem["max_terms"]):
         faults.append(f"{path}.weights: more than {problem['max_terms']} terms")
-    if not paid.issuperset(problem["must_include"]):
+    if not paid.issuperset(demanded(problem, "must_include")):
         faults.append(f"{path}.weights: a feature of must_include is not used")
-    if any(len(paid.intersection(group)) > 1 for group in problem["at_most_one_of"]):
+    if any(len(paid.intersection(group)) > 1 for group in demanded(problem, "at_most_one_of")):
         faults.append(f"{path}.weights: two features of a group of at_most_one_of")
     if len(paid) > infinite(problem["max_features"]):
         faults.append(f"{path}.weights: more than {problem['max_features']} features")
@@ -782,7 +785,7 @@ def taken(scope, values, forced_in, forced_out, x):
 
     costs = costs or [0.0] * scope.features
     paid = {int(scope.feature[j]) for j in charged_in}
-    certain = paid.union(problem["must_include"])
+    certain = paid.union(demanded(problem, "must_include"))
     total -= sum(costs[g] for g in certain)
     places = math.inf if f is None else max(0, f - len(certain))
     lists = {}
@@ -793,8 +796,8 @@ def taken(scope, values, forced_in, forced_out, x):
     needed = sorted(certain - paid)
     units: dict = {}  # features of which one at most is used
     for g in range(scope.features):
-        mine = [i for i, group in enumerate(problem["at_most_one_of"]) if g in group]
-        shut = any(certain.intersection(problem["at_most_one_of"][i]) for i in mine)
+        mine = [i for i, group in enumerate(demanded(problem, "at_most_one_of")) if g in group]
+        shut = any(certain.intersection(demanded(problem, "at_most_one_of")[i]) for i in mine)
         if g not in certain and not shut and len(lists[g]):
             units.setdefault(("group", mine[0]) if mine else ("feature", g), []).append(g)
     if K is None:
@@ -1008,7 +1011,7 @@ def crowded(columns, content):
     problem, pool = content["problem"], content["columns"]
     charged = [j for j in columns if pool["charged"][j]]
     features = {pool["feature"][j] for j in charged}
-    if any(len(features.intersection(group)) > 1 for group in problem.get("at_most_one_of", [])):
+    if any(len(features.intersection(group)) > 1 for group in demanded(problem, "at_most_one_of")):
         return True
     return len(charged) > infinite(problem["max_terms"]) or len(features) > infinite(problem["max_features"])
 

@@ -378,7 +378,7 @@ BASES = [
     "features",
     "costs",
 ]
-BASES += ["directions", "margin", "matrix logistic", "matrix exponential"]
+BASES += ["directions", "demands", "groups", "margin", "matrix logistic", "matrix exponential"]
 
 
 @cache
@@ -407,6 +407,13 @@ def bases():
         "features": (CardBoostClassifier(**small, max_features=1, feature_costs=[0.01] * 3), X, y, None),
         "costs": (CardBoostClassifier(**few, feature_costs=[0.01, 0.0, 0.02]), X, y, w),
         "directions": (CardBoostClassifier(**small, monotonic_cst=[1, 0, -1]), X, y, None),
+        "demands": (
+            CardBoostClassifier(
+                **small, exclude=[2], missing="worst", at_most_one_of=[[0, 1]], must_include=[1]
+            ),
+            *(holes, y, None),
+        ),
+        "groups": (CardBoostClassifier(**few, at_most_one_of=[[0, 1], [1, 2]]), X, y, w),
         "margin": (SoftMarginClassifier(temperature=0.5, max_bins=6, max_iter=6), X, y, None),
     }
     result = {}
