@@ -307,6 +307,7 @@ def test_parameters_are_kept_as_given():
         "max_nodes": 20_000, "max_weight": None, "bits": 6, "max_bins": 255, "tol": 1e-4, "time_limit": None,
         "fit_intercept": True, "class_weight": None, "categorical_features": "from_dtype",
         "monotonic_cst": None, "max_features": None, "feature_costs": None, "validation_fraction": None,
+        "cuts": None, "must_include": None, "exclude": None, "at_most_one_of": None, "missing": "learn",
         "warm_start": False, "random_state": None, "n_jobs": None, "verbose": 0,
     }  # fmt: skip
     assert unfitted.get_params() == defaults
