@@ -46,10 +46,12 @@ def load(folder: str):
 
 
 def front(X, y, jobs: int) -> dict:
-    from cardboost import pareto_front
+    from cardboost import CardBoostClassifier, pareto_front
+
+    model = CardBoostClassifier(l2=0.01)
 
     begun = time.process_time()
-    seconds, found = timed(lambda: pareto_front(X, y, random_state=0, n_jobs=jobs))
+    seconds, found = timed(lambda: pareto_front(X, y, estimator=model, random_state=0, n_jobs=jobs))
     processor = time.process_time() - begun
     writing, text = timed(found.to_json)
     table = found.table()
@@ -79,7 +81,7 @@ def plain_loop(X, y) -> dict:
     def every_size():
         rows = {}
         for size in PLAIN_SIZES:
-            estimator = CardBoostClassifier(max_terms=size, selector="polish")
+            estimator = CardBoostClassifier(max_terms=size, l2=0.01, selector="polish")
             scores = cross_validate(estimator, X, y, cv=folds, scoring="neg_log_loss")["test_score"]
             rows[size] = [float(scores.mean()), float(scores.std(ddof=1) / np.sqrt(5))]
         return rows

@@ -55,7 +55,7 @@ def ours(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, sizes: list[int], mos
         seconds += own
         assert card.n_terms <= size
         assert max(card.ensemble.term_points(), default=0) <= most
-        found[OURS][size] = card.score(card.total(X_test)).tolist()
+        found[OURS][size] = card.log_odds(card.total(X_test)).tolist()
         found[CONTINUOUS][size] = model.decision_function(X_test).tolist()
         cost[size] = card.certificate.points_cost
     return {"scores": found, "cost": cost, "seconds in points": seconds}

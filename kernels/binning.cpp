@@ -40,7 +40,7 @@ public:
     // The next distinct value, in ascending order.
     void add(double value, int64_t weight) {
         if (any_ && wants_cut(held_, weight)) {
-            cuts_[n_cuts_++] = simplest_decimal(last_, value);
+            cuts_[n_cuts_++] = shortest_decimal(last_, value);
             left_ -= held_;
             held_ = 0;
         }
@@ -337,7 +337,7 @@ int bin_whole(const double* values, const int64_t* weights, int64_t rows, int ma
         double last = range.low;
         for (int k = 1; k < size; ++k) {
             if (weight[k] == 0) continue;
-            cuts[n_cuts++] = simplest_decimal(last, range.low + k);
+            cuts[n_cuts++] = shortest_decimal(last, range.low + k);
             last = range.low + k;
         }
     } else {
@@ -388,7 +388,7 @@ int bin_column(const double* values, const int64_t* weights, int64_t rows, int m
     }
     if (distinct >= 0) {
         for (int k = 0; k + 1 < distinct; ++k)
-            cuts[k] = simplest_decimal(work.distinct[k].value, work.distinct[k + 1].value);
+            cuts[k] = shortest_decimal(work.distinct[k].value, work.distinct[k + 1].value);
         const int n_cuts = std::max(0, distinct - 1);
         assign_bins(values, rows, cuts, n_cuts, bins);
         return n_cuts;
@@ -497,7 +497,7 @@ Out<uint8_t> py_apply_cuts(const nb::list& list, In<double, 1> cuts, In<int64_t,
 void bind_binning(nb::module_& m) {
     m.def("bin_columns", &py_bin_columns, "columns"_a, "weights"_a.none(), "max_bins"_a, "threads"_a);
     m.def("apply_cuts", &py_apply_cuts, "columns"_a, "cuts"_a, "offsets"_a, "threads"_a);
-    m.def("simplest_decimal", [](double x, double y) { return simplest_decimal(x, y); }, "x"_a, "y"_a);
+    m.def("shortest_decimal", [](double x, double y) { return shortest_decimal(x, y); }, "x"_a, "y"_a);
 }
 
 }  // namespace cardboost

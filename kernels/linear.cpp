@@ -100,19 +100,19 @@ double logistic_dual(const double* pull, const double* s, int64_t rows, double t
     return sum;
 }
 
-// Scores x coef + intercept of a row-major matrix, the loss at them (logistic, or half the squared residual) and the
-// gradient's sums of pull times row, all in one pass. Returns the loss.
+// Scores x coef + intercept of a row-major matrix, the loss at them (logistic, or half the squared residual), the
+// sum of the pulls, and the gradient's sums of pull times row, all in one pass. Returns the loss.
 double rows_pass(const double* x, int64_t rows, int64_t columns, const double* coef, double intercept, bool squared,
                  const double* y, const double* s, int threads, double* f, double* pull, double* curvature,
-                 double* sums) {
+                 double* sums, double* total) {
     threads = worth_threads(threads, rows / 4, columns);  // a thread for 0.3 ms: below that, starting it costs more
     std::vector<double> partial(checked_size(kParts, columns), 0.0);
-    double losses[kParts];
+    double losses[kParts], totals[kParts];
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t part = 0; part < kParts; ++part) {
         const Range range = split(rows, static_cast<int>(part), kParts);
         double* sums_of_part = partial.data() + part * columns;
-        double loss = 0.0;
+        double loss = 0.0, pulls = 0.0;
         for (int64_t b = range.begin; b < range.end; b += kFew) {
             const int64_t n = std::min(kFew, range.end - b);
             int64_t i = 0;
@@ -123,16 +123,62 @@ double rows_pass(const double* x, int64_t rows, int64_t columns, const double* c
                             : logistic_block(f + b, y + b, s + b, n, pull + b, curvature + b);
             for (i = 0; i + 4 <= n; i += 4) add_four_rows(x + (b + i) * columns, columns, pull + b + i, sums_of_part);
             for (; i < n; ++i) add_scaled(columns, pull[b + i], x + (b + i) * columns, sums_of_part);
+            double block = 0.0;
+            for (i = 0; i < n; ++i) block += pull[b + i];
+            pulls += block;
         }
         losses[part] = loss;
+        totals[part] = pulls;
     }
     std::fill(sums, sums + columns, 0.0);
     double loss = 0.0;
+    *total = 0.0;
     for (int64_t part = 0; part < kParts; ++part) {
         loss += losses[part];
+        *total += totals[part];
         for (int64_t j = 0; j < columns; ++j) sums[j] += partial[part * columns + j];
     }
     return loss;
+}
+
+// Sums of pulls, the intercept's last, become the slope of the loss, and with l2 the gradient. Returns what l2 costs.
+double to_gradient(int64_t columns, const double* coef, double l2, double* slope, double* gradient) {
+    for (int64_t j = 0; j <= columns; ++j) gradient[j] = slope[j] = -slope[j];
+    add_scaled(columns, l2, coef, gradient);
+    return 0.5 * l2 * dot(coef, coef, columns);
+}
+
+// x of (U' U) x = q, in place of q, for a row-major U of which only the upper half is read.
+void solve_factor(const double* u, int64_t n, double* q) {
+    for (int64_t j = 0; j < n; ++j) {
+        q[j] /= u[j * n + j];
+        add_scaled(n - j - 1, -q[j], u + j * n + j + 1, q + j + 1);
+    }
+    for (int64_t j = n - 1; j >= 0; --j)
+        q[j] = (q[j] - dot(u + j * n + j + 1, q + j + 1, n - j - 1)) / u[j * n + j];
+}
+
+// q = -H gradient. Without pairs H is diag(scale) M diag(scale), M the inverse of U'U, or R R' for a root R of `rank`
+// columns, or 1. Pairs of a step and the change of the gradient, the oldest first, correct it: two loops of BFGS.
+void quasi_newton(int64_t n, const double* gradient, const double* scale, const double* factor, const double* root,
+                  int64_t rank, const double* pairs, int64_t held, double* q) {
+    std::vector<double> share(static_cast<size_t>(held)), image(static_cast<size_t>(rank), 0.0);
+    for (int64_t j = 0; j < n; ++j) q[j] = -gradient[j];
+    auto step = [&](int64_t k) { return pairs + 2 * k * n; };
+    auto change = [&](int64_t k) { return step(k) + n; };
+    for (int64_t k = held - 1; k >= 0; --k) {
+        share[k] = dot(step(k), q, n) / dot(step(k), change(k), n);
+        add_scaled(n, -share[k], change(k), q);
+    }
+    for (int64_t j = 0; j < n; ++j) q[j] *= scale[j];
+    if (factor) solve_factor(factor, n, q);
+    if (root) {
+        for (int64_t j = 0; j < n; ++j) add_scaled(rank, q[j], root + j * rank, image.data());
+        for (int64_t j = 0; j < n; ++j) q[j] = dot(root + j * rank, image.data(), rank);
+    }
+    for (int64_t j = 0; j < n; ++j) q[j] *= scale[j];
+    for (int64_t k = 0; k < held; ++k)
+        add_scaled(n, share[k] - dot(change(k), q, n) / dot(step(k), change(k), n), step(k), q);
 }
 
 double py_logistic_rows(In<double, 1> f, In<double, 1> y, In<double, 1> s, InOut<double, 1> pull,
@@ -150,18 +196,37 @@ double py_logistic_dual(In<double, 1> pull, In<double, 1> s, double theta) {
     return unlocked([&] { return logistic_dual(pull.data(), s.data(), static_cast<int64_t>(s.shape(0)), theta); });
 }
 
-auto py_rows_pass(In<double, 2> x, In<double, 1> coef, double intercept, bool squared, In<double, 1> y,
+auto py_rows_pass(In<double, 2> x, In<double, 1> z, double l2, bool intercept, bool squared, In<double, 1> y,
                   In<double, 1> s, InOut<double, 2> out, int threads) {
     const size_t rows = x.shape(0), columns = x.shape(1);
-    require(have_length(columns, coef), "rows_pass: one coefficient per column is needed");
+    require(have_length(columns + 1, z), "rows_pass: one coefficient per column and an intercept are needed");
     require(have_length(rows, y, s) && has_shape(out, {3, rows}), "rows_pass: arrays differ in length");
-    auto sums = make<double>({columns});
+    auto slopes = make<double>({2, columns + 1});
     double *f = out.data(), *pull = f + rows, *curvature = pull + rows;
+    double* slope = slopes.data();
+    const double* coef = z.data();
     const double loss = unlocked([&] {
-        return rows_pass(x.data(), static_cast<int64_t>(rows), static_cast<int64_t>(columns), coef.data(), intercept,
-                         squared, y.data(), s.data(), threads, f, pull, curvature, sums.data());
+        return rows_pass(x.data(), static_cast<int64_t>(rows), static_cast<int64_t>(columns), coef, coef[columns],
+                         squared, y.data(), s.data(), threads, f, pull, curvature, slope, slope + columns);
     });
-    return std::make_tuple(loss, sums);
+    slope[columns] *= intercept;
+    const double penalty = to_gradient(static_cast<int64_t>(columns), coef, l2, slope, slope + columns + 1);
+    return std::make_tuple(loss, loss + penalty, slopes);
+}
+
+auto py_quasi_newton(In<double, 1> gradient, In<double, 1> scale, Maybe<double, 2> factor, Maybe<double, 2> root,
+                     In<double, 3> pairs, int64_t held) {
+    const size_t n = gradient.shape(0), rank = root ? root->shape(1) : 0;
+    require(have_length(n, scale) && has_shape(factor, {n, n}) && has_shape(root, {n, rank}),
+            "quasi_newton: arrays differ in length");
+    require(has_shape(pairs, {pairs.shape(0), 2, n}) && held >= 0 && static_cast<size_t>(held) <= pairs.shape(0),
+            "quasi_newton: pairs of two vectors are needed, as many as are held");
+    auto out = make<double>({n});
+    unlocked([&] {
+        quasi_newton(static_cast<int64_t>(n), gradient.data(), scale.data(), data_or_null(factor), data_or_null(root),
+                     static_cast<int64_t>(rank), pairs.data(), held, out.data());
+    });
+    return out;
 }
 
 }  // namespace
@@ -169,8 +234,10 @@ auto py_rows_pass(In<double, 2> x, In<double, 1> coef, double intercept, bool sq
 void bind_linear(nb::module_& m) {
     m.def("logistic_rows", &py_logistic_rows, "f"_a, "y"_a, "s"_a, "pull"_a.noconvert(), "curvature"_a.noconvert());
     m.def("logistic_dual", &py_logistic_dual, "pull"_a, "s"_a, "theta"_a);
-    m.def("rows_pass", &py_rows_pass, "x"_a, "coef"_a, "intercept"_a, "squared"_a, "y"_a, "s"_a, "out"_a.noconvert(),
-          "threads"_a);
+    m.def("rows_pass", &py_rows_pass, "x"_a, "z"_a, "l2"_a, "intercept"_a, "squared"_a, "y"_a, "s"_a,
+          "out"_a.noconvert(), "threads"_a);
+    m.def("quasi_newton", &py_quasi_newton, "gradient"_a, "scale"_a, "factor"_a.none(), "root"_a.none(), "pairs"_a,
+          "held"_a);
 }
 
 }  // namespace cardboost

@@ -13,88 +13,49 @@ from fractions import Fraction
 import numpy as np
 
 MISSING = 255
-FLOAT32_MAX = Fraction(float(np.finfo(np.float32).max))
 
-# ---------------------------------------------------------------- the simplest decimal in a gap
-
-
-def exact_in_float32(e: float) -> bool:
-    return abs(Fraction(e)) <= FLOAT32_MAX and float(np.float32(e)) == e
-
-
-def _around(x: float, y: float, places: int | None, zeros: int) -> set[float]:
-    """Numbers of the gap [x, y) that float32 holds, on either side of its middle in every power of two.
-
-    They are multiples of 10^zeros (``places`` is None) or of 2^-places. The gap does not hold zero.
-    """
-    sign = 1 if y > 0 else -1
-    low, high = sorted((abs(Fraction(x)), abs(Fraction(y))))
-    holds_low, holds_high = sign > 0, sign < 0  # which end belongs to the gap
-    middle, numbers = (low + high) / 2, set()
-    smallest = max(-149, math.frexp(float(low))[1] - 2) if low else -149
-    largest = min(127, math.frexp(float(high))[1])
-    for p in range(smallest, largest + 1):
-        start, end = max(low, Fraction(2) ** p), min(high, Fraction(2) ** (p + 1))
-        if start > end:
-            continue
-        spacing = max(p - 23, -149)  # of float32 in this power of two
-        if places is None:
-            step = Fraction(5**zeros * 2 ** max(zeros, spacing))
-        else:
-            step = Fraction(2) ** max(-places, spacing)
-        first, last = math.ceil(start / step), math.floor(end / step)
-        first += start == low and not holds_low and first * step == low
-        last -= last * step == end and not (end == high and holds_high and end < 2 ** (p + 1))
-        if first <= last:
-            for n in (math.floor(middle / step), math.ceil(middle / step)):
-                numbers.add(sign * float(min(max(n, first), last) * step))
-    return numbers
-
-
-def simplest_decimals(x: float, y: float) -> tuple[tuple[str, int], set[float]]:
-    """How simple the simplest number of [x, y) is, and the candidates for it around the middle.
-
-    ("zero", 0); ("zeros", k): a whole number, exact in float32, with k trailing decimal zeros; ("places", b):
-    exact in float32 with b binary places; ("digits", d): d significant digits in float64, no candidates.
-    """
-    if x <= 0.0 < y:
-        return ("zero", 0), {0.0}
-    for zeros in range(10, -1, -1):  # 5^11 has more than float32's 24 bits
-        if numbers := {e for e in _around(x, y, None, zeros) if e == int(e)}:
-            return ("zeros", zeros), numbers
-    for places in range(1, 150):
-        if numbers := {e for e in _around(x, y, places, 0) if Fraction(e).denominator <= 2**places}:
-            return ("places", places), numbers
-    return ("digits", fewest_digits(x, y)), set()
+# ---------------------------------------------------------------- the shortest decimal in a gap
 
 
 def digits_of(e: float) -> int:
-    """Significant decimal digits of a number as it prints."""
-    return len(Decimal(repr(e)).normalize().as_tuple().digits)
+    """Significant decimal digits of a number as it prints; none of zero."""
+    return len(Decimal(repr(e)).normalize().as_tuple().digits) if e else 0
 
 
-def fewest_digits(x: float, y: float) -> int:
-    """The fewest significant decimal digits of any float64 in [x, y), for a gap without zero."""
+def decimals_in_gap(x: float, y: float, digits: int) -> set[float]:
+    """Numbers of the gap [x, y), without zero, that have so many significant digits or fewer.
+
+    Those around the middle of the gap and around its ends are among them.
+    """
+    sign, middle = (1 if y > 0 else -1), (Fraction(x) + Fraction(y)) / 2
+    near = float(middle)  # where decimals are denser than floats, the floats around the middle count
+    candidates = set()
+    for start in (middle, x, y, near, math.nextafter(near, -math.inf), math.nextafter(near, math.inf)):
+        power = Decimal(float(start)).adjusted() if start else -324
+        for exponent in range(power - digits, power + 3 - digits):  # a power of ten may print as one below
+            grid = Fraction(10) ** exponent
+            whole = round(abs(Fraction(start)) / grid)
+            for n in (whole - 1, whole, whole + 1):
+                n = min(max(n, 10 ** (digits - 1)), 10**digits - 1)
+                if n * grid < Fraction(2) ** 1024 - Fraction(2) ** 970:  # what a float can hold
+                    candidates.add(sign * float(n * grid))
+    return {c for c in candidates if x <= c < y}
+
+
+def shortest_decimal(x: float, y: float) -> float:
+    """The number in [x, y) with the fewest significant digits, then nearest to the middle, then the lower.
+
+    Zero is the shortest. A gap from -1, -0.1, ... to 0 gives its beginning, which has one decimal less.
+    """
+    if x <= 0.0 < y:
+        return 0.0
+    if y == 0.0 and x >= -1.0 and set(f"{Decimal(repr(x)):f}") <= set("-0.1") and digits_of(x) == 1:
+        return x
+    middle = (Fraction(x) + Fraction(y)) / 2
     for digits in range(1, 18):
-        for start in (x, y):
-            grid = Fraction(10) ** (Decimal(start).adjusted() + 1 - digits)
-            nearest = round(Fraction(start) / grid)
-            around = [float((nearest + n) * grid) for n in (-1, 0, 1)]
-            if any(x <= e < y and digits_of(e) <= digits for e in around):
-                return digits
-    return 17
-
-
-def simplicity(e: float) -> tuple[str, int]:
-    """The class of one number, in the terms of ``simplest_decimals``."""
-    if e == 0:
-        return "zero", 0
-    if not exact_in_float32(e):
-        return "digits", digits_of(e)
-    value = Fraction(e)
-    if value.denominator > 1:
-        return "places", value.denominator.bit_length() - 1
-    return "zeros", max(k for k in range(40) if value % 10**k == 0)
+        if decimals := decimals_in_gap(x, y, digits):
+            return min(decimals, key=lambda c: (abs(Fraction(c) - middle), c))
+    raise AssertionError("17 digits are enough for any float")
 
 
 # ---------------------------------------------------------------- bins
@@ -654,14 +615,25 @@ def logistic_dual(pull, s, theta):
     return total
 
 
-def rows_pass(x, coef, intercept, squared, y, s):
-    """Loss, scores, pull, curvature and the sums of pull times row."""
-    f = x @ coef + intercept
+def rows_pass(x, z, l2, intercept, squared, y, s):
+    """Loss, objective, scores, pull, curvature, and the derivatives of the two."""
+    f = x @ z[:-1] + z[-1]
     if squared:
         loss, pull, curvature = float(np.sum(s * (y - f) ** 2)) / 2.0, s * (y - f), np.array(s)
     else:
         loss, pull, curvature = logistic_rows(f, y, s)
-    return loss, f, pull, curvature, x.T @ pull
+    slope = -np.append(x.T @ pull, np.sum(pull) * intercept)
+    coef = np.append(z[:-1], 0.0)
+    return loss, loss + l2 / 2.0 * float(coef @ coef), f, pull, curvature, slope, slope + l2 * coef
+
+
+def quasi_newton(gradient, inverse, pairs):
+    """-H gradient, with H the inverse of the Hessian after BFGS updates of ``inverse``."""
+    h = np.array(inverse)
+    for step, change in pairs:
+        rest = np.eye(len(step)) - np.outer(step, change) / (step @ change)
+        h = rest @ h @ rest.T + np.outer(step, step) / (step @ change)
+    return -h @ gradient
 
 
 def sweep_columns(x, which, w, g, l1, l2, intercept, g0, sweeps, beta):

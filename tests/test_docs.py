@@ -109,7 +109,7 @@ def test_commands_stand_where_they_are_run(page):
 SLOW = {
     "README.md",
     *(f"docs/{name}.md" for name in ("cli", "estimators", "scorecards", "certificate", "export", "pareto")),
-    "docs/reproduce.md",
+    *(f"docs/{name}.md" for name in ("annealers", "neural", "reproduce")),
 }
 PAGES_TO_RUN = [
     pytest.param(page, id=relative(page), marks=[pytest.mark.long] if relative(page) in SLOW else [])

@@ -47,6 +47,7 @@ MAY_IMPORT = {
         "selection",
         "boosting",
         "export",
+        "report",
     },
     "linear": {"data", "problem", "model", "certificate", "estimators", "solvers"},
     "pareto": {"data", "problem", "model", "certificate", "estimators", "report"},

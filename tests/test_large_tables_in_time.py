@@ -58,7 +58,7 @@ def test_columns_of_a_large_matrix(kind, limit):
 @pytest.mark.filterwarnings("ignore:time_limit")
 def test_the_proof_of_a_large_table():
     X, y = table(300_000, 40)
-    model = CardBoostClassifier(max_terms=5, time_limit=4, n_jobs=1).fit(X, y)
+    model = CardBoostClassifier(max_terms=5, l2=0.01, time_limit=4, n_jobs=1).fit(X, y)
     assert model.ensemble_.n_terms > 0
     holds(lambda: model.prove(X, y, time_limit=1.0), 1.0)
     assert model.certificate_.verify(X, y)
@@ -68,7 +68,7 @@ def test_the_proof_of_a_large_table():
 @pytest.mark.filterwarnings("ignore:time_limit")
 def test_the_front_of_a_large_table():
     X, y = table(100_000, 40)
-    estimator = CardBoostClassifier(n_jobs=1)
+    estimator = CardBoostClassifier(l2=0.01, n_jobs=1)
     holds(lambda: pareto_front(X, y, estimator=estimator, time_limit=3.0), 3.0)
 
 
@@ -104,7 +104,9 @@ def test_rows_are_merged_as_often_for_many_sizes_as_for_few(merges):
     counts = []
     for sizes in ([1, 2], [1, 2, 3, 4, 5, 6]):
         merges.clear()
-        pareto_front(X, y, sizes=sizes, cv=2, random_state=0, estimator=CardBoostClassifier(max_iter=20))
+        pareto_front(
+            X, y, sizes=sizes, cv=2, random_state=0, estimator=CardBoostClassifier(l2=0.01, max_iter=20)
+        )
         counts.append(merges[701])
     assert counts[0] == counts[1]
 
@@ -175,7 +177,7 @@ def test_candidates_are_restored_as_from_the_whole_dictionary(rows, bins):
     X = np.round(X, 1)
     for hot_start in (1, 40, 400):
         options = {"max_terms": 2, "hot_start": hot_start, "max_bins": bins, "n_jobs": 1}
-        model = CardBoostClassifier(**options).fit(X, y)
+        model = CardBoostClassifier(**{"l2": 0.01, **options}).fit(X, y)
         content = model.certificate_.to_dict()
         restored = candidates.restored_candidates(content, model.ensemble_, (X, y, None), 1)
         whole = gather(content, X, y)
@@ -216,7 +218,7 @@ def test_the_end_of_a_stage(monkeypatch):
 def test_where_checking_takes_all_the_time_nothing_is_made_of_the_rows(monkeypatch, classes):
     X, _ = table(300, 4)
     y = np.digitize(X[:, 0] + X[:, 1] ** 2, np.arange(1, classes))
-    model = pickle.loads(pickle.dumps(CardBoostClassifier(max_terms=3, n_jobs=1).fit(X, y)))
+    model = pickle.loads(pickle.dumps(CardBoostClassifier(max_terms=3, l2=0.01, n_jobs=1).fit(X, y)))
     before, ensemble = model.certificate_, model.ensemble_
     with pytest.raises(ValueError, match="does not hold for these rows"):
         model.prove(X[:-1], y[:-1], time_limit=1e-6)
@@ -238,7 +240,7 @@ def test_a_fold_for_which_there_is_no_time_is_not_begun(monkeypatch):
     monkeypatch.setattr(budget, "clock", lambda: now[0])
     monkeypatch.setattr(compute.FrontWork, "run_fold", run)
     X, y = table(60, 3)
-    work = compute.FrontWork.make(X, y, [1], 5, None, CardBoostClassifier(), None, 1, 0)
+    work = compute.FrontWork.make(X, y, [1], 5, None, CardBoostClassifier(l2=0.01), None, 1, 0)
     for seconds, expected in ((2.5, 2), (0.5, 1), (np.inf, 5)):
         begun.clear()
         assert len(list(work._folds(Budget(seconds, started=now[0])))) == expected

@@ -29,18 +29,18 @@ def certified(kind):
     """A true certificate with its data: (content, X, y)."""
     X, y = table()
     if kind == "card":
-        model = CardBoostClassifier(max_terms=3, hot_start=12).fit(X, y)
+        model = CardBoostClassifier(max_terms=3, l2=0.01, hot_start=12).fit(X, y)
     elif kind == "priced":
         model = CardBoostClassifier(max_terms=None, l0=0.01, hot_start=12, l2=0.0).fit(X, y)
     elif kind == "features":
-        model = CardBoostClassifier(max_terms=3, max_features=2, feature_costs=[0.01] * 4).fit(X, y)
+        model = CardBoostClassifier(max_terms=3, l2=0.01, max_features=2, feature_costs=[0.01] * 4).fit(X, y)
     elif kind == "regression":
         y = X[:, 0] + 0.5 * X[:, 1] ** 2
-        model = CardBoostRegressor(max_terms=3, hot_start=12).fit(X, y)
+        model = CardBoostRegressor(max_terms=3, l2=0.01, hot_start=12).fit(X, y)
     elif kind == "margin":
         model = SoftMarginClassifier(temperature=0.5).fit(X, y)
     elif kind == "points":
-        card = CardBoostClassifier(max_terms=3, hot_start=12).fit(X, y).scorecard(points=5)
+        card = CardBoostClassifier(max_terms=3, l2=0.01, hot_start=12).fit(X, y).scorecard(points=5)
         return card.certificate.to_dict(), X, y
     elif kind == "matrix":
         A = np.where(np.random.default_rng(1).random((80, 10)) < 0.6, 1.0, -1.0)

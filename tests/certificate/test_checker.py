@@ -25,6 +25,7 @@ from scipy.optimize import minimize
 
 from cardboost.certificate import checker
 from cardboost.certificate.checker.bounds import gather
+from marks import first
 
 PRICE_KEYS = ("l1", "l2", "l0", "max_weight")
 
@@ -398,7 +399,7 @@ def certificate_for(
 # ---------------------------------------------------------------- what is accepted is true
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", first(40, range(100)))
 def test_accepts_true_certificates_whose_bound_is_below_the_enumerated_optimum(seed):
     l2 = [0.1, 0.0, 0.03][seed % 3]
     certificate, X, y, weight = certificate_for(
@@ -441,7 +442,7 @@ def wider_case(seed):
     }
 
 
-@pytest.mark.parametrize("seed", range(90))
+@pytest.mark.parametrize("seed", first(40, range(90)))
 def test_accepts_true_certificates_of_wider_problems(seed):
     certificate, X, y, weight = certificate_for(5000 + seed, **wider_case(seed))
     assert checker.check(certificate, X, y, weight) == []
@@ -770,7 +771,9 @@ TRUE_AFTER_A_CHANGE = re.compile(
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(own, marks=pytest.mark.long) if own in ("sets", "categories", "dictionary") else own
+        pytest.param(own, marks=pytest.mark.long)
+        if own in ("sets", "categories", "dictionary", "squared", "exponential")
+        else own
         for own in CASES
     ],
 )

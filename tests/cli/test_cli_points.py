@@ -14,7 +14,6 @@ import pytest
 from cardboost import load_model
 from cardboost.cli.main import main
 from cardboost.export.code_size import c_size
-from cardboost.export.integer_model import IntegerModel
 from cardboost.export.measure import TARGETS
 
 QUICK = ["--max-terms", "5", "--hot-start", "10", "--threads", "1"]
@@ -53,9 +52,11 @@ def test_points(data: str, capsys: Any, words: str, most: int) -> None:
     assert main(["certify", "run/model.json", data, "--target", "state"]) == 0
     assert main(["predict", "run/model.json", data, "--out", "scores.csv"]) == 0
     header = Path("run/card.h").read_text(encoding="ascii")
-    value = re.search(r"a\s+point\s+is\s+(?:\*\s+)?([-+.e0-9]+)\s", header)
-    assert value is not None
-    assert float(value[1]) == card.point
+    assert f"1 for a total of {card.threshold} or more, else 0" in " ".join(header.replace("*", " ").split())
+    with open("scores.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["points", "probability", "class"]
+    assert {row["class"] for row in rows if int(row["points"]) >= card.threshold} == {"ill"}
 
 
 def test_a_scale_of_odds(data: str, capsys: Any) -> None:
@@ -112,14 +113,47 @@ def test_little_time_is_enough_for_points(data: str, capsys: Any) -> None:
     assert main(["certify", "run/model.json", data, "--target", "state"]) == 0
 
 
-def test_the_header_says_how_its_score_is_related_to_the_card(data: str, capsys: Any) -> None:
+def test_every_file_speaks_points(data: str, capsys: Any) -> None:
     assert fit(capsys, data, "--points", "6")[0] == 0
+    card = load_model("run/model.json").scorecard()
+    words = ["predict", "run/model.json", data, "--contributions", "--reasons", "2", "--json"]
+    capsys.readouterr()
+    assert main(words) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["points"] for row in rows] == [
+        sum(value for key, value in row.items() if key.startswith("points:")) for row in rows
+    ]
+    assert all(type(row["reason 1 adds"]) is int for row in rows if row["reason 1"])
+    assert main(["export", "run/model.json", "--format", "python"]) == 0
+    space: dict[str, Any] = {}
+    exec(capsys.readouterr().out, space)
+    with open(data, newline="", encoding="utf-8") as file:
+        table = [{name: float(row[name]) for name in "abcd"} for row in csv.DictReader(file)]
+    assert [space["score"](row) for row in table] == [row["points"] for row in rows]
+    assert main(["export", "run/model.json", "--format", "sql"]) == 0
+    assert re.search(r"THEN \d+ ELSE \d+ END", capsys.readouterr().out)
+    header = Path("run/card.h").read_text(encoding="ascii")
+    assert f"in the range {card.lowest} to {card.highest}." in " ".join(header.replace("*", " ").split())
+
+
+@pytest.mark.parametrize("points", [[], ["--points", "5"]])
+def test_a_threshold(data: str, capsys: Any, points: list[str]) -> None:
+    code, out, _ = fit(capsys, data, *points, "--threshold", "recall>=0.97", "--json")
+    assert code == 0
+    found = json.loads(out)
     model = load_model("run/model.json")
-    header = " ".join(Path("run/card.h").read_text(encoding="ascii").replace("*", " ").split())
-    found = re.search(r"where it begins at 0, is the score plus (-?\d+)\.", header)
-    assert found is not None
-    whole = IntegerModel.from_ensemble(model.ensemble)
-    rows = np.round(np.random.default_rng(1).normal(size=(200, 4)), 2)
-    rows[::7, 0] = np.nan
-    codes = whole.encode(rows[:, list(model.ensemble.features_used)])
-    assert (whole.decision_function(codes) + int(found[1]) == model.scorecard().total(rows)).all()
+    assert found["threshold"] == model.ensemble.operating_point.to_dict()
+    assert found["threshold"]["recall"] >= 0.97
+    assert "by recall>=0.97 on out-of-fold scores of 200 training rows" in " ".join(found["card"].split())
+    assert main(["predict", "run/model.json", data, "--out", "scores.csv"]) == 0
+    with open("scores.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    score, limit = (
+        ("points", model.scorecard().threshold - 1) if points else ("score", model.ensemble.threshold)
+    )
+    assert [row["class"] for row in rows] == ["ill" if float(row[score]) > limit else "fit" for row in rows]
+    capsys.readouterr()
+    assert main(["evaluate", "run/model.json", data, "--resamples", "0"]) == 0
+    shown = f"from {limit + 1:g} points on" if points else f"above a score of {limit:g}"
+    assert f"Confusion {shown}" in capsys.readouterr().out
+    assert fit(capsys, data, "--threshold", "recall>0.9")[0] == 2

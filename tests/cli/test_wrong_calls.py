@@ -245,7 +245,8 @@ def changed(change):
 def model(work):
     folder = work / "seen"
     if not folder.exists():
-        assert main(shlex.split(f"{FIT} --numeric custno --max-terms 6 --max-features 3 --out seen")) == 0
+        options = "--numeric custno --max-terms 6 --l2 0.01 --max-features 3 --out seen"
+        assert main(shlex.split(f"{FIT} {options}")) == 0
     return "seen/model.json"
 
 

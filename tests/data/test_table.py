@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 import scipy.sparse
 
+from cardboost.data import table as tables
 from cardboost.data.table import check_rows, match_names, read_table
 
 VALUES = np.array([[1.5, 2.0, 1.0], [np.nan, -3.0, 0.0], [0.25, 7.0, 1.0]])
@@ -151,3 +152,31 @@ def test_the_input_stays_as_it_is():
     before = frame.copy()
     read_table(frame)
     pd.testing.assert_frame_equal(frame, before)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "one integer", "dropped", "missing", "nullable"])
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_of_floats_are_read_at_once_as_column_by_column(library, kind, monkeypatch):
+    rng = np.random.default_rng(4)
+    values = rng.normal(size=(7, 5)).astype("float32" if kind == "float32" else "float64")
+    if kind == "missing":
+        values[2, 3] = np.nan
+    data = {f"c{j}": values[:, j] for j in range(5)}
+    if kind == "one integer":
+        data["c1"] = np.arange(7)
+    if library == "pandas":
+        frame = pd.DataFrame(data)
+        frame = frame.drop(columns=["c2"]) if kind == "dropped" else frame
+        frame = frame.astype("Float64") if kind == "nullable" else frame
+    else:
+        frame = pl.DataFrame(data)
+        frame = frame.drop("c2") if kind == "dropped" else frame
+        frame = frame.with_columns(c4=pl.Series([1.5, None] + [0.5] * 5)) if kind == "nullable" else frame
+    at_once = read_table(frame)
+    monkeypatch.setattr(tables, "_BLOCK_BYTES", 0)
+    one_by_one = read_table(frame)
+    assert at_once.names == one_by_one.names == tuple(frame.columns)
+    assert at_once.n_rows == one_by_one.n_rows == 7
+    for column, other in zip(at_once.columns, one_by_one.columns, strict=True):
+        assert column.dtype == other.dtype
+        np.testing.assert_array_equal(column, other)

@@ -400,3 +400,14 @@ def test_labels_have_no_cuts_but_sides_for_missing_values():
         assert checker.check(content, X, y) == []
         for term in model.ensemble_.terms:
             assert (term.missing_left == (term.polarity > 0)) == (side == "best")
+
+
+def test_folds_in_which_a_feature_is_constant_do_without_it():
+    """Regularisation and thresholds by cross-validation, and sizes that leave room for every demand."""
+    X, y = larger()
+    X["sex"] = (np.arange(150) == 7).astype(float)
+    demands = {"must_include": ["sex", "age"], "at_most_one_of": [["age", "income"]]}
+    model = CardBoostClassifier(max_terms="auto", threshold="recall>=0.9", hot_start=8, **demands).fit(X, y)
+    assert model.max_terms_ >= 2
+    assert breaks(model, demands) is None
+    assert model.certificate_.verify(X, y)

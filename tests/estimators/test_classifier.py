@@ -52,7 +52,7 @@ def slow(names, *some):
 
 
 def model(**parameters):
-    return CardBoostClassifier(**{"n_jobs": 1, **parameters})
+    return CardBoostClassifier(**{"n_jobs": 1, "l2": 0.01, **parameters})
 
 
 def small(**parameters):
@@ -302,7 +302,7 @@ def test_save_and_load(tmp_path):
 def test_parameters_are_kept_as_given():
     unfitted = CardBoostClassifier()
     defaults = {
-        "max_terms": 10, "l0": 0.0, "l1": 1e-4, "l2": 0.01, "loss": "logistic", "dictionary": "stumps",
+        "max_terms": 10, "l0": 0.0, "l1": 1e-4, "l2": "auto", "loss": "logistic", "dictionary": "stumps",
         "criterion": "gain", "selector": "auto", "hot_start": 40, "reselect": False, "max_iter": 100,
         "max_nodes": 20_000, "max_weight": None, "bits": 6, "max_bins": 255, "tol": 1e-4, "time_limit": None,
         "fit_intercept": True, "class_weight": None, "categorical_features": "from_dtype",
@@ -802,7 +802,7 @@ AWKWARD = {
 }
 
 
-@pytest.mark.parametrize("name", slow(AWKWARD, "free", "free edge"))
+@pytest.mark.parametrize("name", slow(AWKWARD, "free", "free edge", "free convex", "free convex exponential"))
 class TestAwkward:
     def fit(self, name, X, y, weight=None):
         fitted = small(**AWKWARD[name]).fit(X, y, weight)
@@ -1004,11 +1004,12 @@ def test_pickles():
 def test_representation():
     X, y = make(72, rows=60)
     fitted = small().fit(X, y)
-    assert repr(fitted) == "CardBoostClassifier(max_iter=8, max_terms=4, n_jobs=1)"
+    assert repr(fitted) == "CardBoostClassifier(l2=0.01, max_iter=8, max_terms=4, n_jobs=1)"
     assert "CardBoostClassifier" in fitted._repr_html_()
     assert "guarantee" in repr(fitted.certificate_)
 
 
+@pytest.mark.long
 @parametrize_with_checks([CardBoostClassifier(max_terms=3, max_iter=8, n_jobs=1)])
 def test_scikit_learns_checks(estimator, check, monkeypatch):
     # without it the check of array API dispatch, here on NumPy's arrays, is skipped

@@ -36,8 +36,8 @@ TEXT = pd.DataFrame(
 )
 NEURAL = {"max_iter": 1, "net_iter": 2, "early_stopping": False, "l2": 0.01, "random_state": 0}
 ESTIMATORS = [
-    CardBoostClassifier(max_terms=2),
-    CardBoostRegressor(max_terms=2),
+    CardBoostClassifier(max_terms=2, l2=0.01),
+    CardBoostRegressor(max_terms=2, l2=0.01),
     StagewiseClassifier(max_iter=3),
     StagewiseRegressor(max_iter=3),
     SoftMarginClassifier(max_iter=3),
@@ -75,22 +75,22 @@ def test_every_estimator_warns_once_of_frames(model):
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_text_of_every_kind_of_frame(make):
     frame = make({name: TEXT[name].tolist() for name in TEXT})
-    record = warned(lambda: CardBoostClassifier(max_terms=1).fit(frame, y))
+    record = warned(lambda: CardBoostClassifier(max_terms=1, l2=0.01).fit(frame, y))
     assert "identifiers ('customer'), dates ('day')." in str(record.message)
 
 
 def test_named_categories_and_tables_of_the_command_are_taken_as_they_are():
     with warnings.catch_warnings():
         warnings.simplefilter("error", ColumnRoleWarning)
-        CardBoostClassifier(max_terms=1, categorical_features=["customer", "day"]).fit(TEXT, y)
+        CardBoostClassifier(max_terms=1, l2=0.01, categorical_features=["customer", "day"]).fit(TEXT, y)
         read = Frame({"x": x, "id": np.arange(N, dtype=float)}, N)
-        CardBoostClassifier(max_terms=1).fit(read, y)
-        CardBoostClassifier(max_terms=1).fit([[k, v] for k, v in enumerate(x)], y)
+        CardBoostClassifier(max_terms=1, l2=0.01).fit(read, y)
+        CardBoostClassifier(max_terms=1, l2=0.01).fit([[k, v] for k, v in enumerate(x)], y)
 
 
 def test_many_columns_and_columns_without_names():
     frame = pd.DataFrame({k: np.arange(N) + k for k in range(8)})
-    record = warned(lambda: CardBoostClassifier(max_terms=1).fit(frame, y))
+    record = warned(lambda: CardBoostClassifier(max_terms=1, l2=0.01).fit(frame, y))
     assert "identifiers ('0', '1', '2', '3', '4' and 3 more)." in str(record.message)
 
 

@@ -25,15 +25,15 @@ from cardboost import (
 
 ESTIMATORS = [
     CardBoostClassifier(n_jobs=1),
-    CardBoostClassifier(
-        n_jobs=1, loss="exponential", criterion="edge", l2=0.0, fit_intercept=False, max_nodes=50
-    ),
     CardBoostRegressor(n_jobs=1),
     SoftMarginClassifier(n_jobs=1),
     StagewiseClassifier(n_jobs=1),
     StagewiseRegressor(n_jobs=1),
 ]
-CONVEX = [
+OTHERS = [
+    CardBoostClassifier(
+        n_jobs=1, loss="exponential", criterion="edge", l2=0.0, fit_intercept=False, max_nodes=50
+    ),
     CardBoostClassifier(n_jobs=1, max_terms=None, max_iter=30),
     CardBoostRegressor(n_jobs=1, max_terms=None, max_iter=30),
     CardBoostClassifier(n_jobs=1, loss="squared_hinge"),
@@ -63,7 +63,7 @@ def test_scikit_learns_checks(estimator, check, monkeypatch):
 
 
 @pytest.mark.long
-@parametrize_with_checks(CONVEX)
+@parametrize_with_checks(OTHERS)
 def test_scikit_learns_checks_of_other_settings(estimator, check, monkeypatch):
     run_check(estimator, check, monkeypatch)
 

@@ -29,10 +29,10 @@ from cardboost import (
 TREE, REGRESSOR = DecisionTreeClassifier(max_depth=2), DecisionTreeRegressor(max_depth=2)
 NETS = {"max_iter": 3, "max_terms": 2, "early_stopping": False, "n_jobs": 1}
 ESTIMATORS = [
-    CardBoostClassifier(max_nodes=20, n_jobs=1),
-    CardBoostClassifier(max_nodes=20, n_jobs=1, loss="exponential", selector="tabu"),
+    CardBoostClassifier(l2=0.01, max_nodes=20, n_jobs=1),
+    CardBoostClassifier(l2=0.01, max_nodes=20, n_jobs=1, loss="exponential", selector="tabu"),
     CardBoostClassifier(max_terms=3, dictionary=["stumps", TREE], hot_start=6, n_jobs=1),
-    CardBoostRegressor(max_nodes=20, n_jobs=1),
+    CardBoostRegressor(l2=0.01, max_nodes=20, n_jobs=1),
     SoftMarginClassifier(temperature=1.0, n_jobs=1),
     SoftMarginClassifier(dictionary=TREE, max_iter=5, n_jobs=1),
     StagewiseClassifier(n_jobs=1),

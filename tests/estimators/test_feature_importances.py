@@ -17,9 +17,9 @@ from cardboost import (
 
 CANCER, DIABETES, IRIS = (load(return_X_y=True) for load in (load_breast_cancer, load_diabetes, load_iris))
 CARDS = [
-    (CardBoostClassifier(max_terms=4, hot_start=10), CANCER),
-    (CardBoostClassifier(max_terms=2, hot_start=10), IRIS),
-    (CardBoostRegressor(max_terms=4, hot_start=10), DIABETES),
+    (CardBoostClassifier(max_terms=4, l2=0.01, hot_start=10), CANCER),
+    (CardBoostClassifier(max_terms=2, l2=0.01, hot_start=10), IRIS),
+    (CardBoostRegressor(max_terms=4, l2=0.01, hot_start=10), DIABETES),
     (SoftMarginClassifier(temperature=0.5), CANCER),
     (StagewiseClassifier(max_iter=5), CANCER),
     (StagewiseRegressor(max_iter=5), DIABETES),
@@ -41,23 +41,25 @@ def test_importances_are_shares_of_the_ranges_of_contributions(card, data):
 
 def test_missing_values_count():
     X, y = np.array([[np.nan, 0.0], [1.0, 0.0]] * 20), np.array([0, 1] * 20)
-    assert CardBoostClassifier(max_terms=1).fit(X, y).feature_importances_.tolist() == [1.0, 0.0]
+    assert CardBoostClassifier(max_terms=1, l2=0.01).fit(X, y).feature_importances_.tolist() == [1.0, 0.0]
 
 
 def test_a_model_without_terms_has_none():
     X, y = np.zeros((20, 3)), np.array([0, 1] * 10)
-    assert CardBoostClassifier().fit(X, y).feature_importances_.tolist() == [0.0, 0.0, 0.0]
+    assert CardBoostClassifier(l2=0.01).fit(X, y).feature_importances_.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_where_there_are_none():
     X, y = CANCER
     tree = DecisionTreeClassifier(max_depth=2)
-    assert not hasattr(CardBoostClassifier(), "feature_importances_")
+    assert not hasattr(CardBoostClassifier(l2=0.01), "feature_importances_")
     assert not hasattr(StagewiseClassifier(dictionary=tree, max_iter=2).fit(X, y), "feature_importances_")
     assert not hasattr(SparseLinearRegression(), "feature_importances_")
 
 
 def test_scikit_learn_selects_by_them():
     X, y = CANCER
-    chosen = SelectFromModel(CardBoostClassifier(max_terms=3, hot_start=10), threshold=1e-9).fit(X, y)
+    chosen = SelectFromModel(CardBoostClassifier(max_terms=3, l2=0.01, hot_start=10), threshold=1e-9).fit(
+        X, y
+    )
     assert list(np.flatnonzero(chosen.get_support())) == list(chosen.estimator_.ensemble_.features_used)

@@ -32,7 +32,9 @@ def test_the_bound_over_all_stumps_does_not_depend_on_the_number_of_candidates(s
     X, score = table(seed)
     options = {"max_weight": 1.5, "selector": "polish"} | settings
     bounds = [
-        CardBoostClassifier(**options, hot_start=n).fit(X, score > 0.3).certificate_.lower_bound
+        CardBoostClassifier(**{"l2": 0.01, **options}, hot_start=n)
+        .fit(X, score > 0.3)
+        .certificate_.lower_bound
         for n in (5, 12, 40)
     ]
     assert max(bounds) - min(bounds) <= 1e-6 * max(bounds)
@@ -41,7 +43,9 @@ def test_the_bound_over_all_stumps_does_not_depend_on_the_number_of_candidates(s
 def test_the_bound_over_all_stumps_of_a_regression_does_not_depend_on_them_either():
     X, score = table(2)
     bounds = [
-        CardBoostRegressor(max_terms=4, max_weight=1.5, hot_start=n).fit(X, score).certificate_.lower_bound
+        CardBoostRegressor(max_terms=4, l2=0.01, max_weight=1.5, hot_start=n)
+        .fit(X, score)
+        .certificate_.lower_bound
         for n in (5, 12, 40)
     ]
     assert max(bounds) - min(bounds) <= 1e-6 * max(bounds)
@@ -51,7 +55,9 @@ def test_the_bound_over_all_stumps_of_a_regression_does_not_depend_on_them_eithe
 def test_fewer_candidates_do_not_make_a_better_headline(seed):
     X, score = table(seed)
     few, many = (
-        CardBoostClassifier(max_terms=4, max_weight=1.5, hot_start=n).fit(X, score > 0.3).certificate_
+        CardBoostClassifier(max_terms=4, l2=0.01, max_weight=1.5, hot_start=n)
+        .fit(X, score > 0.3)
+        .certificate_
         for n in (6, 40)
     )
     assert few.scopes["pool"].guarantee > few.guarantee
@@ -61,7 +67,7 @@ def test_fewer_candidates_do_not_make_a_better_headline(seed):
 
 def test_the_headline_is_that_of_the_widest_scope():
     X, score = table(3)
-    model = CardBoostClassifier(max_terms=3).fit(X, score > 0.3).prove(max_nodes=5000)
+    model = CardBoostClassifier(max_terms=3, l2=0.01).fit(X, score > 0.3).prove(max_nodes=5000)
     certificate = model.certificate_
     assert list(certificate.scopes) == ["dictionary", "pool"]
     dictionary, pool = certificate.scopes["dictionary"], certificate.scopes["pool"]
@@ -79,7 +85,7 @@ def test_where_every_stump_is_a_candidate_the_proof_is_about_all_of_them():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, size=(150, 8)).astype(float)
     y = X[:, 0] + X[:, 1] - X[:, 2] + rng.normal(0, 0.5, 150) > 0.5
-    model = CardBoostClassifier(max_terms=3, reselect=True).fit(X, y).prove(max_nodes=5000)
+    model = CardBoostClassifier(max_terms=3, l2=0.01, reselect=True).fit(X, y).prove(max_nodes=5000)
     certificate = model.certificate_
     assert certificate.status == "optimal"
     assert certificate.headline == "optimal among all 16 stumps"
@@ -90,7 +96,7 @@ def test_where_every_stump_is_a_candidate_the_proof_is_about_all_of_them():
 def test_only_the_candidates_are_named_where_only_they_are_proven(monkeypatch):
     monkeypatch.setattr("cardboost.dictionary.stumps.MAX_CUTS_IN_FILE", 3)
     X, score = table(4)
-    model = CardBoostClassifier(max_terms=3).fit(X, score > 0.3).prove(max_nodes=5000)
+    model = CardBoostClassifier(max_terms=3, l2=0.01).fit(X, score > 0.3).prove(max_nodes=5000)
     certificate = model.certificate_
     assert list(certificate.scopes) == ["pool"]
     assert certificate.status == "optimal among candidates"
@@ -125,7 +131,9 @@ def certificates():
     fits: dict[str, Certificate] = {}
     for _, options in STATEMENT.values():
         if str(options) not in fits:
-            fits[str(options)] = CardBoostClassifier(**options).fit(X, score > 0.3).certificate_
+            fits[str(options)] = (
+                CardBoostClassifier(**{"l2": 0.01, **options}).fit(X, score > 0.3).certificate_
+            )
     return fits
 
 
@@ -140,7 +148,7 @@ def test_nothing_that_matters_stays_unprinted(certificates, part):
 
 def test_a_regression_says_how_its_target_is_scaled():
     X, score = table(5)
-    certificate = CardBoostRegressor(max_terms=3).fit(X, score * 10 + 5).certificate_
+    certificate = CardBoostRegressor(max_terms=3, l2=0.01).fit(X, score * 10 + 5).certificate_
     scaling = certificate.content["problem"]["target"]
     text = "\n".join(certificate.lines())
     assert f"in standard deviations of {scaling['scale']:.6g} from {scaling['mean']:.6g}" in text
@@ -148,14 +156,14 @@ def test_a_regression_says_how_its_target_is_scaled():
 
 def test_without_a_candidate_nothing_is_called_optimal():
     X, score = table(3)
-    model = CardBoostClassifier(max_terms=3, time_limit=1e-9).fit(X, score > 0.3)
+    model = CardBoostClassifier(max_terms=3, l2=0.01, time_limit=1e-9).fit(X, score > 0.3)
     assert model.ensemble_.n_terms == 0
     assert model.certificate_.headline.startswith("no candidate term was generated, at least 0.00 %")
 
 
 def test_the_card_of_several_classes_has_the_certificate_of_each():
     X, score = table(3)
-    model = CardBoostClassifier(max_terms=2).fit(X, np.digitize(score, [-0.5, 0.8]))
+    model = CardBoostClassifier(max_terms=2, l2=0.01).fit(X, np.digitize(score, [-0.5, 0.8]))
     card = " ".join(model.card().split())
     for label, certificate in zip(model.classes_, model.certificate_, strict=True):
         assert f"Certificate for {label} " in card
@@ -164,12 +172,12 @@ def test_the_card_of_several_classes_has_the_certificate_of_each():
 
 def test_the_scopes_can_be_printed():
     X, score = table(3)
-    assert len(repr(CardBoostClassifier(max_terms=3).fit(X, score > 0.3).certificate_.scopes)) < 600
+    assert len(repr(CardBoostClassifier(max_terms=3, l2=0.01).fit(X, score > 0.3).certificate_.scopes)) < 600
 
 
 def test_certificates_of_earlier_versions_have_the_same_headline():
     X, score = table(6)
-    content = CardBoostClassifier(max_terms=3).fit(X, score > 0.3).certificate_.to_dict()
+    content = CardBoostClassifier(max_terms=3, l2=0.01).fit(X, score > 0.3).certificate_.to_dict()
     old = {**content, "version": 5, "tolerance": 1e-4, "status": "optimal", "bounds": content["bounds"][::-1]}
     del old["candidates"]
     assert Certificate(old).headline == Certificate(content).headline

@@ -15,7 +15,7 @@ def wine():
 
 
 def fitted(X, y, sample_weight=None, **parameters):
-    return CardBoostClassifier(**{"max_terms": 4, "max_iter": 12, "n_jobs": 1, **parameters}).fit(
+    return CardBoostClassifier(**{"max_terms": 4, "l2": 0.01, "max_iter": 12, "n_jobs": 1, **parameters}).fit(
         X, y, sample_weight
     )
 

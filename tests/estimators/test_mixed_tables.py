@@ -38,7 +38,7 @@ def mixed(seed=0, rows=400, missing=0.06):
 
 
 def fitted(X, y, sample_weight=None, **parameters):
-    settings = {"max_terms": 6, "max_iter": 15, "n_jobs": 1, **parameters}
+    settings = {"max_terms": 6, "l2": 0.01, "max_iter": 15, "n_jobs": 1, **parameters}
     return CardBoostClassifier(**settings).fit(X, y, sample_weight)
 
 
@@ -197,9 +197,9 @@ def test_every_order_of_categories_and_rows(loss):
     """Nothing depends on which label comes first."""
     frame, y = mixed(rows=120)
     make = (
-        (lambda: CardBoostRegressor(max_terms=4, max_iter=8, n_jobs=1))
+        (lambda: CardBoostRegressor(max_terms=4, l2=0.01, max_iter=8, n_jobs=1))
         if loss == "squared"
-        else (lambda: CardBoostClassifier(max_terms=4, max_iter=8, n_jobs=1))
+        else (lambda: CardBoostClassifier(max_terms=4, l2=0.01, max_iter=8, n_jobs=1))
     )
     scores = []
     for order in itertools.islice(itertools.permutations(COLOURS), 4):
@@ -340,7 +340,7 @@ def test_rare_labels_are_in_a_set_together(flip):
 def test_sets_for_numbers_and_for_every_class():
     frame, _ = towns()
     target = np.where(frame["town"].isin(GOOD), 10.0, 3.0) + 0.01 * frame["age"]
-    model = CardBoostRegressor(max_terms=2, max_iter=10, n_jobs=1).fit(frame, target)
+    model = CardBoostRegressor(max_terms=2, l2=0.01, max_iter=10, n_jobs=1).fit(frame, target)
     assert sets_of(model.ensemble_)
     assert model.certificate_.verify(frame, target)
     kind = np.where(
@@ -361,11 +361,13 @@ def test_sets_for_numbers_and_for_every_class():
 
 def test_warm_starts_take_sets_along():
     frame, y = towns()
-    model = CardBoostClassifier(max_terms=None, max_iter=6, warm_start=True, n_jobs=1, tol=0.0).fit(frame, y)
+    model = CardBoostClassifier(max_terms=None, l2=0.01, max_iter=6, warm_start=True, n_jobs=1, tol=0.0).fit(
+        frame, y
+    )
     before = len(sets_of(model.ensemble_))
     assert before
     model.set_params(max_iter=12).fit(frame, y)
-    straight = CardBoostClassifier(max_terms=None, max_iter=12, n_jobs=1, tol=0.0).fit(frame, y)
+    straight = CardBoostClassifier(max_terms=None, l2=0.01, max_iter=12, n_jobs=1, tol=0.0).fit(frame, y)
     assert model.certificate_.objective == pytest.approx(straight.certificate_.objective, rel=0.05)
     assert model.certificate_.verify(frame, y)
     other, z = towns(seed=5, rows=150)

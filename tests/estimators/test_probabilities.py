@@ -32,14 +32,14 @@ class OwnEntropy(CrossEntropy):
 
 
 WITHOUT = [
-    CardBoostClassifier(loss="hinge", max_terms=3, hot_start=8, n_jobs=1),
-    CardBoostClassifier(loss="smooth_hinge", max_terms=3, hot_start=8, n_jobs=1),
+    CardBoostClassifier(l2=0.01, loss="hinge", max_terms=3, hot_start=8, n_jobs=1),
+    CardBoostClassifier(l2=0.01, loss="smooth_hinge", max_terms=3, hot_start=8, n_jobs=1),
     StagewiseClassifier(loss="hinge", fit_intercept=True, max_iter=5, n_jobs=1),
     NeuralBoostClassifier(loss=OwnEntropy(), max_iter=2, early_stopping=False, n_jobs=1),
 ]
 WITH = [
-    CardBoostClassifier(loss="squared_hinge", max_terms=3, hot_start=8, n_jobs=1),
-    CardBoostClassifier(max_terms=3, hot_start=8, n_jobs=1),
+    CardBoostClassifier(l2=0.01, loss="squared_hinge", max_terms=3, hot_start=8, n_jobs=1),
+    CardBoostClassifier(max_terms=3, l2=0.01, hot_start=8, n_jobs=1),
     StagewiseClassifier(max_iter=5, n_jobs=1),
     SoftMarginClassifier(temperature=1.0, n_jobs=1),
     NeuralBoostClassifier(max_iter=2, early_stopping=False, n_jobs=1),

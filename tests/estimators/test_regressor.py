@@ -120,6 +120,8 @@ def test_rows_of_next_to_no_weight_far_from_all_others_are_refused():
     X, y = np.arange(6.0)[:, None], np.array([3.6e9, 1.1e10, -3.7e9, -2.0e9, -3.2e9, 2.0e9])
     weight = np.array([4e-75, 2e-40, 1e-100, 9e81, 4e-66, 7e11])
     with pytest.raises(ValueError, match=r"next to no weight .* standard deviations from the mean, too far"):
-        CardBoostRegressor(max_terms=2, hot_start=4, n_jobs=1).fit(X, y, weight)
-    model = CardBoostRegressor(max_terms=2, hot_start=4, n_jobs=1).fit(X, y, np.maximum(weight, 1e70))
+        CardBoostRegressor(max_terms=2, l2=0.01, hot_start=4, n_jobs=1).fit(X, y, weight)
+    model = CardBoostRegressor(max_terms=2, l2=0.01, hot_start=4, n_jobs=1).fit(
+        X, y, np.maximum(weight, 1e70)
+    )
     assert model.certificate_.faults(X, y, np.maximum(weight, 1e70)) == []

@@ -19,6 +19,7 @@ from cardboost.certificate import checker
 from cardboost.estimators import scorecards
 from cardboost.export import export_model
 from cardboost.export.code_size import c_size
+from marks import first
 
 
 def table(seed: int = 0, rows: int = 300) -> tuple[pd.DataFrame, np.ndarray]:
@@ -36,11 +37,20 @@ def table(seed: int = 0, rows: int = 300) -> tuple[pd.DataFrame, np.ndarray]:
     return X, np.where(score > 0, "yes", "no")
 
 
-@pytest.mark.parametrize("loss", ["logistic", "exponential"])
-@pytest.mark.parametrize("points", [None, 1, 5, (0, 3), (-7, 0), (-20, 20)])
+@pytest.mark.parametrize(
+    ("loss", "points"),
+    first(
+        5,
+        [
+            ("logistic", None), ("exponential", 1), ("logistic", (0, 3)), ("exponential", (-7, 0)),
+            ("logistic", (-20, 20)), ("exponential", None), ("logistic", 1), ("logistic", 5),
+            ("exponential", 5), ("exponential", (0, 3)), ("logistic", (-7, 0)), ("exponential", (-20, 20)),
+        ],
+    ),
+)  # fmt: skip
 def test_points_are_in_range_and_every_claim_holds(loss: str, points: Any) -> None:
     X, y = table()
-    model = CardBoostClassifier(max_terms=6, loss=loss, hot_start=14).fit(X, y)
+    model = CardBoostClassifier(max_terms=6, l2=0.01, loss=loss, hot_start=14).fit(X, y)
     card = model.scorecard(points)
     most = {None: 10, 1: 1, 5: 5, (0, 3): 3, (-7, 0): 7, (-20, 20): 20}[points]
     assert card.ensemble.n_terms <= 6
@@ -61,7 +71,7 @@ def test_points_are_in_range_and_every_claim_holds(loss: str, points: Any) -> No
 def test_the_certificate_of_a_card_is_refused_after_any_change() -> None:
     X, y = load_breast_cancer(return_X_y=True)
     content = (
-        CardBoostClassifier(max_terms=4, hot_start=14, selector="exact")
+        CardBoostClassifier(max_terms=4, l2=0.01, hot_start=14, selector="exact")
         .fit(X, y)
         .scorecard()
         .certificate.to_dict()
@@ -97,7 +107,7 @@ def test_the_certificate_of_a_card_is_refused_after_any_change() -> None:
 
 def test_fewer_terms_than_the_fit_was_allowed() -> None:
     X, y = load_breast_cancer(return_X_y=True)
-    model = CardBoostClassifier(max_terms=8, hot_start=16).fit(X, y)
+    model = CardBoostClassifier(max_terms=8, l2=0.01, hot_start=16).fit(X, y)
     values = []
     for k in (1, 2, 4, 8, 20):
         card = model.scorecard(max_terms=k)
@@ -110,7 +120,7 @@ def test_fewer_terms_than_the_fit_was_allowed() -> None:
 @pytest.mark.parametrize("loss", ["logistic", "exponential"])
 def test_a_scale_of_odds(loss: str) -> None:
     X, y = table(1)
-    model = CardBoostClassifier(max_terms=5, loss=loss, hot_start=14).fit(X, y)
+    model = CardBoostClassifier(max_terms=5, l2=0.01, loss=loss, hot_start=14).fit(X, y)
     card = model.scorecard(base_score=600, base_odds=50, points_to_double_odds=20)
     chance = card.probability(np.array([600, 620]))
     np.testing.assert_allclose(chance / (1 - chance), [50.0, 100.0], rtol=1e-6)
@@ -130,11 +140,11 @@ def test_a_scale_of_odds(loss: str) -> None:
         (True, {"base_score": 600, "base_odds": 3}),
     ],
 )
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", first(1, range(3)))
 def test_points_add_up_without_rounding(seed: int, fit_intercept: bool, scale: dict[str, float]) -> None:
     """Any order of the terms gives the same score, so every export can promise the same decisions."""
     X, y = table(seed)
-    model = CardBoostClassifier(max_terms=6, hot_start=14, fit_intercept=fit_intercept).fit(X, y)
+    model = CardBoostClassifier(max_terms=6, l2=0.01, hot_start=14, fit_intercept=fit_intercept).fit(X, y)
     ensemble = model.scorecard(3, **scale).ensemble
     weights = np.array([term.weight for term in ensemble.terms])
     rng = np.random.default_rng(seed)
@@ -147,7 +157,7 @@ def test_points_add_up_without_rounding(seed: int, fit_intercept: bool, scale: d
 
 def test_the_same_card_again_from_copies_and_from_a_file(tmp_path: Any) -> None:
     X, y = table(2)
-    model = CardBoostClassifier(max_terms=5, hot_start=14, random_state=0).fit(X, y)
+    model = CardBoostClassifier(max_terms=5, l2=0.01, hot_start=14, random_state=0).fit(X, y)
     card = model.scorecard(points_to_double_odds=15)
     for other in (copy.copy(model), copy.deepcopy(model), clone(model).fit(X.iloc[::-1], y[::-1])):
         assert other.scorecard(points_to_double_odds=15).ensemble == card.ensemble
@@ -165,18 +175,18 @@ def test_the_same_card_again_from_copies_and_from_a_file(tmp_path: Any) -> None:
 def test_limits_on_features_and_prices_hold_for_cards_too() -> None:
     X, y = load_breast_cancer(return_X_y=True)
     model = CardBoostClassifier(
-        max_terms=8, hot_start=14, max_features=2, feature_costs=np.linspace(0, 0.01, 30)
+        max_terms=8, l2=0.01, hot_start=14, max_features=2, feature_costs=np.linspace(0, 0.01, 30)
     ).fit(X, y)
     card = model.scorecard()
     assert len(card.sections) <= 2
     assert card.certificate.faults(X, y) == []
-    priced = CardBoostClassifier(max_terms=None, l0=0.01, hot_start=14).fit(X, y).scorecard(5)
+    priced = CardBoostClassifier(max_terms=None, l2=0.01, l0=0.01, hot_start=14).fit(X, y).scorecard(5)
     assert priced.certificate.faults(X, y) == []
 
 
 def test_refusals() -> None:
     X, y = load_breast_cancer(return_X_y=True)
-    model = CardBoostClassifier(max_terms=2, hot_start=9).fit(X, y)
+    model = CardBoostClassifier(max_terms=2, l2=0.01, hot_start=9).fit(X, y)
     for points in (0, -3, 2.5, "ten", (1, 5), (-5, -1), (0, 0), (1, 2, 3), True, 10**6):
         with pytest.raises(ValueError, match="points must be"):
             model.scorecard(points)
@@ -189,19 +199,19 @@ def test_refusals() -> None:
         model.scorecard(time_limit=0)
     assert model.scorecard(time_limit=1e-9).certificate.verify(X, y)
     with pytest.raises(ValueError, match="not selected from candidates"):
-        CardBoostClassifier(max_terms=None, max_iter=5).fit(X, y).scorecard()
+        CardBoostClassifier(max_terms=None, l2=0.01, max_iter=5).fit(X, y).scorecard()
     with pytest.raises(ValueError, match="fit_intercept"):
-        CardBoostClassifier(max_terms=2, fit_intercept=False).fit(X, y).scorecard(base_score=100)
+        CardBoostClassifier(max_terms=2, l2=0.01, fit_intercept=False).fit(X, y).scorecard(base_score=100)
     with pytest.raises(ValueError, match="two classes; this model has 3"):
-        CardBoostClassifier(max_terms=2).fit(*load_iris(return_X_y=True)).scorecard()
+        CardBoostClassifier(max_terms=2, l2=0.01).fit(*load_iris(return_X_y=True)).scorecard()
     with pytest.raises(Exception, match="not fitted"):
-        CardBoostClassifier().scorecard()
+        CardBoostClassifier(l2=0.01).scorecard()
 
 
 @pytest.mark.long
 def test_a_budget_of_bytes_takes_the_largest_card_that_fits() -> None:
     X, y = load_breast_cancer(return_X_y=True)
-    model = CardBoostClassifier(max_terms=8, hot_start=16, selector="polish").fit(X, y)
+    model = CardBoostClassifier(max_terms=8, l2=0.01, hot_start=16, selector="polish").fit(X, y)
     whole = model.scorecard(5)
     assert model.scorecard(5, max_bytes=10_000).ensemble == whole.ensemble
     budget = c_size(whole.ensemble) + 3
@@ -222,7 +232,7 @@ def ten_terms():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(400, 5))
     y = np.sin(2 * X[:, :4]).sum(axis=1) + 0.5 * rng.normal(size=400) > 0
-    model = CardBoostClassifier(max_terms=10, hot_start=25, max_nodes=50, n_jobs=1).fit(X, y)
+    model = CardBoostClassifier(max_terms=10, l2=0.01, hot_start=25, max_nodes=50, n_jobs=1).fit(X, y)
     assert model.ensemble_.n_terms == 10
     return model, X, y
 

@@ -41,7 +41,7 @@ def test_stages_of_several_classes_and_of_a_regressor():
     stages = list(fit.staged_predict(X))
     np.testing.assert_array_equal(stages[-1], fit.predict(X))
     X, y = load_diabetes(return_X_y=True)
-    regressor = CardBoostRegressor(max_terms=None, max_iter=15, n_jobs=1).fit(X, y)
+    regressor = CardBoostRegressor(max_terms=None, l2=0.01, max_iter=15, n_jobs=1).fit(X, y)
     errors = [np.mean((p - y) ** 2) for p in regressor.staged_predict(X)]
     assert errors[-1] < errors[0]
     np.testing.assert_array_equal(list(regressor.staged_predict(X))[-1], regressor.predict(X))
@@ -98,7 +98,7 @@ def test_early_stopping_of_a_regressor_and_a_card():
     X, y = load_diabetes(return_X_y=True)
     for max_terms in (None, 5):
         fit = CardBoostRegressor(
-            max_terms=max_terms, max_iter=100, validation_fraction=0.3, random_state=0, n_jobs=1
+            max_terms=max_terms, l2=0.01, max_iter=100, validation_fraction=0.3, random_state=0, n_jobs=1
         ).fit(X, y)
         assert fit.score(X, y) > 0.3
 

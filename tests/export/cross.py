@@ -27,6 +27,17 @@ def cross_tool(name: str) -> str:
     return found
 
 
+def application(name: str) -> str:
+    """A program of users that runs an export. Its absence is a failure where CARDBOOST_APPLICATIONS is
+    "required"."""
+    found = shutil.which(name)
+    if found is None:
+        if os.environ.get("CARDBOOST_APPLICATIONS") == "required":
+            pytest.fail(f"{name} is needed where CARDBOOST_APPLICATIONS is required")
+        pytest.skip(f"{name} is not installed")
+    return found
+
+
 # rows come from a file of this computer and answers go to another one, by semihosting
 _PROGRAM = """
 static int32_t demand(uint32_t number, const void *about)

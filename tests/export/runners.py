@@ -1,4 +1,4 @@
-"""Running an export: Python, SQLite, ONNX, and codes of whole-number C."""
+"""Running an export: Python, SQLite, DuckDB, ONNX, and codes of whole-number C."""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ def run_python(ensemble, rows, **options):
     return np.array([space["score"](row) for row in given], dtype=np.float64)
 
 
+def run_output(model, rows, output):
+    """What the exported Python function returns for rows by position."""
+    space = {}
+    exec(export_python(model, name="f", output=output, by="position"), space)
+    return [space["f"](row) for row in rows]
+
+
 def run_sqlite(expression, names, rows):
     base = sqlite3.connect(":memory:")
     columns = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
@@ -29,6 +36,23 @@ def run_sqlite(expression, names, rows):
     marks = ", ".join("?" * (len(names) + 1))
     base.executemany(f"INSERT INTO t VALUES ({marks})", [[k, *map(null, row)] for k, row in enumerate(rows)])
     return base.execute(f"SELECT {expression} FROM t ORDER BY id").fetchall()
+
+
+def run_duckdb(expression, ensemble, rows):
+    import duckdb
+    import pyarrow as pa
+
+    frame, columns = {"id": pa.array(range(len(rows)))}, []
+    for j in range(ensemble.n_features):
+        name, own = ensemble.feature_name(j), ensemble.categories.get(j)
+        text = own is not None and isinstance((*own.kept, *own.rare)[0], str)
+        kind = pa.float64() if own is None else pa.string() if text else pa.int64()
+        frame[name] = pa.array([null(row[j]) for row in rows], type=kind)
+        columns.append(name)
+    base = duckdb.connect()
+    base.register("t", pa.table(frame))
+    found = base.execute(f"SELECT id, {expression} FROM t").fetchall()
+    return [row[1:] for row in sorted(found)]
 
 
 def null(value):

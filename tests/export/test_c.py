@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import re
 import shutil
@@ -28,10 +29,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from runners import code_rows, decoded
 
+from cardboost.export import export_model
 from cardboost.export.c import header
 from cardboost.export.c_model import c_model, float32_at_most, float_key
 from cardboost.export.c_text import safe
-from cardboost.export.c_vectors import vectors
+from cardboost.export.c_vectors import answers, encoded, vectors
 from cardboost.export.integer_model import HIGHEST, MISSING, IntegerModel
 from cardboost.export.points import find_points
 from cardboost.model import Ensemble, Term
@@ -170,8 +172,67 @@ def test_the_header_needs_nothing():
         assert text.isascii()
         assert max(map(len, text.splitlines())) <= 110
     whole = header(c_model(MODELS["random"], number="int16"))
-    code = re.sub(r"/\*.*?\*/", "", whole, flags=re.DOTALL)
+    guarded = r"#ifdef CARDBOOST_ENCODE.*?#endif|/\*.*?\*/|#define CARDBOOST_SCALE[^\n]*"
+    code = re.sub(guarded, "", whole, flags=re.DOTALL)
+    assert "cardboost_score" in code
     assert not re.search(r"\b(float|double|malloc)\b|\d\.\d", code)
+
+
+def test_encode_macros(tmp_path):
+    """The codes of numbers on and around the grid are those of the definition."""
+    grids = [1, 10, 100, 3, 0.1, 1000.5, (10, 200), (8, -30_000), (7, 2**35), 2.0**-3, 64]
+    terms = tuple(Term(j, 0.5, 1, False, 1.0 + j) for j in range(len(grids)))
+    names = tuple(f"x {j}" for j in range(len(grids)))
+    ensemble = Ensemble("logistic", 0.0, terms, names, len(grids), (0, 1))
+    model = c_model(ensemble, number="int16", prefix="card", scales=dict(enumerate(grids)), exact=False)
+    rng = np.random.default_rng(0)
+    columns = []
+    for grid in model.grids:
+        codes = [*range(-40, 40), *rng.integers(-33_000, 33_000, 600).tolist(), -32768, -32767, 32767, 32768]
+        values = np.array([(code + grid.offset) / grid.scale for code in codes])
+        near = [np.nextafter(values, end) for end in (-np.inf, np.inf)]
+        random = rng.normal(size=300) * 3e4 / grid.scale
+        columns.append(np.concatenate([values, *near, random, [np.nan, 1e300, -1e300]]))
+    cases = "".join(f"case {k}: return CARD_ENCODE_X_{k}(x); " for k in range(len(grids)))
+    (tmp_path / "card.h").write_text(header(model))
+    (tmp_path / "use.c").write_text(
+        '#define CARD_ENCODE\n#include "card.h"\nint16_t encode(int k, double x);\n'
+        f"int16_t encode(int k, double x) {{ switch (k) {{ {cases} default: return 0; }} }}\n"
+    )
+    command = [tool("gcc"), "-std=c99", *STRICT, "-shared", "-fPIC", "-o", "use.so", "use.c"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    encode = ctypes.CDLL(str(tmp_path / "use.so")).encode
+    encode.restype, encode.argtypes = ctypes.c_int16, [ctypes.c_int, ctypes.c_double]
+    for k, (grid, values) in enumerate(zip(model.grids, columns, strict=True)):
+        found = [encode(k, value) for value in values.tolist()]
+        assert found == [grid.encode(value) for value in values.tolist()], grid
+    text = header(model)
+    assert "#define CARD_SCALE_X_1 10.0\n#define CARD_OFFSET_X_1 0\n" in text
+    assert "#define CARD_OFFSET_X_6 200\n" in text
+
+
+@pytest.mark.parametrize("number", ["float", "int16"])
+def test_rows_of_a_table_among_the_vectors(number, tmp_path):
+    ensemble = random_ensemble(1)
+    rows = raw_rows(ensemble, 50, float32_values)
+    model, table = c_model(ensemble, number=number, prefix="card"), table_of(ensemble, rows)
+    more = encoded(model, ensemble, table)
+    assert more.shape == (len(rows), len(model.plan.inputs))
+    format = "c" if number == "float" else "c-int16"
+    path = tmp_path / "test.h"
+    export_model(ensemble, format, tmp_path / "card.h", prefix="card", test_vectors=path)
+    assert path.read_text() == vectors(model)
+    export_model(ensemble, format, tmp_path / "card.h", prefix="card", test_vectors=path, test_rows=table)
+    assert path.read_text() == vectors(model, more=more) != vectors(model)
+    (tmp_path / "use.c").write_text('#include "test.h"\nint main(void) { return (int)card_self_test(); }\n')
+    command = [tool("gcc"), "-std=c99", *STRICT, "-o", "use", "use.c"]
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+    assert subprocess.run([str(tmp_path / "use")], check=False).returncode == 0
+    if number == "float":
+        assert (answers(model, more)[1] == decisions(ensemble, ensemble.decision_function(table))).all()
+    with pytest.raises(ValueError, match="test_rows: they are for test vectors"):
+        export_model(ensemble, format, test_rows=table)
 
 
 def test_equal_models_give_equal_files():
@@ -267,6 +328,8 @@ def test_grids_hold_the_cuts_where_they_can():
     assert CodeGrid.for_cuts([23.375]) == CodeGrid(8.0)
     assert CodeGrid.for_cuts([812.0, 34.0]) == CodeGrid(1.0)
     assert CodeGrid.for_cuts([100_000.0]) == CodeGrid(2.0**-5)
+    assert CodeGrid.for_cuts([0.135]) == CodeGrid(1000.0)
+    assert CodeGrid.for_cuts([2.2, -77.0]) == CodeGrid(10.0)
     for cuts in (
         [0.1, 0.2],
         [1e6 + 0.25, 1e6 + 0.5],
@@ -284,11 +347,11 @@ def test_grids_hold_the_cuts_where_they_can():
     assert two.at_most(1e6 + 0.1) < two.at_most(1e6 + 0.2)
 
 
-@given(st.floats(-1e6, 1e6), st.floats(-100, 100))
-def test_codes_decide_as_numbers_where_cuts_are_on_the_grid(value, cut):
+@given(st.floats(-1e6, 1e6), st.floats(-100, 100), st.sampled_from([64, 100]))
+def test_codes_decide_as_numbers_where_cuts_are_on_the_grid(value, cut, parts):
     from cardboost.export.integer_model import CodeGrid
 
-    cut = round(cut * 64) / 64
+    cut = round(cut * parts) / parts
     grid = CodeGrid.for_cuts([cut])
     assert grid.holds(cut)
     assert (grid.encode(value) <= grid.at_most(cut)) == (value <= cut)

@@ -41,14 +41,14 @@ def test_test_vectors_name_their_header(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (("cobol",), {}, "format: expected 'c', 'c-int16', 'python', 'sql', 'onnx', 'json', found 'cobol'"),
+        (("cobol",), {}, "format: expected 'c', 'c-int16', .*, 'json', found 'cobol'"),
         (("c",), {"depth": 3}, "depth: this format has no such option; its options are: number, prefix"),
         (("c",), {"number": "int16"}, "number: the format says it"),
         (("json",), {"indent": 2}, "its options are: none"),
         (("python",), {"name": "a b"}, "name: expected the name of a function"),
         (("python",), {"name": "if"}, "name: expected the name of a function"),
         (("python",), {"by": "magic"}, "by: expected"),
-        (("sql",), {"output": "label"}, "output: expected 'score' or 'class'"),
+        (("sql",), {"output": "label"}, "output: expected 'score', 'class' or 'probability'"),
         (("sql",), {"table": 3}, "table: expected a name"),
     ],
 )
@@ -87,8 +87,8 @@ def data():
 def test_estimators_export(data, tmp_path):
     X, y = data
     for model, target in (
-        (CardBoostClassifier(max_terms=3, hot_start=5, n_jobs=1), y > 0.5),
-        (CardBoostRegressor(max_terms=3, hot_start=5, n_jobs=1), y),
+        (CardBoostClassifier(max_terms=3, l2=0.01, hot_start=5, n_jobs=1), y > 0.5),
+        (CardBoostRegressor(max_terms=3, l2=0.01, hot_start=5, n_jobs=1), y),
     ):
         model.fit(X, target)
         space = {}
@@ -157,10 +157,28 @@ def test_the_verb(saved, capsys):
     )  # linear models have 4
 
 
+def test_the_options_of_the_verb(saved, capsys):
+    def export(format, *words):
+        assert run(capsys, "export", "model.json", "--format", format, *words)[::2] == (0, "")
+
+    model = random_ensemble(1)
+    export("javascript", "--module", "--name", "risk", "--out", "card.mjs")
+    assert (saved / "card.mjs").read_text() == export_model(model, "javascript", module=True, name="risk")
+    export("excel", "--rows", "7", "--out", "card.xlsx")
+    assert (saved / "card.xlsx").read_bytes() == export_model(model, "excel", rows=7)
+    export("c-int16", "--no-missing", "--layout", "ifs", "--out", "card.h")
+    assert (saved / "card.h").read_text() == export_model(model, "c-int16", missing=False, layout="ifs")
+    (saved / "rows.csv").write_text("x5,x4,x3,x2,x1,x0,more\n5,a,1.5,-2,0,12345,z\n,,,,0.125,1,z\n")
+    export("c", "--out", "card.h", "--test-vectors", "plain.h")
+    export("c", "--out", "card.h", "--test-vectors", "rows.h", "--vectors-from", "rows.csv")
+    assert "12345.0f" not in (saved / "plain.h").read_text()
+    assert "12345.0f" in (saved / "rows.h").read_text()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--format", "cobol"], "expected c, c-int16, python, sql, onnx or json"),
+        (["--format", "cobol"], "expected c, c-int16, python, sql, javascript, excel, onnx or json"),
         (["--format", "onnx"], "--format onnx needs --out"),
         (["--format", "sql", "--prefix", "a"], "--prefix goes with --format c and c-int16 only"),
         (["--format", "c", "--scale", "x0=1"], "--scale goes with --format c-int16 only"),
@@ -169,6 +187,17 @@ def test_the_verb(saved, capsys):
         (["--format", "c", "--prefix", "9"], "prefix"),
         (["--format", "c", "--out", "no/where.h"], "does not exist"),
         (["--format", "sql", "--measure"], "--measure goes with"),
+        (["--format", "excel"], "--format excel needs --out"),
+        (["--format", "excel", "--rows", "0", "--out", "a.xlsx"], "--rows: expected a whole number"),
+        (["--format", "python", "--module"], "--module goes with --format javascript only"),
+        (["--format", "c", "--name", "f"], "--name goes with --format python and javascript only"),
+        (["--format", "sql", "--layout", "ifs"], "--layout goes with"),
+        (["--format", "json", "--no-missing"], "--no-missing goes with"),
+        (["--format", "c", "--out", "card.h", "--vectors-from", "rows.csv"], "--vectors-from adds rows to"),
+        (
+            ["--format", "c", "--out", "card.h", "--test-vectors", "t.h", "--vectors-from", "rows.csv"],
+            "cannot read 'rows.csv'",
+        ),
     ],
 )
 def test_wrong_words(saved, capsys, words, message):

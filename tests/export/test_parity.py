@@ -20,7 +20,7 @@ from exported import (
     raw_rows,
     table_of,
 )
-from runners import FINE, code_rows, decoded, null, run_onnx, run_python, run_sqlite
+from runners import FINE, code_rows, decoded, run_duckdb, run_onnx, run_python, run_sqlite
 from sklearn.datasets import load_breast_cancer
 
 from cardboost import CardBoostClassifier, CardBoostRegressor
@@ -49,7 +49,7 @@ def fitted_models():
     frame = pd.DataFrame({"label": label, "number": number, "code": code, "noise": rng.normal(size=600)})
     height = np.nan_to_num(number) / 5 + 2.0 * np.isin(label, ["b", "z"]) + (code % 7 == 0)
     target = height + rng.normal(size=600) > 2.2
-    few = {"hot_start": 15, "n_jobs": 1}
+    few = {"l2": 0.01, "hot_start": 15, "n_jobs": 1}
     labelled = CardBoostClassifier(max_terms=8, categorical_features=["label", "code"], **few)
     return {
         "fitted": CardBoostClassifier(max_terms=10, **few).fit(data.data, data.target).ensemble_,
@@ -91,23 +91,6 @@ def used(ensemble, x):
 
 def score_of(ensemble, rows):
     return ensemble.decision_function(table_of(ensemble, rows)).reshape(len(rows), -1)
-
-
-def run_duckdb(expression, ensemble, rows):
-    import duckdb
-    import pyarrow as pa
-
-    frame, columns = {"id": pa.array(range(len(rows)))}, []
-    for j in range(ensemble.n_features):
-        name, own = ensemble.feature_name(j), ensemble.categories.get(j)
-        text = own is not None and isinstance((*own.kept, *own.rare)[0], str)
-        kind = pa.float64() if own is None else pa.string() if text else pa.int64()
-        frame[name] = pa.array([null(row[j]) for row in rows], type=kind)
-        columns.append(name)
-    base = duckdb.connect()
-    base.register("t", pa.table(frame))
-    found = base.execute(f"SELECT id, {expression} FROM t").fetchall()
-    return [row[1:] for row in sorted(found)]
 
 
 def check_exact_targets(ensemble, rows, wanted):

@@ -38,8 +38,8 @@ SPLITS = ("cannot be split", "folds?|n_splits|members", "only one class")
 YES, RARELY = (True, True, True, False), (False,) * 9 + (True,)
 COMMON: Params = {"random_state": (0, 7), "n_jobs": (None, 1, 2)}
 CARD = COMMON | {
-    "max_terms": (1, 2, 3, 3, 5, 5, 10, None), "l0": (0.0, 0.0, 0.0, 1e-3, 0.02, 1.0),
-    "l1": (1e-4, 1e-4, 0.0, 1e-6, 1e-2, 0.3), "l2": (0.01, 0.01, 0.0, 0.0, 1e-4, 0.1, 10.0),
+    "max_terms": (1, 2, 3, 3, 5, 5, 10, None, "auto"), "l0": (0.0, 0.0, 0.0, 1e-3, 0.02, 1.0),
+    "l1": (1e-4, 1e-4, 0.0, 1e-6, 1e-2, 0.3), "l2": ("auto", "auto", 0.01, 0.01, 0.0, 0.0, 1e-4, 0.1, 10.0),
     "criterion": ("gain", "gain", "edge"), "hot_start": (1, 2, 5, 8, 12, 20, 40), "reselect": RARELY,
     "max_iter": (1, 3, 10, 30, 100),
     "selector": (*("auto",) * 5, "polish", "polish", "exact", "exact", "tabu", "qubo"),

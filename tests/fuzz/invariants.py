@@ -411,6 +411,8 @@ def limits(fitted: Fitted) -> Iterator[str]:
     """At most so many terms, features, points and bytes as were asked for."""
     case, params = fitted.case, fitted.case.params
     most = params.get("max_terms")
+    if most == "auto":
+        most = fitted.result.max_terms_
     if case.target == "select_columns" and most is not None and len(fitted.result.support) > most:
         yield f"{len(fitted.result.support)} columns, max_terms={most}."
     if case.target in CARDS and case.target != "pareto_front":

@@ -70,7 +70,7 @@ def test_cuts_and_bins(table):
         values = values.astype(np.float64)
         gaps = reference.cut_gaps(values, weights, max_bins)
         column_cuts = cuts[j, : n_cuts[j]]
-        assert column_cuts.tolist() == [_kernels.simplest_decimal(x, y) for x, y in gaps]
+        assert column_cuts.tolist() == [_kernels.shortest_decimal(x, y) for x, y in gaps]
         assert len(column_cuts) < max_bins
         assert missing[j] == np.isnan(values).sum()
         np.testing.assert_array_equal(bins[j], reference.bins_of(values, column_cuts))
@@ -84,7 +84,7 @@ def test_cuts_of_values_of_all_sizes(weighted):
     weights = rng.integers(1, 4, len(values)) if weighted else None
     bins, cuts, n_cuts, *_ = _kernels.bin_columns([values], weights, 255, 1)
     gaps = reference.cut_gaps(values, weights, 255)
-    assert cuts[0, : n_cuts[0]].tolist() == [_kernels.simplest_decimal(x, y) for x, y in gaps]
+    assert cuts[0, : n_cuts[0]].tolist() == [_kernels.shortest_decimal(x, y) for x, y in gaps]
     np.testing.assert_array_equal(bins[0], reference.bins_of(values, cuts[0, : n_cuts[0]]))
 
 

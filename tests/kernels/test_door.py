@@ -152,8 +152,12 @@ RIGHT = {
     },
     "logistic_dual": {"pull": F, "s": np.ones(ROWS), "theta": 0.5},
     "rows_pass": {
-        "x": np.ones((ROWS, 3)), "coef": np.zeros(3), "intercept": 0.0, "squared": False, "y": np.ones(ROWS),
-        "s": np.ones(ROWS), "out": np.zeros((3, ROWS)), "threads": 1,
+        "x": np.ones((ROWS, 3)), "z": np.zeros(4), "l2": 0.0, "intercept": True, "squared": False,
+        "y": np.ones(ROWS), "s": np.ones(ROWS), "out": np.zeros((3, ROWS)), "threads": 1,
+    },
+    "quasi_newton": {
+        "gradient": V2, "scale": V2, "factor": np.eye(2), "root": np.ones((2, 1)),
+        "pairs": np.ones((3, 2, 2)), "held": 3,
     },
     "column_sums_dense": {"x": A64, "which": FEATURES, "pull": F, "threads": 1},
     "column_sums_csc": {**CSC, "pull": F, "threads": 1},
@@ -397,9 +401,14 @@ WRONG = [
     ("logistic_rows", "pull", np.zeros(ROWS, np.float32)),
     ("logistic_dual", "s", np.ones(9)),
     *[("logistic_dual", "theta", value) for value in (-0.1, 1.1, np.nan)],
-    *[("rows_pass", name, np.zeros(9)) for name in ("x", "coef", "y", "s", "out")],
+    *[("rows_pass", name, np.zeros(9)) for name in ("x", "z", "y", "s", "out")],
+    ("rows_pass", "z", np.zeros(3)),
     ("rows_pass", "out", np.zeros((2, ROWS))),
     ("rows_pass", "out", np.zeros((3, ROWS), np.float32)),
+    *[("quasi_newton", name, np.zeros(9)) for name in ("gradient", "scale", "factor", "root", "pairs")],
+    *[("quasi_newton", name, np.ones((3, 1))) for name in ("factor", "root")],
+    *[("quasi_newton", "pairs", np.ones(shape)) for shape in ((2, 2, 2), (3, 1, 2), (3, 2, 3))],
+    *[("quasi_newton", "held", value) for value in (-1, 4)],
     ("column_sums_dense", "pull", np.zeros(9)),
     ("column_sums_dense", "which", np.array([3], np.int32)),
     ("column_sums_dense", "which", np.array([-1], np.int32)),
@@ -518,7 +527,7 @@ def test_arrays_beyond_all_memory_are_refused():
 
 
 def test_every_kernel_is_covered():
-    others = {"simplest_decimal", "max_threads", "fixed_scale"}
+    others = {"shortest_decimal", "max_threads", "fixed_scale"}
     public = {name for name in dir(_kernels) if not name.startswith("_")}
     assert public == set(RIGHT) | others
     assert _kernels.max_threads() >= 1
@@ -527,7 +536,7 @@ def test_every_kernel_is_covered():
 @pytest.mark.parametrize("gap", [(1.0, 1.0), (2.0, 1.0), (float("nan"), 1.0), (0.5, float("inf"))])
 def test_decimals_of_impossible_gaps_do_not_crash(gap):
     try:
-        result = _kernels.simplest_decimal(*gap)
+        result = _kernels.shortest_decimal(*gap)
     except ValueError:
         return
     assert isinstance(result, float)

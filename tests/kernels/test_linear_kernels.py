@@ -50,19 +50,42 @@ def test_logistic_rows(seed, rows, scale):
 @settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**31), rows=st.integers(0, 150), columns=st.integers(0, 19),
-    kind=st.sampled_from(KINDS), squared=st.booleans(),
+    kind=st.sampled_from(KINDS), squared=st.booleans(), intercept=st.booleans(),
 )  # fmt: skip
-def test_rows_pass(seed, rows, columns, kind, squared):
+def test_rows_pass(seed, rows, columns, kind, squared, intercept):
     x = table(seed, rows, columns, kind)
     rng = np.random.default_rng(seed + 1)
     coef, s, y = rng.normal(size=columns), rng.random(rows), rng.choice([-1.0, 1.0], rows)
     coef /= np.maximum(1.0, np.abs(x).max(axis=0, initial=0.0))
-    out = np.empty((3, rows))
-    loss, sums = _kernels.rows_pass(x, coef, 0.25, squared, y, s, out, 1)
-    expected = reference.rows_pass(x, coef, 0.25, squared, y, s)
+    z, out = np.append(coef, 0.25), np.empty((3, rows))
+    loss, objective, slopes = _kernels.rows_pass(x, z, 0.125, intercept, squared, y, s, out, 1)
+    expected = reference.rows_pass(x, z, 0.125, intercept, squared, y, s)
     size = np.abs(x).max(initial=1.0)
-    for result, number in zip((loss, *out, sums), expected, strict=True):
+    for result, number in zip((loss, objective, *out, *slopes), expected, strict=True):
         np.testing.assert_allclose(result, number, rtol=1e-10, atol=1e-12 * size * max(rows, 1))
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**31), n=st.integers(1, 40), held=st.integers(0, 4),
+    kind=st.sampled_from(["scale", "factor", "root"]),
+)  # fmt: skip
+def test_quasi_newton(seed, n, held, kind):
+    rng = np.random.default_rng(seed)
+    scale, gradient = rng.uniform(0.5, 2.0, n), rng.normal(size=n)
+    root = np.ascontiguousarray(rng.normal(size=(n, max(1, n // 2))) / np.sqrt(n))
+    hessian = np.eye(n) + (x := rng.normal(size=(n, n)) / np.sqrt(n)).T @ x
+    factor = np.ascontiguousarray(np.linalg.cholesky(hessian).T)
+    middle = {"scale": np.eye(n), "factor": np.linalg.inv(hessian), "root": root @ root.T}[kind]
+    steps = rng.normal(size=(held, n))
+    pairs = np.full((5, 2, n), np.nan)
+    pairs[:held] = np.stack([steps, steps @ hessian], axis=1)
+    result = _kernels.quasi_newton(
+        gradient, scale, factor + np.tril(np.ones((n, n)), -1) if kind == "factor" else None,
+        root if kind == "root" else None, pairs, held,
+    )  # fmt: skip
+    expected = reference.quasi_newton(gradient, scale[:, None] * middle * scale, pairs[:held])
+    np.testing.assert_allclose(result, expected, rtol=1e-7, atol=1e-9 * np.abs(expected).max())
 
 
 def test_rows_pass_has_the_same_bits_for_any_number_of_threads():
@@ -71,8 +94,9 @@ def test_rows_pass_has_the_same_bits_for_any_number_of_threads():
     outs = []
     for threads in (1, 2, 3, 7):
         out = np.empty((3, 9000))
-        loss, sums = _kernels.rows_pass(x, np.linspace(-0.1, 0.1, 200), 0.1, False, y, s, out, threads)
-        outs.append((loss, sums.tobytes(), out.tobytes()))
+        z = np.linspace(-0.1, 0.1, 201)
+        loss, objective, slopes = _kernels.rows_pass(x, z, 0.1, True, False, y, s, out, threads)
+        outs.append((loss, objective, slopes.tobytes(), out.tobytes()))
         which = np.arange(200, dtype=np.int32)
         outs[-1] += (_kernels.column_sums_dense(np.ascontiguousarray(x.T), which, y, threads).tobytes(),)
     assert len(set(outs)) == 1

@@ -10,14 +10,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from cardboost import SparseLinearRegression, SparseLogisticRegression
 
 ESTIMATORS = [
-    SparseLogisticRegression(n_jobs=1, l1=0.01),
     SparseLogisticRegression(n_jobs=1),
-    SparseLogisticRegression(n_jobs=1, l2=0.01, multi_class="multinomial"),
     SparseLinearRegression(n_jobs=1),
-    SparseLinearRegression(n_jobs=1, l1=0.01, l2=0.01),
-    SparseLinearRegression(n_jobs=1, loss="absolute"),
 ]
 OTHERS = [
+    SparseLogisticRegression(n_jobs=1, l1=0.01),
+    SparseLogisticRegression(n_jobs=1, l2=0.01, multi_class="multinomial"),
+    SparseLinearRegression(n_jobs=1, l1=0.01, l2=0.01),
+    SparseLinearRegression(n_jobs=1, loss="absolute"),
     SparseLogisticRegression(n_jobs=1, l1=0.01, solver="gradient", tol=1e-4),
     SparseLogisticRegression(n_jobs=1, l1=0.01, multi_class="multinomial"),
     SparseLogisticRegression(n_jobs=1, l2=0.01, max_features=2),

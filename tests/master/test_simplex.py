@@ -303,7 +303,7 @@ def test_refusals():
         minimize_on_simplex(Quadratic([np.nan, 1.0]), 1.0, x0=[0.5, 0.5])
 
 
-@pytest.mark.parametrize("seed", first(3, range(6)))
+@pytest.mark.parametrize("seed", first(1, range(6)))
 def test_conjugate_gradients_do_not_depend_on_the_order_of_rows(seed):
     rng = np.random.default_rng(seed)
     A, weight = np.where(rng.random((111, 2 + seed)) < 0.6, 1.0, -1.0), rng.uniform(0.1, 3.0, 111)

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardboost.model import Ensemble, Term
+from cardboost.model.ensemble import LOG_ODDS
 from cardboost.model.files import load_model
 from cardboost.model.scorecard import OddsScale, Scorecard
 
@@ -61,7 +62,7 @@ def test_totals_classes_and_probabilities_are_those_of_the_model(card: Scorecard
     assert card.lowest <= totals.min()
     assert totals.max() <= card.highest
     scores = own.decision_function(table)
-    np.testing.assert_allclose(card.score(totals), scores, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(card.log_odds(totals), LOG_ODDS[own.loss] * scores, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(card.predict_proba(table), own.predict_proba(table), atol=1e-9)
     exact = [Fraction(own.intercept) + Fraction(own.unit or 0) * slow_total(card, row) for row in rows]
     second = [score > 0 for score in exact]
@@ -232,3 +233,48 @@ def test_the_text_of_a_card() -> None:
         "  total            6      7      8",
         "  probability  81.8%  92.4%  97.1%",
     ]
+
+
+def small_card(names: tuple[str, ...] | None = ("age", "dose")) -> Scorecard:
+    terms = (Term(0, 2.5, 1, False, 0.5), Term(1, 10.0, -1, False, 1.0))
+    return Scorecard(Ensemble("logistic", 0.0, terms, names, 2, ("no", "yes"), unit=0.5))
+
+
+def test_a_card_is_a_fitted_classifier_of_scikit_learn() -> None:
+    from sklearn.base import clone, is_classifier
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.metrics import accuracy_score, get_scorer, roc_auc_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.utils.validation import check_is_fitted
+
+    card = small_card()
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 6, 200), rng.integers(0, 20, 200)]).astype(float)
+    y = np.where(X[:, 1] + rng.normal(0, 6, 200) > 10, "yes", "no")
+    check_is_fitted(card)
+    assert is_classifier(card)
+    assert clone(card) is card
+    assert card.fit(X, y) is card
+    assert (card.classes_.tolist(), card.n_features_in_) == (["no", "yes"], 2)
+    assert card.feature_names_in_.tolist() == ["age", "dose"]
+    assert not hasattr(small_card(None), "feature_names_in_")
+    weight = rng.integers(0, 3, 200)
+    assert card.score(X, y, weight) == accuracy_score(y, card.predict(X), sample_weight=weight)
+    decided = card.decision_function(X)
+    assert ((decided > 0) == (card.predict(X) == "yes")).all()
+    assert get_scorer("roc_auc")(card, X, y) == roc_auc_score(y == "yes", card.total(X))
+    assert np.isfinite(get_scorer("neg_log_loss")(card, X, y))
+    frozen = make_pipeline(FrozenEstimator(card)).fit(X, y)
+    assert (frozen.predict(X) == card.predict(X)).all()
+    assert (card.contributions(X).sum(axis=1) + card.start == card.total(X)).all()
+
+
+def test_a_card_in_one_line() -> None:
+    shown = repr(small_card())
+    assert shown == "Scorecard(2 terms on 2 features, totals from 0 to 3, 2 or more mean 'yes')"
+    assert small_card()._repr_html_().count("<table") >= 2
+
+
+def test_points_are_log_odds() -> None:
+    with pytest.raises(ValueError, match="scores of the hinge loss are not"):
+        Scorecard(replace(small_card().ensemble, loss="hinge"))

@@ -104,7 +104,7 @@ def test_without_a_limit_the_clock_decides_nothing(monkeypatch, parameters):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4))
     y = X[:, 0] + X[:, 1] ** 2 + rng.normal(size=200) > 0.5
-    model = CardBoostClassifier(max_iter=20, max_nodes=200, n_jobs=1).set_params(**parameters)
+    model = CardBoostClassifier(l2=0.01, max_iter=20, max_nodes=200, n_jobs=1).set_params(**parameters)
     expected = model.fit(X, y)
     jumps = itertools.cycle([0.0, 1e6, -1e6, 3e5])
     monkeypatch.setattr(budget, "time", SimpleNamespace(perf_counter=lambda: next(jumps)))

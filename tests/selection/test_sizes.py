@@ -1,6 +1,7 @@
 """Choices for many sizes at once: feasible, falling, and as good as enumeration on small problems."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from problems import matrix_problem
 
 from cardboost.problem.prices import PriceRule
 from cardboost.selection.merge import merge_rows
-from cardboost.selection.polish import Polisher, choose_sizes, polish
+from cardboost.selection.polish import Polisher, choose_sizes, improve_sizes, polish
 from cardboost.selection.selection_problem import SelectionProblem
 
 
@@ -58,3 +59,18 @@ def test_without_time_there_is_still_a_choice_for_every_size():
     problem = problem_of(0)
     found = choose_sizes(problem, (1, 4), late=lambda: True)
     assert [len(at.support) <= k for k, at in zip((1, 4), found, strict=True)] == [True, True]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_choices_for_other_prices_go_on_from_those_before(seed):
+    problem = merge_rows(problem_of(seed))
+    sizes = (1, 2, 4)
+    before = choose_sizes(problem, sizes)
+    dearer = replace(problem, prices=replace(problem.prices, l2=problem.prices.l2 + 0.1))
+    after = improve_sizes(dearer, sizes, before)
+    polisher = Polisher(dearer)
+    for k, start, choice in zip(sizes, before, after, strict=True):
+        assert len(choice.support) <= k
+        assert choice.objective <= polisher.refit(start.support).objective + 1e-12
+        assert choice.objective == pytest.approx(dearer.objective_of(choice.weights), abs=1e-12)
+    assert all(one.objective >= other.objective for one, other in itertools.pairwise(after))

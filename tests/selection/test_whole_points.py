@@ -18,6 +18,7 @@ from cardboost.problem.risk import EmpiricalRisk
 from cardboost.selection.polish import polish
 from cardboost.selection.selection_problem import SelectionProblem
 from cardboost.selection.whole_points import Scale, accepts, choose_points
+from marks import first
 
 BOX = 15.0
 
@@ -111,7 +112,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(CASES)))
+@pytest.mark.parametrize("number", first(10, sorted(range(len(CASES)), key=lambda n: 11 * n % len(CASES))))
 def test_points_are_the_best_of_all(number):
     problem = problem_for(number, **CASES[number])
     start = polish(problem)[0]
@@ -132,7 +133,7 @@ def test_limits_on_features_hold(number):
     assert found.objective == pytest.approx(best, abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", first(2, range(5)))
 def test_more_points_and_more_terms_never_cost(seed):
     problem = problem_for(seed, columns=10, rows=200)
     start = polish(problem)[0].weights

@@ -42,6 +42,7 @@ class ModelFrame:
     categories: tuple[Categories | None, ...]
     mean: float = 0.0
     scale: float = 1.0
+    missing_in_training: tuple[int, ...] | None = None
 
     def ensemble(self, stumps: Stumps, weights: Array, n_free: int, unit: float | None = None) -> Ensemble:
         """The weighted sum of these columns, in the units of the target; ``unit``: of whole points."""
@@ -60,6 +61,7 @@ class ModelFrame:
             classes=self.classes,
             categories={f: labels for f, labels in used.items() if labels is not None},
             unit=unit,
+            missing_in_training=self.missing_in_training,
         )
 
     def _term(self, stumps: Stumps, j: int, weight: float) -> Term:

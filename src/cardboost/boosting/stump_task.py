@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from cardboost.boosting.path import BoostingPath, ModelFrame, cut_value
 from cardboost.boosting.task import Choice, HeldOutBins, NumberedColumns, Proof, TrainingTask
 from cardboost.certificate.certificate import Certificate
 from cardboost.certificate.writer import CertifiedProblem, intercept_of
+from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.stump_pool import StumpPool
 from cardboost.dictionary.stump_store import StumpStore
 from cardboost.dictionary.stumps import StumpDictionary
@@ -88,6 +89,19 @@ class StumpTask(TrainingTask):
     class_weight: tuple[float, float] = (1.0, 1.0)
     earlier: BoostingPath | None = None
     held_out: HeldOutBins | None = None
+
+    def over(self, rows: NDArray[np.intp]) -> StumpTask:
+        """The same on some of the rows, under the same cuts; from no earlier model, and with none held out.
+
+        Orders of labels are those of these rows: they follow from what is predicted.
+        """
+        risk = self.risk.over(rows)
+        values = risk.target if risk.sign is None else risk.sign > 0
+        assert values is not None
+        matrix = self.dictionary.matrix.take(rows)
+        orders = label_orders(matrix, risk.weights, values, risk.threads)
+        dictionary = self.dictionary.over(matrix, risk, orders)
+        return replace(self, dictionary=dictionary, risk=risk, earlier=None, held_out=None)
 
     def ensemble(self, pool: StumpPool, weights: Array, unit: float | None = None) -> Ensemble:
         return self.frame.ensemble(pool.stumps, weights, pool.n_free, unit)

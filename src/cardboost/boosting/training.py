@@ -289,6 +289,9 @@ def finish(
 def selection_problem(task: TrainingTask, settings: TrainingSettings, pool: ColumnPool) -> SelectionProblem:
     """Which of these columns to keep."""
     prices, limits = settings.selection_rule.over(pool), settings.limits
+    if limits is not None and limits.must_include:  # in a part of the rows a feature may have no stump
+        present = tuple(f for f in limits.must_include if f in pool.features)
+        limits = replace(limits, must_include=present)
     features = None if limits is None else pool.features
     return SelectionProblem(pool, task.risk, prices, settings.max_terms, features, limits)
 

@@ -19,6 +19,7 @@ from cardboost.certificate import checker
 from cardboost.certificate.statement import (
     are_candidates,
     compared_with,
+    counted,
     covers,
     percent,
     pool_size,
@@ -213,7 +214,11 @@ class Certificate(BaseCertificate):
 
     @property
     def points_cost(self) -> float | None:
-        """The share of the continuous card's improvement over the empty model that whole points give up."""
+        """The share of the continuous card's improvement over the empty model that the card gives up.
+
+        It is the price of whole points, and of fewer terms where the card has them: by ``max_terms`` or
+        ``max_bytes`` of :meth:`~cardboost.CardBoostClassifier.scorecard`.
+        """
         continuous = self.continuous_objective
         if continuous is None:
             return None
@@ -269,9 +274,14 @@ class Certificate(BaseCertificate):
             f"objective {short(self.objective)}, empty model {short(self.null_objective)}: {self.headline}"
         )
         if self.points_cost is not None:
+            solutions = (self.content["points"]["continuous"], self.content["solution"])
+            counts = [len(solution["weights"]) for solution in solutions]
+            fewer = counts[0] - counts[1]
+            what = f"whole points and {counted(fewer, 'term')} fewer" if fewer > 0 else "whole points"
             lines.append(
-                f"with weights that are not whole: {self.continuous_objective:.6f}; whole points give up "
-                f"{100 * self.points_cost:.2f} % of its improvement"
+                f"{counted(counts[0], 'term')} with weights that are not whole: "
+                f"{self.continuous_objective:.6f}; {what} give up {100 * self.points_cost:.2f} % of the "
+                "improvement"
             )
         lines += ["", f"{'scope':<12}{'lower bound':>11}  {'guarantee':>9}   among"]
         lines += [

@@ -54,6 +54,22 @@ share = Number("a fraction above 0 and below 1", lambda x: 0 < x < 1)
 real = Number("a number", lambda x: True)
 
 
+def threshold(text: str) -> Any:
+    """A probability, or the words of a rule."""
+    from cardboost.model.operating_point import Rule
+
+    try:
+        value: Any = float(text)
+    except ValueError:
+        value = text.strip()
+    try:
+        Rule.of(value)
+    except ValueError:
+        wanted = "a probability, recall>=0.95, precision>=0.8, fpr<=0.01 or fp=1,fn=20"
+        raise unexpected(wanted, text) from None
+    return value
+
+
 class Value(click.ParamType):
     """The type of an option: ``read`` makes a value of text, and its ValueError is the sentence.
 

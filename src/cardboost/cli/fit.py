@@ -30,6 +30,7 @@ from cardboost.data.sentences import counted, listed
 from cardboost.model.printable import printable, printable_lines
 
 if TYPE_CHECKING:
+    from cardboost.boosting.cross_validation import Regularisation
     from cardboost.cli.rows import Rows, Target
     from cardboost.cli.run import Run
     from cardboost.cli.training_table import TrainingTable
@@ -85,6 +86,8 @@ def model_parameters(
         options["random_state"] = 0  # else other rows are held out every time
     if arguments.class_weight and target.classes is None:
         raise BadInput("--class-weight is for classes; this is regression.")
+    if getattr(arguments, "threshold", None) is not None and target.task != "binary":
+        raise BadInput(f"--threshold is for two classes; this is {target.task}.")
     if isinstance(arguments.class_weight, dict) and target.classes is not None:
         known = list(map(str, target.classes))
         arguments.class_weight = pairs_in(arguments.class_weight, known, amount, "--class-weight")
@@ -209,6 +212,7 @@ def _summary(run: Run, facts: dict[str, Any], arguments: SimpleNamespace, writte
     lines = [text]
     lines += [score_line(name, scores) for name, scores in run.scores.items()]
     stop = "" if run.ending.status in USUAL_ENDINGS else f"; {run.ending.message}"
+    lines.append(_regularisation_line(run.regularisation, arguments))
     n_candidates = sum(trace[-1].n_columns for trace in run.traces)
     lines.append(f"fitted in  {run.seconds:.2f} s, {counted(n_candidates, 'candidate term')}{stop}")
     lines += files_lines(run, written)
@@ -216,6 +220,12 @@ def _summary(run: Run, facts: dict[str, Any], arguments: SimpleNamespace, writte
     verbs = ("predict", "evaluate", "certify")
     lines += next_lines(((verb, written[0], *arguments.data, *form) for verb in verbs), arguments.data)
     return "\n".join(lines)
+
+
+def _regularisation_line(chosen: Regularisation, arguments: SimpleNamespace) -> str:
+    """What was decided of l2 and the number of terms, and how: "l2 0.03, chosen by cross-validation"."""
+    terms = f"at most {counted(chosen.max_terms or 0, 'term')}, " if arguments.max_terms == "auto" else ""
+    return f"l2         {chosen.l2:g}, {terms}{chosen.reason}"
 
 
 def format_words(arguments: SimpleNamespace) -> list[str]:

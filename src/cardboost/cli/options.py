@@ -249,11 +249,11 @@ _COST = pair(checks.amount, "COLUMN=X", "age=0.01")
 _WEIGHTS = Value(checks.class_weight, "LABEL=X", ("balanced",))
 _MODEL, _SEARCH = "The model", "The search"
 DECLARED = {
-    "max_terms": Declared(_MODEL),
+    "max_terms": Declared(_MODEL, help="at most so many terms (of each class); auto: by cross-validation"),
     "max_features": Declared(_MODEL, shown="no limit"),
     "l0": Declared(_MODEL),
     "l1": Declared(_MODEL),
-    "l2": Declared(_MODEL),
+    "l2": Declared(_MODEL, help="regularisation per half squared weight; auto: by cross-validation"),
     "loss": Declared(_MODEL),
     "max_weight": Declared(_MODEL, check=checks.positive, shown="automatic"),
     "max_bins": Declared(_MODEL, check=checks.bins),
@@ -303,6 +303,11 @@ DECLARED = {
         _MODEL,
         help="balanced, or the factor of a class in the row weights",
         make=lambda name, help: option(name, _WEIGHTS, help, many=True, callback=_class_weight),
+    ),
+    "threshold": Declared(
+        _MODEL,
+        help="of the second class: a probability, recall>=0.95, precision>=0.8, fpr<=0.01, or fp=1,fn=20",
+        make=lambda name, help: option(name, Value(checks.threshold, "THRESHOLD"), help),
     ),
     "fit_intercept": Declared(_MODEL, name="intercept", help="a model without an intercept"),
     "selector": Declared(_SEARCH),

@@ -173,12 +173,12 @@ def _contents(front: ParetoFront, point: SizePoint, facts: dict[str, Any]) -> di
     """The files by name."""
     from cardboost.cli.run import certificate_content, with_left_out
     from cardboost.estimators.base import certificates_of
-    from cardboost.model.files import model_bytes, parameters_to_json
+    from cardboost.model.files import model_bytes, training_notes
     from cardboost.pareto.file import front_bytes
     from cardboost.pareto.pages import csv_table, figure, page
 
     model = point.model
-    training = {"parameters": parameters_to_json(model), "data": facts}
+    training = {**training_notes(model), "data": facts}
     said = f"{facts['file']}: {counted(facts['rows'], 'row')}, {counted(facts['features'], 'feature')}."
     if facts["task"] == "binary":
         said += f" High scores mean {facts['target']} = {model.classes_[1]}."
@@ -266,7 +266,7 @@ def _pick(word: str) -> str | int:
 
 
 #: parameters of the estimator that are the front's own: its sizes, its time, its seed, its held-out rows
-_OF_THE_FRONT = ("max_terms", "time_limit", "random_state", "validation_fraction")
+_OF_THE_FRONT = ("max_terms", "time_limit", "random_state", "validation_fraction", "threshold")
 command = Verb(
     "pareto",
     run,

@@ -114,7 +114,8 @@ def _columns(
     if predictions.task == "regression":
         table["prediction"] = predictions.predicted.tolist()
     elif predictions.task == "binary":
-        table["score"] = predictions.score.tolist()
+        if predictions.points is None:
+            table["score"] = predictions.score.tolist()
         if predictions.probability is not None:
             table["probability"] = predictions.probability[:, 1].tolist()
     else:
@@ -146,8 +147,17 @@ def _kept(frame: Frame, name: str, cells: _Cells) -> list[Any]:
 
 
 def _contributions(model: Model, table: Any) -> dict[str, list[Any]]:
-    """What the intercept and each feature in use add to the score; to that of each of several classes."""
-    ensemble = model.ensemble
+    """What the intercept and each feature in use add to the score; to that of each of several classes.
+
+    Of a scorecard these are points, and what every case begins with.
+    """
+    from cardboost.model.predictions import scorecard_of
+
+    ensemble, card = model.ensemble, scorecard_of(model)
+    if card is not None:
+        points = card.points(table)
+        given = {f"points:{ensemble.feature_name(j)}": points[:, j].tolist() for j in ensemble.features_used}
+        return {"points:(start)": [card.start] * len(points), **given}
     added = ensemble.contributions(table)
     names = ensemble.classes if len(ensemble.parts) > 1 else (None,)
     columns: dict[str, list[Any]] = {}
@@ -199,11 +209,13 @@ cardboost predict run/model.json new.csv
 cardboost predict run/model.json new.csv --out scores.csv --keep id
 cardboost predict run/model.json new.csv --reasons 3
 """,
-    notes="""One line per row. Two classes: the points of a scorecard, score, probability (of
-the class that high scores stand for; not with the hinge loss) and class. More
-classes: a probability for each, and the class. Regression: the prediction.
+    notes="""One line per row. Two classes: the score, or of a scorecard its total of points,
+probability (of the class that high scores stand for; not with the hinge loss)
+and class. More classes: a probability for each, and the class. Regression: the
+prediction.
 
 Contributions are the parts of the score: with the intercept they add up to it.
+Of a scorecard they are points, and with the start they add up to the total.
 A reason says how much a feature speaks for the prediction, counted from the
 least that it could add (for the first of two classes from the most, for a
 number from the middle), in points on a card of whole points. Reasons do not add

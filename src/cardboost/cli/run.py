@@ -22,6 +22,7 @@ from cardboost.model.printable import printable, printable_json
 from cardboost.problem.budget import Budget, Stage
 
 if TYPE_CHECKING:
+    from cardboost.boosting.cross_validation import Regularisation
     from cardboost.certificate.certificate import Certificate
     from cardboost.cli.rows import Rows, Target
     from cardboost.model.ensemble import Ensemble
@@ -54,7 +55,7 @@ class Headers:
     files: dict[str, bytes | None]
 
     @classmethod
-    def of(cls, ensemble: Ensemble | MulticlassEnsemble) -> Headers:
+    def of(cls, ensemble: Ensemble | MulticlassEnsemble | Scorecard) -> Headers:
         """Whole numbers where they are proven to decide as the model does, else floats."""
         from cardboost.export import FORMATS
 
@@ -78,6 +79,7 @@ class Run:
     certificates: tuple[Certificate, ...]  # one, or one per class
     traces: tuple[Trace, ...]  # likewise
     parameters: dict[str, Any]
+    regularisation: Regularisation
     data: dict[str, Any]
     scores: dict[str, Facts]
     seconds: float
@@ -100,7 +102,7 @@ class Run:
         classes = list(self.ensemble.classes or ())
         one = len(proofs) == 1
         used = [self.ensemble.feature_name(j) for j in self.ensemble.features_used]
-        points = None
+        points, point = None, getattr(self.ensemble, "operating_point", None)
         if self.scorecard is not None:
             card = self.scorecard
             points = {
@@ -116,6 +118,8 @@ class Run:
             "task": self.ensemble.kind,
             "terms": self.ensemble.n_terms,
             "points": points,
+            "threshold": point.to_dict() if point is not None else None,
+            "regularisation": self.regularisation.to_dict(),
             "features_used": used,
             "classes": classes,
             **(proofs[0] if one else {"certificates": dict(zip(map(str, classes), proofs, strict=True))}),
@@ -146,13 +150,15 @@ class Run:
 
     @cached_property
     def headers(self) -> Headers:
-        return Headers.of(self.ensemble)
+        return Headers.of(self.ensemble if self.scorecard is None else self.scorecard)
 
     def contents(self) -> dict[str, bytes | None]:
         """The files of a run, by name, one for each of ``FILES``. None: there is none."""
         from cardboost.model.files import model_bytes
 
-        training: dict[str, Any] = {"parameters": self.parameters, "data": self.data}
+        training: dict[str, Any] = {
+            "parameters": self.parameters, "regularisation": self.regularisation.to_dict(), "data": self.data
+        }  # fmt: skip
         if self.scorecard is not None:
             training["scorecard"] = self.scorecard.notes()
         return {
@@ -316,6 +322,7 @@ def fit_rows(
         tuple(certificates),
         tuple(traces),
         parameters,
+        estimator.regularisation_,
         data,
         scores,
         seconds,
@@ -346,7 +353,8 @@ def model_facts(model: Model, rows: Rows, **options: Any) -> Facts:
 def _columns_at_most(estimator: Any) -> int:
     if estimator.reselect or (estimator.max_terms is None and not estimator.l0):
         return int(estimator.max_iter)
-    return int(min(estimator.max_iter, max(estimator.hot_start, estimator.max_terms or 0)))
+    terms = 0 if estimator.max_terms in (None, "auto") else estimator.max_terms
+    return int(min(estimator.max_iter, max(estimator.hot_start, terms)))
 
 
 def certificate_lines(certificate: Certificate) -> list[str]:

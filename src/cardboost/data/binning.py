@@ -1,6 +1,6 @@
 """The binned table: one byte per value, column by column, and the cuts between the bins.
 
-Cuts are exact weighted quantiles, moved to the simplest decimal in their gap. Bin ``b`` holds the values
+Cuts are exact weighted quantiles, moved to the shortest decimal in their gap. Bin ``b`` holds the values
 above ``b`` cuts, so that "left of cut e" means "value <= e". The bins of a categorical column are the codes
 of its labels. Bin 255 holds missing values.
 """
@@ -61,13 +61,17 @@ class BinnedMatrix:
     def row_hashes(self, threads: int) -> NDArray[np.uint64]:
         """A number per row that depends on its bins only (of some of the features); computed once."""
         if not self._hashes:
-            step = max(1, self.n_features // _HASHED_FEATURES)
-            features = np.arange(0, self.n_features, step, dtype=np.int32)
-            hashes = self.shards.rows(
-                lambda part: _kernels.hash_bins(take(self.bins, part), features, threads)
-            )
-            self._hashes.append(hashes)
+            self._hashes.append(self._hash(max(1, self.n_features // _HASHED_FEATURES), threads))
         return self._hashes[0]
+
+    def content_hashes(self, threads: int) -> NDArray[np.uint64]:
+        """A number per row that depends on all of its bins; equal rows have equal numbers."""
+        return self._hash(1, threads)
+
+    def _hash(self, step: int, threads: int) -> NDArray[np.uint64]:
+        """Of the bins of every ``step``-th feature."""
+        features = np.arange(0, self.n_features, step, dtype=np.int32)
+        return self.shards.rows(lambda part: _kernels.hash_bins(take(self.bins, part), features, threads))
 
     def histograms(self, features: Indices, lanes: Integers, threads: int) -> Integers:
         """Sums of integer row weights (rows, lanes) over every bin: (features, bins, lanes)."""

@@ -106,7 +106,7 @@ def _whole_numbers(values: Any) -> NDArray[Any]:
             return none  # rows of different lengths: said elsewhere
         large = read.dtype.kind == "f" and bool((np.abs(read) >= LIMIT).any())
         return np.array(values, dtype=object) if large else read
-    dtype: Any = getattr(values, "dtype", getattr(values, "type", None))
+    dtype: Any = values.dtype if hasattr(values, "dtype") else getattr(values, "type", None)
     name = str(dtype).lower()
     if not name.startswith(("int64", "uint64", "int128", "uint128", "object")):
         return none

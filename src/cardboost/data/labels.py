@@ -24,7 +24,8 @@ def class_codes(y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
     labels, y = y, np.asarray(y)
     if y.dtype.kind == "U" and isinstance(labels, list | tuple):
         y = np.array(labels, dtype=object)  # NumPy would write NaN and numbers out as text
-    y = column_or_1d(y, warn=True)
+    if y.ndim != 1 or y.dtype.kind not in "biufU":
+        y = column_or_1d(y, warn=True)
     _require_length(y, n_rows)
     if y.dtype.kind == "f":
         require_exact(labels, "y")

@@ -15,6 +15,9 @@ from cardboost.data.categories import CategoricalColumn, Categories, shown
 from cardboost.data.columns import Mode, read_column, readable
 from cardboost.data.exact import frame_columns, require_exact_columns, unmasked
 
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+_BLOCK_BYTES = 2**28  # of a frame that may be copied to be read at once
+
 
 @dataclass(frozen=True)
 class Table:
@@ -153,6 +156,8 @@ def read_table(
     if names is None and X.dtype.kind in "fiub" and "categories" not in modes:
         require_exact_columns(X, what, only)
         return Table(tuple(map(readable, X.T)), None, len(X))
+    if names is not None and "categories" not in modes and (block := _float_block(X)) is not None:
+        return Table(tuple(block.T), texts, len(block))
     absent = np.broadcast_to(np.float64(math.nan), (int(X.shape[0]),))
     columns: list[Any] = [absent] * n_features
     for j in range(n_features) if only is None else set(only) & set(range(n_features)):
@@ -187,6 +192,20 @@ def _array(X: Any, what: str, categorical: Any, only: Collection[int] | None) ->
             "X.reshape(-1, 1) if it has a single feature or X.reshape(1, -1) if it is a single row."
         )
     return array
+
+
+def _float_block(X: Any) -> NDArray[Any] | None:
+    """The numbers of a frame of floats alone, as one array; None for any other table, or a large one.
+
+    Thousands of columns take longer to read one by one than all their numbers. Of a frame that does not hold
+    them in one array this is a copy.
+    """
+    kinds = set(X.dtypes) if hasattr(X, "dtypes") and hasattr(X, "to_numpy") else set()
+    if len(kinds) != 1 or X.shape[0] * X.shape[1] * 8 > _BLOCK_BYTES:
+        return None
+    kind = kinds.pop()
+    polars = hasattr(X, "null_count") and str(kind) in ("Float32", "Float64")  # its nulls become NaN
+    return np.asarray(X.to_numpy()) if polars or kind in _FLOATS else None
 
 
 # ------------------------------------------------------------------------------------------------ which ones

@@ -205,14 +205,15 @@ class StumpDictionary(Dictionary):
         sketch = RowSketch.make(self.matrix, risk.weights, self.threads, n_rows, bit=40)
         if sketch is None:
             return None
-        rows, weights = sketch.rows, risk.weights.take(sketch.rows)
-        sign = None if risk.sign is None else risk.sign[rows]
-        target = None if risk.target is None else risk.target[rows]
-        dictionary = StumpDictionary(
-            sketch.matrix, sign, self.threads, self.intercept, weights, self.monotonic, self.by_feature,
-            self.orders, self.missing, self.excluded,
+        fewer = risk.over(sketch.rows)
+        return self.over(sketch.matrix, fewer, self.orders), fewer
+
+    def over(self, matrix: BinnedMatrix, risk: EmpiricalRisk, orders: Orders) -> StumpDictionary:
+        """The stumps of other rows under the same cuts, with the orders of their labels."""
+        return StumpDictionary(
+            matrix, risk.sign, self.threads, self.intercept, risk.weights, self.monotonic, self.by_feature,
+            orders, self.missing, self.excluded,
         )  # fmt: skip
-        return dictionary, EmpiricalRisk(risk.loss, weights, sign, risk.threads, target)
 
     def pool(self) -> StumpPool:
         return StumpPool(self)

@@ -23,6 +23,7 @@ from cardboost.data.table import Table, match_names
 from cardboost.data.threads import usable_threads
 from cardboost.estimators.callbacks import Reporter
 from cardboost.estimators.column_roles import warn_of_table
+from cardboost.estimators.looks import Looks
 from cardboost.estimators.predictions import ClassPredictions
 from cardboost.estimators.rows import TrainingRows, checked_table, class_weighted_rows, plain
 from cardboost.model.base import label_array, normalised
@@ -33,7 +34,7 @@ from cardboost.problem.budget import Budget
 from cardboost.problem.losses import MARGIN_LOSSES, Loss
 
 Array = NDArray[np.float64]
-_CANDIDATES = "_candidates"  # what a fit has chosen from, over its rows
+_OF_ROWS = ("_candidates", "_labelled")  # what a fit has chosen from, and what chose a threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +51,15 @@ class PreparedFit:
         The parameters, checked and resolved.
     fitted : mapping
         Fitted attributes of this family of estimators that are known before the training.
+    budget : Budget or None
+        The time that is left for the training, where preparing has used a share of it.
     """
 
     rows: TrainingRows
     tasks: Iterator[tuple[str, Any]]
     settings: Any
     fitted: Mapping[str, Any] = field(default_factory=dict)
+    budget: Budget | None = None
 
     @property
     def n_tasks(self) -> int:
@@ -144,7 +148,7 @@ class FittedModel(BaseEstimator):
 
         Parameters
         ----------
-        format : {"c", "c-int16", "python", "sql", "onnx", "json"}
+        format : {"c", "c-int16", "python", "sql", "javascript", "excel", "onnx", "json"}
             The format; "c-int16" is C without floating point. Networks know "onnx" and "json".
         path : str, path-like or None, default=None
             The file to write. None: nothing is written.
@@ -154,7 +158,7 @@ class FittedModel(BaseEstimator):
         Returns
         -------
         str or bytes
-            The exported model; bytes for "onnx".
+            The exported model; bytes for "excel" and "onnx".
 
         Raises
         ------
@@ -180,7 +184,7 @@ class TableParameters:
     verbose: int = 0
 
 
-class BoostedCards(CallbackSupportMixin, FittedModel):
+class BoostedCards(Looks, CallbackSupportMixin, FittedModel):
     """Base of the estimators of stumps and other learners: tables in, an ensemble out.
 
     Not for use by itself. A family of estimators says how its parameters and rows become a
@@ -202,8 +206,8 @@ class BoostedCards(CallbackSupportMixin, FittedModel):
     # ------------------------------------------------------------------------------------ copies
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickles: everything but the candidates of a selection, which are made of the training rows."""
-        return {key: value for key, value in super().__getstate__().items() if key != _CANDIDATES}
+        """For pickles: everything but what is made of rows, as the candidates of a selection are."""
+        return {key: value for key, value in super().__getstate__().items() if key not in _OF_ROWS}
 
     def __copy__(self) -> Any:
         other: Any = type(self).__new__(type(self))
@@ -243,7 +247,7 @@ class BoostedCards(CallbackSupportMixin, FittedModel):
         prepared = self._prepare(X, y, sample_weight, budget)
         warn_of_table(X, prepared.rows.table, self.categorical_features)
         reporter.begin()
-        results = []
+        budget, results = prepared.budget or budget, []
         for k, (label, task) in enumerate(prepared.tasks):
             part = budget if prepared.n_tasks == 1 else budget.part(k, prepared.n_tasks)
             after_round = reporter.after_round(prepared.reconstruction(), label)

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from cardboost.boosting.task import TrainingSettings
+from cardboost.boosting.task import TrainingResult, TrainingSettings
 from cardboost.estimators.base import ClassifierCards, PreparedFit, TableParameters
 from cardboost.estimators.predictions import NumberPredictions
 from cardboost.estimators.rows import TrainingRows
 from cardboost.estimators.scorecards import choose_scorecard
-from cardboost.estimators.selecting import SelectingCards
+from cardboost.estimators.selecting import SelectingCards, SelectingFit
+from cardboost.estimators.thresholds import (
+    GivenRows,
+    operating_point,
+    out_of_fold_scores,
+    with_operating_point,
+)
+from cardboost.model.ensemble import model_loss
+from cardboost.model.operating_point import (
+    LabelledScores,
+    OperatingPoint,
+    Rule,
+    labelled_scores,
+    probability_score,
+)
 from cardboost.model.scorecard import Scorecard
 from cardboost.problem.budget import Budget
 from cardboost.problem.losses import SQUARED, Loss, get_loss
@@ -32,15 +47,20 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
 
     Parameters
     ----------
-    max_terms : int or None, default=10
-        At most so many terms (per class if there are more than two); the intercept is free. With None and
-        ``l0=0`` nothing is selected, and the model has up to ``max_iter`` terms.
+    max_terms : int, "auto" or None, default=10
+        At most so many terms (per class if there are more than two); the intercept is free. "auto": the
+        smallest of 1, 2, 3, 4, 5, 7, 10, 14 and 20 whose mean loss on held-out rows is within one standard
+        error of the least, by the folds of ``l2``. With None and ``l0=0`` nothing is selected, and the model
+        has up to ``max_iter`` terms.
     l0 : float, default=0.0
         Regularisation per term: what each term adds to the objective, in units of the mean loss.
     l1 : float, default=1e-4
         Regularisation per unit of weight.
-    l2 : float, default=0.01
-        Regularisation per half squared weight.
+    l2 : float or "auto", default="auto"
+        Regularisation per half squared weight. "auto": of 0.003, 0.01, 0.03, 0.1 and 0.3 the one with the
+        least mean loss on held-out rows, by cross-validation inside the fit; ``l2_`` is the number, and the
+        certificate is about it. It is the fixed value 0.03 with other learners than stumps, where a class
+        has fewer than 20 distinct rows, and where ``time_limit`` is too short; see docs/estimators.md.
     loss : {"logistic", "exponential", "squared_hinge", "hinge"}, default="logistic"
         Loss of the margin. The two hinges have neither exact search nor scorecards. The corner of "hinge" is
         rounded off, and its scores have no probabilities; see docs/losses.md.
@@ -112,6 +132,10 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
         Where missing values are in a term: "learn": on the side that suits the training rows; "worst": on the
         side of the lower score; "best": on that of the higher. One word, or a dict by name or position.
         "worst" and "best" are not available for more than two classes.
+    threshold : float, str, dict or None, default=None
+        Where the second of two classes begins. A number is a probability. "recall>=0.95", "precision>=0.8",
+        "fpr<=0.01" and costs of errors, ``{"fp": 1, "fn": 20}``, are rules, applied to the scores of the
+        training rows by models of five folds. None: a score of 0. ``set_threshold`` takes other rows.
     validation_fraction : float or None, default=None
         Share of the rows that is held out. Column generation ends when the loss on these rows no longer
         falls, and selection starts from the best round. The certificate is then about the other rows.
@@ -125,7 +149,7 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
         Number of threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. Results do not
         depend on it.
     verbose : int, default=0
-        1 prints a line per round and the progress of exact search.
+        1 prints the regularisation that is chosen, a line per round and the progress of exact search.
 
     Attributes
     ----------
@@ -134,6 +158,12 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
     certificate_ : Certificate or list of Certificate
         Objective, lower bound, guarantee and proof; one per class if there are more than two;
         ``certificate_.verify(X, y)`` checks it independently.
+    l2_ : float
+        The ``l2`` of the model.
+    max_terms_ : int or None
+        The limit on terms of the model.
+    regularisation_ : Regularisation
+        How these were decided: ``reason``, and after cross-validation the ``losses`` on held-out rows.
     trace_ : Trace or list of Trace
         One record per round: columns, terms, objective, lower bound, edge, seconds.
     classes_ : array of shape (n_classes,)
@@ -148,6 +178,10 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
         Losses on held-out rows, round by round; only with ``validation_fraction``.
     feature_importances_ : array of shape (n_features_in_,)
         How far each feature can move the score, as a share of what all features can; of stumps only.
+    threshold_ : float
+        A score above it means the second of two classes.
+    operating_point_ : OperatingPoint or None
+        The rule that chose the threshold, and what it reached on which rows.
 
     Examples
     --------
@@ -161,8 +195,117 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
     True
     """
 
+    threshold: Any = None
+
     def _checked_loss(self) -> Loss:
         return get_loss(self.loss)
+
+    # ------------------------------------------------------------------------------------ operating point
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> SelectingFit:
+        rule = None if self.threshold is None else Rule.of(self.threshold)
+        prepared = super()._prepare(X, y, sample_weight, budget)
+        scores = None
+        if rule is not None:
+            self._require_two_classes(prepared.rows.classes)
+            if not rule.needs_rows:
+                probability_score(model_loss(prepared.settings.loss), rule.value)  # or it says why not
+            else:
+                half = budget.part(0, 2)
+                scores = out_of_fold_scores(self, prepared.rows, prepared.settings, half)
+        return replace(prepared, fitted={**prepared.fitted, "_labelled": scores})
+
+    def _accept(self, prepared: PreparedFit, results: Sequence[TrainingResult]) -> None:
+        super()._accept(prepared, results)
+        if self.threshold is not None:
+            labelled = prepared.fitted["_labelled"]
+            point = operating_point(Rule.of(self.threshold), self.ensemble_.loss, labelled)
+            self.ensemble_ = with_operating_point(self.ensemble_, point)
+            if self.verbose:
+                print(f"[cardboost] threshold {point.score:g} {point}", flush=True)
+
+    @staticmethod
+    def _require_two_classes(classes: Any) -> None:
+        if len(classes) != 2:
+            raise ValueError(f"threshold is for two classes; there are {len(classes)}.")
+
+    @property
+    def threshold_(self) -> float:
+        """A score above it means the second of two classes."""
+        self._require_fitted_pair()
+        return float(self.ensemble_.threshold)
+
+    @property
+    def operating_point_(self) -> OperatingPoint | None:
+        """The rule that chose the threshold, and what it reached on which rows; None for a score of 0."""
+        self._require_fitted_pair()
+        return self.ensemble_.operating_point
+
+    def _require_fitted_pair(self) -> None:
+        if not hasattr(self, "ensemble_") or len(self.classes_) != 2:
+            raise AttributeError("threshold_ is of a fitted classifier for two classes.")
+
+    def set_threshold(self, rule: Any, X: Any = None, y: Any = None, sample_weight: Any = None) -> Any:
+        """Set where the second of two classes begins, by a rule on labelled rows that are given.
+
+        Parameters
+        ----------
+        rule : float, str, dict or None
+            As the parameter ``threshold``: a probability, which needs no rows, or a rule. None: a score of 0.
+        X : table of shape (n_samples, n_features)
+            Rows that the model was not trained on.
+        y : array-like of shape (n_samples,)
+            Their class labels.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Their weights.
+
+        Returns
+        -------
+        self
+            With another ``ensemble_``; ``operating_point_`` says what the rule reached on these rows.
+
+        Raises
+        ------
+        ValueError
+            If there are more than two classes, or a rule has no rows of both classes.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from cardboost import CardBoostClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> model = CardBoostClassifier(max_terms=4).fit(X[::2], y[::2])
+        >>> point = model.set_threshold("fpr<=0.02", X[1::2], y[1::2]).operating_point_
+        >>> point.fpr <= 0.02
+        True
+        """
+        check_is_fitted(self)
+        self._require_two_classes(self.classes_)
+        if rule is None:
+            self._labelled, self.ensemble_ = None, with_operating_point(self.ensemble_, None)
+            return self
+        checked, scores, given = Rule.of(rule), None, None
+        if checked.needs_rows:
+            if X is None or y is None:
+                raise ValueError(f"threshold: {checked} needs labelled rows, X and y.")
+            given = GivenRows(X, y, sample_weight)
+            scores = labelled_scores(self._scores(X), y, sample_weight, self.classes_)
+        point = operating_point(checked, self.ensemble_.loss, scores)
+        self._labelled, self.ensemble_ = given, with_operating_point(self.ensemble_, point)
+        return self
+
+    def _with_its_threshold(self, card: Scorecard) -> Scorecard:
+        """The card with the rule of this model, on the points of the same rows."""
+        point = self.ensemble_.operating_point
+        if point is None:
+            return card
+        labelled = getattr(self, "_labelled", None)
+        if isinstance(labelled, GivenRows):
+            return card.with_threshold(point.rule, labelled.X, labelled.y, labelled.sample_weight)
+        if isinstance(labelled, LabelledScores):
+            totals = replace(labelled, score=card.nearest_total(labelled.score))
+            return card.with_rule(Rule.of(point.rule), totals)
+        return replace(card, ensemble=with_operating_point(card.ensemble, point))
 
     def scorecard(
         self,
@@ -176,6 +319,9 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
         max_bytes: int | None = None,
     ) -> Scorecard:
         """The model in whole points, chosen and not rounded, with a certificate of its own.
+
+        A rule for the threshold is applied again, to totals of points: of the rows of ``set_threshold``, or
+        to the out-of-fold scores of the fit, each rounded to the nearest total of the card.
 
         Parameters
         ----------
@@ -230,7 +376,7 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
                 "scorecard chooses among the candidate stumps of a fit with max_terms, max_features or l0; "
                 "this model was not selected from candidates."
             )
-        return choose_scorecard(
+        card = choose_scorecard(
             self._candidates[0],
             points,
             max_terms,
@@ -238,6 +384,7 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
             time_limit,
             max_bytes,
         )
+        return self._with_its_threshold(card)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -250,16 +397,20 @@ class CardBoostRegressor(TableParameters, NumberPredictions, SelectingCards):
 
     Parameters
     ----------
-    max_terms : int or None, default=10
-        At most so many terms; the intercept is free. With None and ``l0=0`` nothing is selected, and the
-        model has up to ``max_iter`` terms.
+    max_terms : int, "auto" or None, default=10
+        At most so many terms; the intercept is free. "auto": the smallest of 1, 2, 3, 4, 5, 7, 10, 14 and 20
+        whose mean loss on held-out rows is within one standard error of the least, by the folds of ``l2``.
+        With None and ``l0=0`` nothing is selected, and the model has up to ``max_iter`` terms.
     l0 : float, default=0.0
         Regularisation per term: what each term adds to the objective, in units of the loss of the
         standardised target.
     l1 : float, default=1e-4
         Regularisation per unit of weight.
-    l2 : float, default=0.01
-        Regularisation per half squared weight.
+    l2 : float or "auto", default="auto"
+        Regularisation per half squared weight. "auto": of 0.003, 0.01, 0.03, 0.1 and 0.3 the one with the
+        least mean loss on held-out rows, by cross-validation inside the fit; ``l2_`` is the number, and the
+        certificate is about it. It is the fixed value 0.03 where there are fewer than 20 distinct rows, and
+        where ``time_limit`` is too short; see docs/estimators.md.
     loss : {"squared"}, default="squared"
         Half the squared error.
     dictionary : {"stumps"}, default="stumps"
@@ -333,7 +484,7 @@ class CardBoostRegressor(TableParameters, NumberPredictions, SelectingCards):
         Number of threads. None: all cores that joblib and threadpoolctl allow; -1: all cores. Results do not
         depend on it.
     verbose : int, default=0
-        1 prints a line per round.
+        1 prints the regularisation that is chosen, and a line per round.
 
     Attributes
     ----------
@@ -342,6 +493,12 @@ class CardBoostRegressor(TableParameters, NumberPredictions, SelectingCards):
     certificate_ : Certificate
         Objective, lower bound, guarantee and proof, for the standardised target;
         ``certificate_.verify(X, y)`` checks it independently.
+    l2_ : float
+        The ``l2`` of the model.
+    max_terms_ : int or None
+        The limit on terms of the model.
+    regularisation_ : Regularisation
+        How these were decided: ``reason``, and after cross-validation the ``losses`` on held-out rows.
     trace_ : Trace
         One record per round: columns, terms, objective, lower bound, edge, seconds.
     n_iter_ : int
@@ -376,19 +533,14 @@ class CardBoostRegressor(TableParameters, NumberPredictions, SelectingCards):
             raise ValueError(f"dictionary={self.dictionary!r}: only 'stumps' is available for regression.")
         return SQUARED
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
-        prepared = super()._prepare(X, y, sample_weight, budget)
-        return replace(prepared, settings=_boxed(prepared.settings, prepared.rows))
-
-
-def _boxed(settings: TrainingSettings, rows: TrainingRows) -> TrainingSettings:
-    """With a box for the intercept; for the weights too where targets of next to no weight could ask for more
-    than double precision carries."""
-    mean, scale = rows.units
-    size = np.abs((rows.y - mean) / scale)
-    # one term that isolates an outlier needs an intercept of half its size
-    box, largest = 10.0 * float(size.max()), _LARGEST_BOX / max(rows.weights.mean(size), 1e-300)
-    max_weight = settings.max_weight
-    if box > largest:
-        max_weight = largest if max_weight is None else min(max_weight, largest)
-    return replace(settings, intercept_box=max(30.0, min(box, largest)), max_weight=max_weight)
+    def _boxed(self, settings: TrainingSettings, rows: TrainingRows) -> TrainingSettings:
+        """With a box for the intercept; for the weights too where targets of next to no weight could ask for
+        more than double precision carries."""
+        mean, scale = rows.units
+        size = np.abs((rows.y - mean) / scale)
+        # one term that isolates an outlier needs an intercept of half its size
+        box, largest = 10.0 * float(size.max()), _LARGEST_BOX / max(rows.weights.mean(size), 1e-300)
+        max_weight = settings.max_weight
+        if box > largest:
+            max_weight = largest if max_weight is None else min(max_weight, largest)
+        return replace(settings, intercept_box=max(30.0, min(box, largest)), max_weight=max_weight)

@@ -204,7 +204,7 @@ def feature_limits(estimator: Any, table: Table) -> dict[str, Any]:
             raise ValueError(f"must_include and exclude both name {table.label(feature)}.")
     for limit, things in (("max_terms", "terms"), ("max_features", "features")):
         most = getattr(estimator, limit)
-        if most is not None and len(must) > most:
+        if isinstance(most, int | np.integer) and len(must) > most:
             raise ValueError(
                 f"must_include names {len(must)} features, but {limit}={most} allows only so many {things}."
             )

@@ -27,11 +27,12 @@ class ClassPredictions(ClassifierMixin):
         return scores
 
     def _labels_of(self, decision: Array) -> NDArray[Any]:
-        index = (decision > 0).astype(np.intp) if decision.ndim == 1 else np.argmax(decision, axis=1)
+        threshold = getattr(getattr(self, "ensemble_", None), "threshold", 0.0)
+        index = (decision > threshold).astype(np.intp) if decision.ndim == 1 else np.argmax(decision, axis=1)
         return self.classes_[index]
 
     def decision_function(self, X: Any) -> Array:
-        """The score of every row. For two classes, a positive score means ``classes_[1]``.
+        """The score of every row. For two classes, one above the threshold (0) means ``classes_[1]``.
 
         Parameters
         ----------
@@ -46,7 +47,7 @@ class ClassPredictions(ClassifierMixin):
         return self._decision(self._scores(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class with the highest score; of two classes, a score of exactly 0 means ``classes_[0]``.
+        """The class with the highest score; of two classes, the first up to the threshold, a score of 0.
 
         Parameters
         ----------

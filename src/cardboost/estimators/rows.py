@@ -174,8 +174,12 @@ class TrainingRows:
     def frame(self, loss: Loss, matrix: BinnedMatrix | None) -> ModelFrame:
         """What the models of these rows are called; ``matrix``: the binned table, where there are stumps."""
         n_features, names, _ = self.shape()
-        table = (matrix.cuts, matrix.categories) if matrix is not None else ((), ())
-        return ModelFrame(model_loss(loss), n_features, names, self.pair(), *table, *self.units)
+        mean, scale = self.units
+        frame = ModelFrame(model_loss(loss), n_features, names, self.pair(), (), (), mean, scale)
+        if matrix is None:
+            return frame
+        missing = tuple(np.flatnonzero(matrix.n_missing).tolist())
+        return replace(frame, cuts=matrix.cuts, categories=matrix.categories, missing_in_training=missing)
 
     def pair(self) -> tuple[Any, Any] | None:
         """What the two classes of every model are called; None for regression."""

@@ -65,7 +65,7 @@ def _within(
 
     while True:
         scorecard = card(limit, budget.part(0, 2))
-        if (size := c_size(scorecard.ensemble) + _SPARE) <= most_bytes:
+        if (size := c_size(scorecard) + _SPARE) <= most_bytes:
             return scorecard
         if scorecard.n_terms <= 1 or limit == 1:
             raise ValueError(f"max_bytes: no card fits into {most_bytes} bytes; one term takes {size}.")

@@ -8,10 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from cardboost.boosting.candidates import Candidates, restored_candidates
+from cardboost.boosting.cross_validation import (
+    AUTO_SIZES,
+    FIXED_L2,
+    Regularisation,
+    RegularisationSearch,
+    Split,
+    choose_regularisation,
+)
 from cardboost.boosting.path import BoostingPath
 from cardboost.boosting.task import TrainingResult, TrainingSettings
 from cardboost.boosting.training import SizedTraining, train, train_sizes
@@ -36,6 +45,28 @@ from cardboost.selection.select import SearchOptions, check_method
 from cardboost.selection.tabu import check_bits
 
 
+@dataclass(frozen=True, eq=False)
+class SelectingFit(PreparedFit):
+    """The fit of an estimator with ``max_terms``, before anything is trained."""
+
+    def choose(
+        self,
+        tasks: Sequence[Any],
+        search: RegularisationSearch,
+        budget: Budget,
+        splits: Sequence[Split] | None = None,
+    ) -> Regularisation:
+        """Cross-validate the ``tasks`` of this fit."""
+        codes = None if self.rows.classes is None else self.rows.y
+        return choose_regularisation(tasks, codes, self.settings, search, budget, splits)
+
+    def regularised(self, chosen: Regularisation) -> SelectingFit:
+        """With this regularisation, which the fitted attributes tell."""
+        settings = replace(self.settings, l2=chosen.l2, max_terms=chosen.max_terms)
+        fitted = {"l2_": chosen.l2, "max_terms_": chosen.max_terms, "regularisation_": chosen}
+        return replace(self, settings=settings, fitted=fitted)
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class SelectingCards(BoostedCards):
     """Base of the estimators with ``max_terms``. Not for use by itself."""
@@ -45,10 +76,10 @@ class SelectingCards(BoostedCards):
         "at_most_one_of", "missing", "validation_fraction", "warm_start",
     )  # fmt: skip
 
-    max_terms: int | None = 10
+    max_terms: int | Literal["auto"] | None = 10
     l0: float = 0.0
     l1: float = 1e-4
-    l2: float = 0.01
+    l2: float | Literal["auto"] = "auto"
     loss: str = "logistic"
     criterion: Criterion = "gain"
     selector: Any = "auto"
@@ -85,13 +116,34 @@ class SelectingCards(BoostedCards):
     def _checked_loss(self) -> Loss:
         """The loss that ``loss`` names."""
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> PreparedFit:
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> SelectingFit:
+        prepared = self._read(X, y, sample_weight, budget)
+        settings = prepared.settings
+        pick_size = isinstance(self.max_terms, str)
+        if not pick_size and not isinstance(self.l2, str):
+            return prepared.regularised(Regularisation(settings.l2, settings.max_terms))
+        least = len(settings.must_include)
+        sizes = tuple(size for size in AUTO_SIZES if size >= least) if pick_size else (settings.max_terms,)
+        search = RegularisationSearch(isinstance(self.l2, str), sizes, pick_size, settings.search.seed)
+        tasks = list(prepared.tasks)
+        chosen = prepared.choose([task for _, task in tasks], search, budget.within(Stage.REGULARISATION))
+        if self.verbose:
+            print(f"[cardboost] {chosen}", flush=True)
+        return replace(prepared, tasks=iter(tasks), budget=budget.part(0, 1)).regularised(chosen)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, budget: Budget) -> SelectingFit:
+        """All but what cross-validation is to choose."""
         settings = self._settings(self._checked_loss(), budget)
         rows, held_out = read_rows(self, X, y, sample_weight, settings.loss)
         if rows.X is None:
             settings = replace(settings, **feature_limits(self, rows.table))
+        settings = self._boxed(settings, rows)
         tasks = training_tasks(self, rows, held_out, settings.loss, self._earlier(rows), settings.limits)
-        return PreparedFit(rows, tasks, settings)
+        return SelectingFit(rows, tasks, settings)
+
+    def _boxed(self, settings: TrainingSettings, rows: TrainingRows) -> TrainingSettings:
+        """The settings with the boxes that the rows need."""
+        return settings
 
     def _settings(self, loss: Loss, budget: Budget) -> TrainingSettings:
         """The parameters, checked; the costs of features follow."""
@@ -106,8 +158,19 @@ class SelectingCards(BoostedCards):
             raise ValueError(
                 f"reselect=True does not go with {names}: new columns are looked for without regard to them."
             )
-        if limited and self.max_terms is not None and self.max_terms > MOST_TERMS:
-            raise ValueError(f"max_terms must be at most {MOST_TERMS} with {' or '.join(limits[:2])}.")
+        max_terms = self.max_terms
+        if isinstance(max_terms, str):
+            if max_terms != "auto":
+                raise ValueError(f"max_terms must be a whole number, 'auto' or None; got {max_terms!r}.")
+            max_terms = AUTO_SIZES[-1]
+        elif max_terms is not None:
+            max_terms = whole("max_terms", max_terms, 1)
+            if limited and max_terms > MOST_TERMS:
+                raise ValueError(
+                    f"max_terms must be at most {MOST_TERMS} with max_features or feature_costs."
+                )
+        if isinstance(self.l2, str) and self.l2 != "auto":
+            raise ValueError(f"l2 must be a number of at least 0, or 'auto'; got {self.l2!r}.")
         hot_start = whole("hot_start", self.hot_start, 0)
         if hot_start == 0 and not again:
             raise ValueError("hot_start=0 needs reselect=True: without it there is no column to select from.")
@@ -119,11 +182,12 @@ class SelectingCards(BoostedCards):
             return None if value is None else check(name, value, *rest, **options)
 
         prices: dict[str, Any] = {
-            name: number(name, getattr(self, name), 0.0) for name in ("l0", "l1", "l2", "tol")
+            name: number(name, getattr(self, name), 0.0) for name in ("l0", "l1", "tol")
         }
+        prices["l2"] = FIXED_L2 if isinstance(self.l2, str) else number("l2", self.l2, 0.0)
         return TrainingSettings(
             loss=loss,
-            max_terms=optional("max_terms", whole, 1),
+            max_terms=max_terms,
             criterion=self.criterion,
             hot_start=hot_start,
             max_iter=whole("max_iter", self.max_iter, 1),
@@ -214,7 +278,10 @@ class SelectingCards(BoostedCards):
         self._candidates = tuple(
             part.proved(budget.part(k, len(parts)), nodes, progress) for k, part in enumerate(parts)
         )
-        models = tuple(part.model(part.weights, None) for part in self._candidates)
+        models = tuple(
+            replace(part.model(part.weights, None), operating_point=model.operating_point)
+            for part, model in zip(self._candidates, self.ensemble_.parts, strict=True)
+        )
         after = [
             replace(certificate, content=part.certified)
             for certificate, part in zip(before, self._candidates, strict=True)
@@ -277,7 +344,8 @@ def prove_model(
     if before is None:
         return ensemble, Certificate(dict(certificate), ensemble.classes and ensemble.classes[1])
     after = before.proved(budget, nodes, proving)
-    return after.model(after.weights, None), after.certificate
+    model = after.model(after.weights, None)
+    return replace(model, operating_point=ensemble.operating_point), after.certificate
 
 
 # ------------------------------------------------------------------------------------------------ many sizes
@@ -293,7 +361,7 @@ class SizedFits:
 
     estimator: Any
     sizes: tuple[int, ...]
-    prepared: PreparedFit
+    prepared: SelectingFit
     trainings: tuple[SizedTraining, ...]  # one for two classes or a number, else one per class
 
     @property
@@ -306,8 +374,9 @@ class SizedFits:
         """Fitted estimators without certificates."""
         models, by_size = [], zip(*(training.ensembles() for training in self.trainings), strict=True)
         for size, ensembles in zip(self.sizes, by_size, strict=True):
+            prepared = self._of_size(size)
             models.append(sized(self.estimator, size))
-            vars(models[-1]).update(self.prepared.attributes(), ensemble_=self.prepared.joined(ensembles))
+            vars(models[-1]).update(prepared.attributes(), ensemble_=prepared.joined(ensembles))
         return models
 
     def prove(
@@ -319,13 +388,17 @@ class SizedFits:
             settings = replace(training.settings, budget=budget.part(c, len(self.trainings)))
             results.append(training.prove(k, settings, before[c] if before else None))
         model = sized(self.estimator, self.sizes[k])
-        model._accept(self.prepared, results)
+        model._accept(self._of_size(self.sizes[k]), results)
         return model, results
+
+    def _of_size(self, size: int) -> SelectingFit:
+        return self.prepared.regularised(Regularisation(self.prepared.settings.l2, size))
 
 
 def sized(estimator: Any, size: int) -> Any:
-    """The estimator with another limit on terms, not fitted."""
-    return clone(estimator).set_params(max_terms=size)
+    """The estimator with another limit on terms and without a rule for the threshold, not fitted."""
+    without = {"threshold": None} if hasattr(estimator, "threshold") else {}
+    return clone(estimator).set_params(max_terms=size, **without)
 
 
 def fit_sizes(
@@ -343,3 +416,25 @@ def fit_sizes(
         settings = replace(prepared.settings, budget=budget.part(k, prepared.n_tasks))
         trainings.append(train_sizes(task, settings, sizes))
     return SizedFits(estimator, sizes, prepared, tuple(trainings))
+
+
+def with_chosen_l2(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, sizes: Sequence[int], splits: Sequence[Split],
+    budget: Budget,
+) -> Any:  # fmt: skip
+    """The estimator, not fitted, with the ``l2`` that has the least mean loss in these splits.
+
+    ``sizes``: numbers of terms that it is to suit, ascending. ``splits``: rows to train on and to hold out.
+    Where the estimator itself holds rows out, the folds are dealt among the others.
+    """
+    prepared = sized(estimator, sizes[-1])._read(X, y, sample_weight, budget)
+    search = RegularisationSearch(True, tuple(sizes), False, prepared.settings.search.seed)
+    folds = None
+    if estimator.validation_fraction is None:
+        present = None if sample_weight is None else np.asarray(sample_weight) > 0
+        place = (
+            np.arange(len(y)) if present is None else np.cumsum(present) - 1
+        )  # rows without weight are gone
+        folds = [(place[kept], place[held]) for kept, held in splits]
+    chosen = prepared.choose([task for _, task in prepared.tasks], search, budget, folds)
+    return clone(estimator).set_params(l2=chosen.l2)

@@ -1,4 +1,4 @@
-"""Models as C, Python, SQL, ONNX and JSON: what runs where cardboost does not.
+"""Models as C, Python, SQL, JavaScript, Excel, ONNX and JSON: what runs where cardboost does not.
 
 See docs/export.md.
 """
@@ -25,9 +25,9 @@ def export_model(
 
     Parameters
     ----------
-    ensemble : Ensemble, MulticlassEnsemble or NetEnsemble
-        Or an object that has one as ``ensemble``: a scorecard, or the model of a file.
-    format : {"c", "c-int16", "python", "sql", "onnx", "json"}
+    ensemble : Ensemble, MulticlassEnsemble, NetEnsemble or Scorecard
+        Or the model of a file. A scorecard is exported in whole points.
+    format : {"c", "c-int16", "python", "sql", "javascript", "excel", "onnx", "json"}
         "c" takes float32 values, "c-int16" whole numbers.
     path : path-like, default None
         The file to write, which is never half written; None writes none.
@@ -35,23 +35,27 @@ def export_model(
         Of the format:
 
         - "c", "c-int16": those of :func:`cardboost.export.c_model.c_model`, and ``test_vectors``, a path for
-          a second header with a self-test
-        - "python": ``name`` of the function, ``by`` "name", "position" or "auto": how it reads a row
-        - "sql": ``output`` "score" or "class", ``table`` in front of the columns
+          a second header with a self-test, and ``test_rows``, a table whose rows are tested too (none by
+          default: no row of a table leaves it unasked)
+        - "python": ``name`` of the function, ``by`` "name", "position" or "auto": how it reads a row, and
+          ``output``
+        - "sql": ``output`` "score", "class" or "probability", ``table`` in front of the columns
+        - "javascript": ``name`` of the function, ``module=True`` for an ES module
+        - "excel": ``rows``, how many are prepared
         - "onnx": ``exact=False`` accepts decisions that rounding may change (models of stumps)
         - "json": none
 
     Returns
     -------
     str or bytes
-        The exported model; bytes for "onnx".
+        The exported model; bytes for "excel" and "onnx".
 
     Raises
     ------
     ValueError
         Where the format or an option is unknown, or the model cannot be exported in this way.
     ImportError
-        Where "onnx" is not installed.
+        Where "onnx" or, for "excel", openpyxl is not installed.
 
     Examples
     --------
@@ -64,8 +68,14 @@ def export_model(
     """
     if format not in FORMATS:
         raise ValueError(f"format: expected {', '.join(map(repr, FORMATS))}, found {format!r}.")
-    files = FORMATS[format](getattr(ensemble, "ensemble", ensemble), path, options)
     from cardboost.model.atomic import write_atomically
+    from cardboost.model.files import Model
+    from cardboost.model.predictions import scorecard_of
+
+    model = ensemble
+    if isinstance(model, Model):
+        model = scorecard_of(model) or model.ensemble
+    files = FORMATS[format](model, path, options)
 
     for target, content in files:
         if target is not None:
@@ -87,15 +97,20 @@ def _call(exporter: Callable[..., Any], ensemble: Any, options: dict[str, Any]) 
 def _c(ensemble: Any, path: Any, options: dict[str, Any], number: str) -> _Files:
     from cardboost.export.c import header
     from cardboost.export.c_model import c_model
-    from cardboost.export.c_vectors import vectors
+    from cardboost.export.c_vectors import encoded, vectors
 
     if "number" in options:
         raise ValueError("number: the format says it: 'c' takes float, 'c-int16' int16.")
-    tests = options.get("test_vectors")
-    options = {name: value for name, value in options.items() if name != "test_vectors"}
+    tests, rows = options.get("test_vectors"), options.get("test_rows")
+    options = {name: value for name, value in options.items() if name not in ("test_vectors", "test_rows")}
     model = _call(c_model, ensemble, options | {"number": number})
+    if tests is None:
+        if rows is not None:
+            raise ValueError("test_rows: they are for test vectors, and test_vectors names no file.")
+        return [(path, header(model))]
     name = None if path is None else os.path.basename(os.fspath(path))
-    return [(path, header(model)), *([] if tests is None else [(tests, vectors(model, name))])]
+    more = None if rows is None else encoded(model, getattr(ensemble, "ensemble", ensemble), rows)
+    return [(path, header(model)), (tests, vectors(model, name, more))]
 
 
 def _one_file(ensemble: Any, path: Any, options: dict[str, Any], format: str) -> _Files:
@@ -113,8 +128,11 @@ def _onnx(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
 def _json(ensemble: Any, path: Any, options: dict[str, Any]) -> _Files:
     from cardboost.export.plan import Plan
     from cardboost.model.files import NetEnsemble, model_bytes
+    from cardboost.model.scorecard import Scorecard
 
     def plain(ensemble: Any) -> str:
+        if isinstance(ensemble, Scorecard):
+            return model_bytes(ensemble.ensemble, training={"scorecard": ensemble.notes()}).decode("utf-8")
         if not isinstance(ensemble, NetEnsemble):
             Plan.of(ensemble)
         return model_bytes(ensemble).decode("utf-8")
@@ -128,6 +146,8 @@ FORMATS: dict[str, Callable[[Any, Any, dict[str, Any]], _Files]] = {
     "c-int16": partial(_c, number="int16"),
     "python": partial(_one_file, format="python"),
     "sql": partial(_one_file, format="sql"),
+    "javascript": partial(_one_file, format="javascript"),
+    "excel": partial(_one_file, format="excel"),
     "onnx": _onnx,
     "json": _json,
 }

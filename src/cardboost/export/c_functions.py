@@ -12,8 +12,6 @@ from cardboost.export.c_text import comment, float_literal, int_literal, quoted,
 from cardboost.export.integer_model import HIGHEST, MISSING
 from cardboost.export.points import PROBABILITY_UNIT
 
-_NEGATED = "    /* minus the score: a negative number is the shortest thing to test for */"
-
 
 def functions(model: CModel) -> list[str]:
     """All functions of the header, in the order in which they use each other."""
@@ -107,14 +105,24 @@ def _sum_type(model: CModel) -> str:
 
 def _total(model: CModel) -> str:
     value = "sum" if _sum_type(model) == model.score_type else f"({model.score_type})sum"
-    return f"-{value}" if model.negated else value
+    assert model.points is not None
+    limit = int_literal(model.points.threshold) + " - " if model.points.threshold else "-"
+    return f"{limit}{value}" if model.negated else value
+
+
+def _negated(model: CModel) -> list[str]:
+    """A comment on a sum that is not the score."""
+    if not model.negated or model.points is None:
+        return []
+    what = f"{model.points.threshold} less the score" if model.points.threshold else "minus the score"
+    return [f"    /* {what}: a negative number is the shortest thing to test for */"]
 
 
 def _ifs(model: CModel) -> list[str]:
     """One statement per cut."""
     several = model.several
     lines = [] if model.entries else ["    (void)x;"]
-    lines += [_NEGATED] if model.negated else []
+    lines += _negated(model)
     for k, (base, entries) in enumerate(model.programs):
         target = f"scores[{k}]" if several else "sum"
         lines.append(f"    {'' if several else f'{_sum_type(model)} '}{target} = {int_literal(base)};")
@@ -170,7 +178,7 @@ def _loop(model: CModel) -> list[str]:
     if not model.several:
         return [
             *lines,
-            *([_NEGATED] if model.negated else []),
+            *_negated(model),
             f"    {sum_type} sum = {int_literal(model.programs[0][0])};",
             "    uint_fast16_t k;",
             f"    for (k = 0u; k < {len(model.entries)}u; k++) {{",
@@ -293,13 +301,28 @@ def _double_sum(model: CModel) -> list[str]:
 # decisions and probabilities
 
 
+def decision(model: CModel) -> tuple[str, str]:
+    """How a score is compared in C, and with what."""
+    if model.points is None:
+        return ">", repr(model.plan.threshold)
+    if model.plan.in_points:
+        return ">=", int_literal(model.points.threshold + 1)
+    return ">", "0"
+
+
+def decision_text(model: CModel) -> str:
+    """Which scores mean the second of two classes."""
+    sign, limit = decision(model)
+    return f"a total of {limit} or more" if sign == ">=" else f"a score above {limit.removesuffix('.0')}"
+
+
 def _class_function(model: CModel) -> str:
     prefix, kind, count = model.prefix, model.score_type, model.plan.n_scores
     arguments = f"const {model.c_type} *x"
     if count == 1:
-        about = comment(["The class of a row: 1 for a score above 0, else 0."])
-        zero = "0.0" if model.points is None else "0"
-        body = f"    return ({prefix}_score(x) > {zero}) ? 1u : 0u;"
+        sign, limit = decision(model)
+        about = comment([f"The class of a row: 1 for {decision_text(model)}, else 0."])
+        body = f"    return ({prefix}_score(x) {sign} {limit}) ? 1u : 0u;"
         question = None if model.points is None else model.questions
         if isinstance(question, Question):
             condition = _condition(model, question)
@@ -334,12 +357,17 @@ def _probability_function(model: CModel) -> str:
     )
     fraction, half = chances.fraction, (1 << chances.fraction) >> 1
     kind = model.score_type
+    size = f"((score < 0) ? (u{kind})(-score) : (u{kind})score)"
+    mirror = f"    if (score < 0) {{ found = {PROBABILITY_UNIT}u - found; }}\n"
+    if chances.first is not None:
+        first, mirror = int_literal(chances.first), ""
+        size = f"((score > {first}) ? ((u{kind})score - (u{kind}){first}) : 0u)"
     return f"""\
 {comment([about])}
 static inline uint16_t {model.prefix}_probability({kind} score)
 {{
 {table(f"uint16_t entries[{last + 1}]", literals)}
-    const u{kind} size = ((score < 0) ? (u{kind})(-score) : (u{kind})score) >> {chances.shift}u;
+    const u{kind} size = {size} >> {chances.shift}u;
     const u{kind} at = size >> {fraction}u;
     uint32_t found = entries[{last}];
     if (at < {last}u) {{
@@ -347,6 +375,5 @@ static inline uint16_t {model.prefix}_probability({kind} score)
         const uint32_t part = (uint32_t)size & {(1 << fraction) - 1}u;
         found = low + ((((entries[at + 1u] - low) * part) + {half}u) >> {fraction}u);
     }}
-    if (score < 0) {{ found = {PROBABILITY_UNIT}u - found; }}
-    return (uint16_t)found;
+{mirror}    return (uint16_t)found;
 }}"""

@@ -22,7 +22,8 @@ from cardboost.export.plan import Plan, Steps
 from cardboost.export.points import WIDTHS, ProbabilityTable, WholePoints, find_points
 
 _MAX_CUTS = 65_000  # a header counts them in 16 bits
-_RESERVED = ("H", "INPUTS", "CLASSES", "TEST_VECTORS_H")
+_RESERVED = ("H", "INPUTS", "CLASSES", "TEST_VECTORS_H", "ENCODE")
+_GRID_WORDS = ("SCALE", "OFFSET", "ENCODE")
 _CODE_TYPES = ("uint8_t", "uint16_t", "int16_t")
 _POINT_TYPES = ("uint8_t", "int8_t", "uint16_t", "int16_t", "int32_t", "int64_t")
 #: bytes of code more than for one table, by whether inputs are in order
@@ -121,20 +122,36 @@ class CModel:
 
     @property
     def negated(self) -> bool:
-        """Whether the sum is minus the score: to see that it is negative takes the fewest instructions."""
+        """Whether the sum is the threshold less the score.
+
+        To see that it is negative takes the fewest instructions.
+        """
         return self.plan.decides and not self.several
 
     @cached_property
-    def identifiers(self) -> list[tuple[str, list[str]]]:
-        """For every input the name of its position, and those of its labels."""
+    def _constants(self) -> tuple[list[tuple[str, list[str]]], list[dict[str, str]]]:
         names = Names(self.prefix, _RESERVED)
         positions = [names.new("X", source.name) for source in self.plan.inputs]
+        grids = [
+            {} if grid is None else {word: names.new(word, source.name) for word in _GRID_WORDS}
+            for source, grid in zip(self.plan.inputs, self.grids, strict=True)
+        ]
         labels: list[list[str]] = [[] for _ in positions]
         for k, source in enumerate(self.plan.inputs):
             if source.categories is not None:
                 shown = map(source.categories.label, range(source.categories.n_codes))
                 labels[k] = [names.new(source.name, str(label)) for label in shown]
-        return list(zip(positions, labels, strict=True))
+        return list(zip(positions, labels, strict=True)), grids
+
+    @property
+    def identifiers(self) -> list[tuple[str, list[str]]]:
+        """For every input the name of its position, and those of its labels."""
+        return self._constants[0]
+
+    @property
+    def grid_names(self) -> list[dict[str, str]]:
+        """For every input the names of its scale, its offset and the macro that encodes; none of labels."""
+        return self._constants[1]
 
     @cached_property
     def programs(self) -> Programs:
@@ -144,11 +161,12 @@ class CModel:
         """
         assert self.points is not None
         sign = -1 if self.negated else 1
+        above = self.points.intercepts - self.points.threshold
         inputs = [Steps(steps.cuts, sign * steps.table) for steps in self.points.steps]
         if self.floats and self.layout == "table":
             inputs = [steps.missing_first(MISSING_CUT) for steps in inputs]
         programs = []
-        for k, base in enumerate((sign * self.points.intercepts).tolist()):
+        for k, base in enumerate((sign * above).tolist()):
             entries: list[CutEntry] = []
             for index, steps in enumerate(inputs):
                 entries += _entries(index, steps.of_score(k), self.floats and self.layout == "ifs")
@@ -259,7 +277,8 @@ def c_model(
 
     Parameters
     ----------
-    ensemble : Ensemble or MulticlassEnsemble
+    ensemble : Ensemble, MulticlassEnsemble or Scorecard
+        The points of a scorecard are kept: its score in C is the total.
     number : {"float", "int16"}, default "float"
         The type of the inputs. "int16" is an :class:`~cardboost.export.integer_model.IntegerModel`.
     prefix : str, default "cardboost"

@@ -14,13 +14,15 @@ from cardboost.export.c_text import FLT_MAX, comment, float_literal, int_literal
 from cardboost.export.integer_model import HIGHEST, LOWEST, MISSING
 from cardboost.export.plan import Array, add_up
 
+_MOST_ROWS = 65_535
 _MIXED_ROWS = 24  # rows that mix values at random
 
 
-def vectors(model: CModel, name: str | None = None) -> str:
+def vectors(model: CModel, name: str | None = None, more: Array | None = None) -> str:
     """A header with a function that returns how many of its rows get another answer.
 
-    ``name`` is that of the file with the model's header, by default the prefix with .h.
+    ``name`` is that of the file with the model's header, by default the prefix with .h. ``more`` are rows of
+    :func:`encoded` to be among those of the header.
     """
     file = f"{model.prefix}.h" if name is None else name
     if not isinstance(file, str) or not re.fullmatch(r"[\w.\- ]+", file, re.ASCII):
@@ -28,6 +30,10 @@ def vectors(model: CModel, name: str | None = None) -> str:
             f"path: test vectors include the header by its name, so it must be plain letters; found {file!r}."
         )
     prefix, inputs = model.prefix, rows(model)
+    if more is not None:
+        inputs = np.vstack([inputs, more])
+    if len(inputs) > _MOST_ROWS:
+        raise ValueError(f"test_rows: C counts the rows in 16 bits, and {len(inputs)} are too many.")
     scores, classes = answers(model, inputs)
     n, width, count = len(inputs), max(inputs.shape[1], 1), model.plan.n_scores
 
@@ -123,13 +129,31 @@ def rows(model: CModel) -> Array:
     return np.array(table, dtype=np.float64).reshape(len(table), len(columns))
 
 
+def encoded(model: CModel, ensemble: Any, table: Any) -> Array:
+    """Rows of a table as the header takes them: float32 numbers, or codes."""
+    columns = ensemble.read(table)
+    values = [columns.values[source.feature] for source in model.plan.inputs]
+    out = np.array(values, dtype=np.float64).reshape(len(values), columns.n_rows).T
+    if model.floats:
+        out = np.clip(out, -FLT_MAX, FLT_MAX).astype(np.float32).astype(np.float64)
+        return np.where(np.abs(out) >= FLT_MAX, np.copysign(1e38, out), out)
+    for j, grid in enumerate(model.grids):
+        column = out[:, j].tolist()
+        out[:, j] = [
+            MISSING if value != value else value if grid is None else grid.encode(value) for value in column
+        ]
+    return out
+
+
 def answers(model: CModel, table: Array) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The scores of rows, (rows, scores), and their classes."""
+    threshold: float
     if model.points is None:
-        total = add_up(model.plan.intercepts, model.steps, table)
+        total, threshold = add_up(model.plan.intercepts, model.steps, table), model.plan.threshold
     else:
         total = add_up(model.points.intercepts, model.points.steps, table)
-    best = np.argmax(total, axis=1) if model.several else total[:, 0] > 0
+        threshold = model.points.threshold
+    best = np.argmax(total, axis=1) if model.several else total[:, 0] > threshold
     return total, best.astype(np.int64)
 
 

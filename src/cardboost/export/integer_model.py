@@ -22,6 +22,9 @@ MISSING = -(2**15)
 LOWEST, HIGHEST = -(2**15 - 1), 2**15 - 1
 _LARGEST_OFFSET = 2**40  # code + offset stays exact in a double
 _EXPONENTS = (-1000, 1000)
+_POWERS_OF_TEN = [
+    10.0**k for k in range(1, 23)
+]  # exact: a code over one of them is the double of its decimal
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,10 @@ class CodeGrid:
 
     @classmethod
     def for_cuts(cls, cuts: Sequence[float]) -> CodeGrid:
-        """A power of two: 1 or the least above it with all cuts on the grid, if a range of 16 bits allows."""
+        """The least power of two, 1 or more, with all cuts on the grid, if a range of 16 bits allows.
+
+        Otherwise the least power of ten, for most cuts are short decimals; or else the finest power of two.
+        """
         if not cuts:
             return cls(1.0)
         least, largest = min(cuts), max(cuts)
@@ -66,6 +72,10 @@ class CodeGrid:
         for exponent in (max(finest, 0), finest):
             if _EXPONENTS[0] <= exponent <= _EXPONENTS[1] and _scaled(size, exponent) < HIGHEST:
                 return cls(2.0**exponent)
+        for scale in _POWERS_OF_TEN:
+            grid = cls(scale)
+            if size * scale < HIGHEST and all(map(grid.holds, cuts)):
+                return grid
         span = largest - least if 0 < largest - least < math.inf else size
         exponent = min(max(14 - math.frexp(span)[1], _EXPONENTS[0]), _EXPONENTS[1])
         while _scaled(size, exponent) > _LARGEST_OFFSET:

@@ -2,7 +2,8 @@
 
 Stumps become tree-ensemble operators. Trees add up in float32, in an order of the runtime's choice. So the
 leaves hold whole points, whose sums are exact in any order, at most 2^24; decisions are those of the model
-for every float32. Networks are one product with all hidden units side by side, in double precision.
+for every float32. The score of a scorecard is its total. Networks are one product with all hidden units
+side by side, in double precision.
 
 The input ``X`` has one column for every feature of the model, in its order. Outputs: ``score`` (rows,
 scores); for classifiers also ``label`` and, where the loss has them, ``probabilities``.
@@ -58,8 +59,11 @@ class _Graph:
     def output(self, name: str, kind: Any, *width: int) -> None:
         self.outputs.append(self.onnx.helper.make_tensor_value_info(name, kind, [None, *width]))
 
-    def index(self, classes: tuple[Any, ...], n_scores: int) -> None:
-        """From the scores to the index of the class, and the labels from which it picks one."""
+    def index(self, classes: tuple[Any, ...], n_scores: int, compared: str = "score zero") -> None:
+        """From the scores to the index of the class, and the labels from which it picks one.
+
+        ``compared``: of two classes, what is greater for the second one, and than what.
+        """
         first, labels = classes[0], list(classes)
         kind = self.types.INT64 if isinstance(first, int) else self.types.DOUBLE
         if isinstance(first, bool):
@@ -72,7 +76,7 @@ class _Graph:
         if n_scores > 1:
             self.node("ArgMax", "score", "index", axis=1, keepdims=0)
         else:
-            self.node("Greater", "score zero", "positive")
+            self.node("Greater", compared, "positive")
             self.node("Cast", "positive", "column", to=self.types.INT64)
             self.node("Reshape", "column flat", "index")
 
@@ -110,7 +114,7 @@ def export_onnx(ensemble: Any, *, exact: bool = True) -> bytes:
 
     Parameters
     ----------
-    ensemble : Ensemble or MulticlassEnsemble
+    ensemble : Ensemble, MulticlassEnsemble or Scorecard
     exact : bool, default True
         Refuse a model for which it cannot be proven that no decision changes.
 
@@ -136,19 +140,30 @@ def export_onnx(ensemble: Any, *, exact: bool = True) -> bytes:
         "TreeEnsembleRegressor", "X", "added", domain="ai.onnx.ml", n_targets=plan.n_scores,
         aggregate_function="SUM", post_transform="NONE", **_tree_attributes(trees),
     )  # fmt: skip
-    graph.node("Add", "added intercepts", "points")
-    graph.node("Mul", "points unit", "score")
     graph.constant("intercepts", float32, [float(value) for value in points.intercepts])
-    graph.constant("unit", float32, [points.value])
+    if plan.in_points:  # the score is the total
+        graph.node("Add", "added intercepts", "score")
+    else:
+        graph.node("Add", "added intercepts", "points")
+        graph.node("Mul", "points unit", "above" if points.origin else "score")
+        graph.constant("unit", float32, [points.value])
+    if points.origin and not plan.in_points:
+        graph.node("Add", "above origin", "score")
+        graph.constant("origin", float32, [points.origin])
     graph.output("score", float32, plan.n_scores)
     if plan.classes is not None:
-        graph.index(plan.classes, plan.n_scores)
+        compared = "above" if points.origin and not plan.in_points else "score"
+        graph.index(plan.classes, plan.n_scores, f"{compared} limit")
         if plan.n_scores == 1:
-            graph.constant("zero", float32, [0.0])
+            graph.constant("limit", float32, [float(points.threshold)])
             graph.constant("flat", graph.types.INT64, [-1])
-            if (factor := plan.probability_factor) is not None:
+            if plan.log_odds is not None:
+                zero, factor = plan.log_odds
                 graph.constant("signs", float32, [-factor, factor], 1, 2)
-                graph.node("Mul", "score signs", "odds")
+                graph.node("Mul", "score signs", "multiplied" if zero else "odds")
+                if zero:
+                    graph.constant("ends", float32, [-zero, zero], 1, 2)
+                    graph.node("Add", "multiplied ends", "odds")
                 graph.node("Sigmoid", "odds", "probabilities")
                 graph.output("probabilities", float32, 2)
         graph.node("Gather", "labels index", "label", axis=0)

@@ -2,13 +2,17 @@
 
 A model has one score, or one per class. Every used feature is an input, and its contribution to all scores at
 once is one step function. Scores add the inputs in the order of the features, beginning with the intercept.
+
+The plan of a scorecard is in whole points, as on paper: ``intercepts`` is what every case begins with, the
+tables of the inputs are the points of the lines, both of whole numbers, and a score is the total. For two
+classes ``decision`` says which scores mean the second one, and ``log_odds`` what scores mean.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +20,7 @@ from numpy.typing import NDArray
 
 from cardboost.model.ensemble import LOG_ODDS, Ensemble
 from cardboost.model.multiclass import MulticlassEnsemble
+from cardboost.model.scorecard import Scorecard
 
 if TYPE_CHECKING:
     from cardboost.model.terms import Categories, StepFunction
@@ -35,6 +40,18 @@ def check_text(text: str, what: str, format: str) -> str:
     if "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
         raise ValueError(f"{what}: {text!r} holds a character that {format} cannot.")
     return text
+
+
+def check_output(plan: Plan, output: Any) -> None:
+    """Refuse what an exporter cannot give: scores of any model, a class and a probability of two classes."""
+    if output not in ("score", "class", "probability"):
+        raise ValueError(f"output: expected 'score', 'class' or 'probability', found {output!r}.")
+    if output != "score" and plan.classes is None:
+        raise ValueError(f"output: {output!r} needs a classifier.")
+    if output != "score" and plan.n_scores > 1:
+        raise ValueError(f"output: {output!r} needs a model for two classes; several have one score each.")
+    if output == "probability" and plan.log_odds is None:
+        raise ValueError(f"output: scores of the {plan.loss} loss are no log-odds, so there is no formula.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,13 +165,17 @@ class Plan:
     classes: tuple[Any, ...] | None
     n_features: int
     named: bool
-    intercepts: Array
+    intercepts: NDArray[Any]  # whole numbers in a plan of whole points
     inputs: tuple[Input, ...]
     unit: float | None = None  # all weights are whole multiples of it
+    threshold: float = 0.0  # a score above it means the second of two classes
+    card: Scorecard | None = None  # in whole points: the scorecard
 
     @classmethod
     def of(cls, ensemble: Any) -> Plan:
-        """The plan of a model of stumps; anything else is refused."""
+        """The plan of a model of stumps, in whole points that of a scorecard; anything else is refused."""
+        if isinstance(ensemble, Scorecard):
+            return cls._of_card(ensemble)
         if not isinstance(ensemble, Ensemble | MulticlassEnsemble):
             raise ValueError(
                 "ensemble: only models of stumps can be exported in this format; got "
@@ -176,6 +197,24 @@ class Plan:
                 for feature, steps in by_feature.items()
             ),
             ensemble.unit if isinstance(ensemble, Ensemble) else None,
+            ensemble.threshold,
+        )
+
+    @classmethod
+    def _of_card(cls, card: Scorecard) -> Plan:
+        model = card.ensemble
+        joined = [
+            Input.join(step.feature, [(0, step)], 1, model.categories.get(step.feature))
+            for step in card.step_functions()
+        ]
+        return cls(
+            model.loss,
+            model.classes,
+            model.n_features,
+            model.feature_names is not None,
+            np.array([card.start]),
+            tuple(replace(source, table=np.rint(source.table).astype(np.int64)) for source in joined),
+            card=card,
         )
 
     @property
@@ -183,18 +222,35 @@ class Plan:
         return len(self.intercepts)
 
     @property
+    def in_points(self) -> bool:
+        """Whether scores are totals of whole points."""
+        return self.card is not None
+
+    @property
     def decides(self) -> bool:
         """Whether scores stand for classes; of a regressor they are the predictions."""
         return self.classes is not None
 
     @property
-    def probability_factor(self) -> float | None:
-        """f in the probability 1 / (1 + exp(-f score)) of a class."""
-        return LOG_ODDS.get(self.loss)
+    def decision(self) -> tuple[str, float | int]:
+        """How a score is compared, and with what: where it holds, the second of two classes is meant."""
+        return (">", self.threshold) if self.card is None else (">=", self.card.threshold)
+
+    @property
+    def log_odds(self) -> tuple[float, float] | None:
+        """(a, b) with log-odds of a + b score for the second class; None if scores are no log-odds.
+
+        The probability is 1 / (1 + exp(-(a + b score))).
+        """
+        if self.card is not None:
+            zero = float(self.card.log_odds(0))
+            return zero, LOG_ODDS[self.loss] * self.card.point
+        return (0.0, LOG_ODDS[self.loss]) if self.loss in LOG_ODDS else None
 
     def description(self) -> str:
         """The model in one sentence, for a comment."""
         inputs = f"{len(self.inputs)} of {self.n_features} features"
         if self.classes is None:
             return f"A regressor on {inputs}."
-        return f"A classifier for {len(self.classes)} classes on {inputs}, {self.loss} loss."
+        what = "classifier" if self.card is None else "scorecard"
+        return f"A {what} for {len(self.classes)} classes on {inputs}, {self.loss} loss."

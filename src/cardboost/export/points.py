@@ -9,6 +9,8 @@ If all weights are whole multiples of a unit, a point is twice that unit (a stum
 two weights high), and the points are those of the card. Otherwise several values of a point are tried. The
 proof goes through all sums, or for every total of points through the least and the largest score that has it.
 
+The points of a scorecard are taken as they are, so that totals are those of the card.
+
 Wider points are powers of two, and the intercept is rounded like everything else. It is proven by
 
 * up to 2^20 sums: all of them, those of the model to the bit;
@@ -21,11 +23,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.export.plan import Array, Plan, Steps
+from cardboost.model.base import logistic
+from cardboost.model.ensemble import LOG_ODDS
+from cardboost.model.scorecard import Scorecard
 
 Integers = NDArray[np.int64]
 MAX_COMBINATIONS = 2**20  # sums that a proof enumerates
@@ -52,6 +58,8 @@ class WholePoints:
     steps: tuple[Steps, ...]  # as those of the model, in points
     proven: bool  # every decision is that of the model
     error: float  # the largest difference between points and score, in units of the score
+    origin: float = 0.0  # the score that a total of 0 stands for
+    threshold: int = 0  # larger totals mean the second of two classes
 
     @property
     def lowest(self) -> Integers:
@@ -66,7 +74,7 @@ class WholePoints:
     @property
     def reach(self) -> int:
         """No sum of differences of levels, in any order, is larger than this."""
-        total = np.abs(self.intercepts)
+        total = np.abs(self.intercepts - self.threshold)
         for step in self.steps:
             total = total + np.abs(step.levels[0]) + np.abs(np.diff(step.levels, axis=0)).sum(axis=0)
             total = total + np.abs(step.missing - step.levels).max(axis=0)
@@ -90,6 +98,8 @@ def find_points(
     points of the unit of the weights; it is left out where scores are more than a decision.
     """
     by_width: dict[int, WholePoints] = {}
+    if plan.card is not None:
+        return _of_card(plan, plan.card, steps, widths, most)
     if 8 in widths and plan.decides and plan.n_scores == 1:
         coarse = _coarse(plan, steps, [width for width in widths if width < 64])
         if coarse is not None:
@@ -108,6 +118,22 @@ def find_points(
         )
         raise ValueError(f"exact: {several if plan.n_scores > 1 else one}; exact=False accepts rounding.")
     return by_width.get(32) or by_width[max(by_width)]
+
+
+# ------------------------------------------------------------------------------------------------ scorecards
+
+
+def _of_card(
+    plan: Plan, card: Scorecard, steps: Sequence[Steps], widths: Sequence[int], most: int | None
+) -> WholePoints:
+    """The points of a scorecard, in the least of the widths that holds them."""
+    zero = float(card.log_odds(0)) / LOG_ODDS[plan.loss]
+    for width in widths:
+        limit = card.threshold - 1
+        points = WholePoints(card.point, width, plan.intercepts, tuple(steps), True, 0.0, zero, limit)
+        if points.fits(MAX_SUM[width] if most is None else most):
+            return points
+    raise ValueError("scorecard: its totals are too large for this format.")
 
 
 # ------------------------------------------------------------------------------------------------ coarse
@@ -161,27 +187,30 @@ def _separated(plan: Plan, steps: Sequence[Steps], width: int, value: float, roo
     reached, low, high = totals
     if math.prod(len(exact) for exact, _ in pairs) <= room:
         score, total = _all_sums(plan, pairs, np.zeros(1, int))
-        above, below = total[score > 0], total[~(score > 0)]
+        above, below = total[score > plan.threshold], total[~(score > plan.threshold)]
     else:
-        positive, negative = low > rounding, high <= -rounding
+        positive, negative = low > plan.threshold + rounding, high <= plan.threshold - rounding
         if not (positive | negative).all():
             return None
         above, below = reached[positive], reached[negative]
     if len(above) and len(below) and above.min() <= below.max():
         return None
-    middle = float(np.median([(low - value * reached).min(), (high - value * reached).max()])) / value
+    middle = float(np.median([(low - value * reached).min(), (high - value * reached).max()]))
+    middle = (middle - plan.threshold) / value
     least = 1 - int(above.min()) if len(above) else -math.inf
     intercept = int(min(max(round(middle), least), -int(below.max()) if len(below) else math.inf))
-    rounded = value * (reached + intercept)
+    rounded = plan.threshold + value * (reached + intercept)
     error = float(np.maximum(np.abs(rounded - low), np.abs(rounded - high)).max())
     error = (error + largest_rounding) * (1 + 1e-9)
-    points = WholePoints(value, width, np.array([intercept]), whole, True, error)
+    points = WholePoints(value, width, np.array([intercept]), whole, True, error, plan.threshold)
     return points if points.fits(MAX_SUM[width]) else None
 
 
 def _largest_sums(plan: Plan, steps: Sequence[Steps]) -> Array:
-    """What no sum of the model exceeds, for every score."""
-    return np.abs(plan.intercepts) + sum(np.abs(step.table).max(axis=0) for step in steps)
+    """What no sum of the model, less the threshold, exceeds, for every score."""
+    return (
+        np.abs(plan.intercepts) + abs(plan.threshold) + sum(np.abs(step.table).max(axis=0) for step in steps)
+    )
 
 
 def _in_points(steps: Sequence[Steps], tables: Sequence[Array]) -> tuple[Steps, ...]:
@@ -240,7 +269,8 @@ def _sums_are_exact(plan: Plan, steps: Sequence[Steps]) -> bool:
 
 def _rounded(plan: Plan, steps: Sequence[Steps], width: int, most: int) -> WholePoints:
     largest = _largest_span(steps)
-    total = float(np.abs(plan.intercepts).max()) + sum(float(np.abs(step.table).max()) for step in steps)
+    above = plan.intercepts - plan.threshold
+    total = float(np.abs(above).max()) + sum(float(np.abs(step.table).max()) for step in steps)
     bits = _MAX_BITS if max(largest, total) > 0 else 0
     for size, room in ((largest, 2 ** (width - 1) - 1), (total, most)):
         if size > 0:  # at least the largest number of bits that can do
@@ -251,16 +281,23 @@ def _rounded(plan: Plan, steps: Sequence[Steps], width: int, most: int) -> Whole
 
 
 def _with_bits(plan: Plan, steps: Sequence[Steps], width: int, bits: int) -> WholePoints:
-    scaled = [np.ldexp(values, bits) for values in (plan.intercepts, *(step.table for step in steps))]
+    above = plan.intercepts - plan.threshold
+    scaled = [np.ldexp(values, bits) for values in (above, *(step.table for step in steps))]
     intercepts, *tables = map(np.rint, scaled)
     difference = np.abs(intercepts - scaled[0])
     for table, exact in zip(tables, scaled[1:], strict=True):
         difference = difference + np.abs(table - exact).max(axis=0)
     # rounding of the sums of the model
-    sums = (len(steps) + 1) * _ROUNDING * float(_largest_sums(plan, steps).max())
+    sums = (len(steps) + 1 + bool(plan.threshold)) * _ROUNDING * float(_largest_sums(plan, steps).max())
     error = (math.ldexp(float(difference.max()), -bits) + sums) * (1 + 1e-9)
     return WholePoints(
-        2.0**-bits, width, intercepts.astype(np.int64), _in_points(steps, tables), False, error
+        2.0**-bits,
+        width,
+        intercepts.astype(np.int64),
+        _in_points(steps, tables),
+        False,
+        error,
+        plan.threshold,
     )
 
 
@@ -274,7 +311,7 @@ def _same_decisions(plan: Plan, steps: Sequence[Steps], points: WholePoints) -> 
         return plan.n_scores == 1 and _far_from_zero(plan, steps, points.error)
     score, total = _all_sums(plan, pairs, points.intercepts)
     if plan.n_scores == 1:
-        return bool(((score > 0) == (total > 0)).all())
+        return bool(((score > plan.threshold) == (total > 0)).all())
     return bool((np.argmax(score, axis=1) == np.argmax(total, axis=1)).all())
 
 
@@ -290,14 +327,14 @@ def _all_sums(
 
 
 def _far_from_zero(plan: Plan, steps: Sequence[Steps], error: float) -> bool:
-    """Whether every score is farther from 0 than all rounding errors together."""
+    """Whether every score is farther from the threshold than all rounding errors together."""
     halves = [np.zeros(1), np.zeros(1)]
     for values in sorted((np.unique(step.table) for step in steps), key=len, reverse=True):
         k = 0 if len(halves[0]) <= len(halves[1]) else 1
         if len(halves[k]) * len(values) > 4 * MAX_COMBINATIONS:
             return False
         halves[k] = np.unique(halves[k][:, None] + values[None, :])
-    one, two = halves[0] + plan.intercepts[0], np.sort(-halves[1])
+    one, two = halves[0] + (plan.intercepts[0] - plan.threshold), np.sort(-halves[1])
     index = np.searchsorted(two, one)
     near = np.minimum(
         np.abs(one - two[np.minimum(index, len(two) - 1)]), np.abs(one - two[np.maximum(index - 1, 0)])
@@ -313,20 +350,24 @@ def _far_from_zero(plan: Plan, steps: Sequence[Steps], error: float) -> bool:
 class ProbabilityTable:
     """Probabilities of totals of points, read with straight lines between the entries of a small table.
 
-    ``entries`` are 2**(shift + fraction) points apart, from 0 upwards.
+    ``entries`` are 2**(shift + fraction) points apart, from the total ``first`` upwards. Without one they
+    begin at 0, which is a probability of one half, and negative totals mirror the positive ones.
     """
 
     shift: int  # bits of a total that are dropped
     fraction: int  # bits between two entries
     entries: NDArray[np.int64]
     error: float  # the largest, against the probability of the model
+    first: int | None = None
 
     @classmethod
     def of(cls, plan: Plan, points: WholePoints) -> ProbabilityTable:
         """The table for a classifier of two classes."""
-        factor = plan.probability_factor
-        if factor is None or plan.n_scores != 1:
+        if plan.log_odds is None or plan.n_scores != 1:
             raise ValueError("probability: only classifiers for two classes have a table of probabilities.")
+        factor = LOG_ODDS[plan.loss]
+        if points.origin != 0:
+            return cls._from_the_lowest(factor, points)
         top = int(max(abs(points.lowest[0]), abs(points.highest[0])))
         far, per_point = max(top, 1), factor * points.value  # log-odds
         if per_point > 0:
@@ -345,12 +386,36 @@ class ProbabilityTable:
         worst.append(abs(end - float(table.evaluate(np.array([top]))[0]) / PROBABILITY_UNIT))
         return replace(table, error=min(1.0, max(worst) + factor * points.error / 4))
 
+    @classmethod
+    def _from_the_lowest(cls, factor: float, points: WholePoints) -> ProbabilityTable:
+        """The table where a total of 0 is no probability of one half."""
+        per_point, zero = factor * points.value, factor * points.origin  # log-odds
+
+        def chance(totals: NDArray[Any]) -> Array:
+            return np.asarray(logistic(zero + per_point * totals.astype(np.float64)))
+
+        lowest, highest = int(points.lowest[0]), int(points.highest[0])
+        near = [(end * _FARTHEST_LOG_ODDS - zero) / per_point for end in (-1.0, 1.0)]
+        first = min(max(lowest, math.floor(near[0])), highest)
+        last = max(min(highest, math.ceil(near[1])), first)
+        step = max(0, ((last - first) // (2 * _SEGMENTS)).bit_length())
+        fraction = min(step, 8)
+        count = ((last - first) >> step) + 2
+        entries = np.rint(PROBABILITY_UNIT * chance(first + (np.arange(count) << step))).astype(np.int64)
+        table = cls(step - fraction, fraction, entries, 0.0, first)
+        cells = np.arange(min((highest - first) >> table.shift, count << fraction) + 1) << table.shift
+        ends = [first + cells, np.minimum(first + cells + (1 << table.shift) - 1, highest)]
+        totals = np.concatenate([*ends, [lowest, highest]])
+        worst = np.abs(table.evaluate(totals) / PROBABILITY_UNIT - chance(totals)).max()
+        return replace(table, error=min(1.0, float(worst) + factor * points.error / 4))
+
     def evaluate(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
         """The ten-thousandths of totals, in whole numbers as the C code computes them."""
-        size = np.abs(totals) >> self.shift
+        mirrored = self.first is None
+        size = (np.abs(totals) if self.first is None else np.maximum(totals - self.first, 0)) >> self.shift
         index = size >> self.fraction
         last = len(self.entries) - 1
         low, high = self.entries[np.minimum(index, last)], self.entries[np.minimum(index + 1, last)]
         part = size & ((1 << self.fraction) - 1)
         value = low + (((high - low) * part + ((1 << self.fraction) >> 1)) >> self.fraction)
-        return np.where(totals < 0, PROBABILITY_UNIT - value, value)
+        return np.where(mirrored & (totals < 0), PROBABILITY_UNIT - value, value)

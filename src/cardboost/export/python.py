@@ -1,4 +1,4 @@
-"""A model as one Python function that imports nothing: its scores are those of the model to the bit."""
+"""A model as one Python function: its scores are those of the model to the bit, or totals of a scorecard."""
 
 from __future__ import annotations
 
@@ -6,28 +6,34 @@ import keyword
 import textwrap
 from typing import Any
 
-from cardboost.export.plan import Array, Input, Plan
+from cardboost.export.plan import Array, Input, Plan, check_output
 
+_NAMES = {"score": "score", "class": "predict", "probability": "probability"}
 _MOST_IFS = 8  # cuts that are written as a chain of ifs; more are a loop over a table
 
 
-def export_python(ensemble: Any, *, name: str = "score", by: str = "auto") -> str:
+def export_python(ensemble: Any, *, name: str | None = None, by: str = "auto", output: str = "score") -> str:
     """The source of a function of one row.
 
     Parameters
     ----------
-    ensemble : Ensemble or MulticlassEnsemble
-    name : str, default "score"
-        The name of the function.
+    ensemble : Ensemble, MulticlassEnsemble or Scorecard
+    name : str, default None
+        The name of the function. None: "score", "predict" or "probability", as the output.
     by : {"auto", "name", "position"}, default "auto"
         How the row is read: "name" as a mapping, x["age"]; "position" as a whole row of the model's table,
         x[3]; "auto" by name where the features have names. Missing values are None or NaN.
+    output : {"score", "class", "probability"}, default "score"
+        What the function returns: "score" is the total of a scorecard; "class" the label, "probability" that
+        of the second class (two classes only).
 
     Returns
     -------
     str
     """
     plan = Plan.of(ensemble)
+    check_output(plan, output)
+    name = _NAMES[output] if name is None else name
     if not isinstance(name, str) or not name.isidentifier() or not name.isascii() or keyword.iskeyword(name):
         raise ValueError(f"name: expected the name of a function, found {name!r}.")
     if by not in ("auto", "name", "position"):
@@ -35,7 +41,8 @@ def export_python(ensemble: Any, *, name: str = "score", by: str = "auto") -> st
     named = plan.named if by == "auto" else by == "name"
     several = plan.n_scores > 1
     sums = [f"s{k}" for k in range(plan.n_scores)] if several else ["s"]
-    lines = [f"def {name}(x):", *_docstring(plan, named)]
+    lines = [f"def {name}(x):", *_docstring(plan, named, output)]
+    lines += ["    from math import exp"] if output == "probability" else []
     lines += [f"    {total} = {value!r}" for total, value in zip(sums, plan.intercepts.tolist(), strict=True)]
     for source in plan.inputs:
         if not named:
@@ -43,17 +50,39 @@ def export_python(ensemble: Any, *, name: str = "score", by: str = "auto") -> st
         lines.append(f"    v = x[{ascii(source.name) if named else source.feature}]")
         lines += _number(source, sums) if source.categories is None else _labels(source, sums)
         lines += ["    else:", f"        {_add(source.missing, sums)}"]
+    return "\n".join([*lines, *_result(plan, output, sums)]) + "\n"
+
+
+def _result(plan: Plan, output: str, sums: list[str]) -> list[str]:
+    if output == "class":
+        negative, positive = map(ascii, plan.classes or ())
+        sign, limit = plan.decision
+        return [f"    return {positive} if s {sign} {limit!r} else {negative}"]
+    if output == "probability":
+        zero, factor = plan.log_odds or (0.0, 0.0)
+        return [  # never the exponential of a large number
+            f"    odds = {zero!r} + {factor!r} * s",
+            "    small = exp(-abs(odds))",
+            "    return (1.0 if odds >= 0 else small) / (1.0 + small)",
+        ]
     result = ", ".join(sums)
-    return "\n".join([*lines, f"    return [{result}]" if several else f"    return {result}"]) + "\n"
+    return [f"    return [{result}]" if len(sums) > 1 else f"    return {result}"]
 
 
-def _docstring(plan: Plan, named: bool) -> list[str]:
+def _docstring(plan: Plan, named: bool, output: str) -> list[str]:
     row = "a mapping from names of features to values" if named else "the features in the order of the model"
     if plan.classes is None:
         result = "The prediction."
     elif plan.n_scores == 1:
         negative, positive = map(ascii, plan.classes)
-        result = f"The score: above 0 it means {positive}, otherwise {negative}."
+        sign, limit = plan.decision
+        means = f"{limit} or more mean" if sign == ">=" else f"above {limit if limit else 0!r} it means"
+        what = "total of points" if plan.in_points else "score"
+        result = f"The {what}: {means} {positive}, otherwise {negative}."
+        if output == "class":
+            result = f"The class: {positive} where the {what} is {sign} {limit!r}, otherwise {negative}."
+        elif output == "probability":
+            result = f"The probability of {positive}."
     else:
         result = (
             f"The scores of {', '.join(map(ascii, plan.classes))}: the highest wins, the first of equals."

@@ -1,4 +1,4 @@
-"""A model as one SQL expression over the columns of a table.
+"""A model as one SQL expression over the columns of a table: of a scorecard in whole points.
 
 Numbers are written so that every database reads their bits: decimals where these are exact, otherwise a whole
 number divided by a power of two. NULL is missing.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from cardboost.export.plan import Input, Plan, check_text, odd_part
+from cardboost.export.plan import Input, Plan, check_output, check_text, odd_part
 
 _DOUBLE = "DOUBLE PRECISION"
 _MOST_DIGITS = 15  # of a decimal that every database reads exactly
@@ -20,10 +20,11 @@ def export_sql(ensemble: Any, *, output: str = "score", table: str | None = None
 
     Parameters
     ----------
-    ensemble : Ensemble or MulticlassEnsemble
+    ensemble : Ensemble, MulticlassEnsemble or Scorecard
         Columns are found by the names of the features.
-    output : {"score", "class"}, default "score"
-        "class" is the label in place of the score (two classes only).
+    output : {"score", "class", "probability"}, default "score"
+        "score" is the total of a scorecard. "class" is the label, "probability" that of the second class (two
+        classes only; SQLite needs its mathematical functions).
     table : str, default None
         Put in front of the columns.
 
@@ -32,43 +33,43 @@ def export_sql(ensemble: Any, *, output: str = "score", table: str | None = None
     str
     """
     plan = Plan.of(ensemble)
-    if output not in ("score", "class"):
-        raise ValueError(f"output: expected 'score' or 'class', found {output!r}.")
+    check_output(plan, output)
     if table is not None and not isinstance(table, str):
         raise ValueError(f"table: expected a name, found {table!r}.")
     _check_names(plan)
     if plan.n_scores > 1:
-        if output == "class":
-            raise ValueError("output: 'class' needs a model for two classes; several have one score each.")
         labels = [_identifier(str(label)) for label in plan.classes or ()]
         return ",\n".join(f"{_score(plan, k, table)}\nAS {label}" for k, label in enumerate(labels)) + "\n"
     score = _score(plan, 0, table)
     if output == "score":
         return f"{score}\n"
-    if plan.classes is None:
-        raise ValueError("output: 'class' needs a classifier.")
-    negative, positive = map(_label, plan.classes)
-    return f"CASE WHEN {score} > 0\nTHEN {positive} ELSE {negative} END\n"
+    if output == "probability":
+        zero, factor = map(_number, plan.log_odds or ())
+        return f"1.0e0 / (1.0e0 + EXP(-({zero} + {factor} *\n{score})))\n"
+    negative, positive = map(_label, plan.classes or ())
+    sign, limit = plan.decision
+    return f"CASE WHEN {score} {sign} {_number(limit) if limit else 0}\nTHEN {positive} ELSE {negative} END\n"
 
 
 def _score(plan: Plan, k: int, table: str | None) -> str:
-    parts = [_number(float(plan.intercepts[k]), cast=True)]
+    start = plan.intercepts[k].item()
+    parts = [_number(start, cast=True)] if start or not plan.in_points else []
     for source in plan.inputs:
         if source.table[:, k].any():
             column = _identifier(source.name)
             column = column if table is None else f"{_identifier(table)}.{column}"
             parts.append((_steps if source.categories is None else _labels)(source, k, column))
-    return "(" + "\n + ".join(parts) + ")"
+    return "(" + "\n + ".join(parts or [_number(start)]) + ")"
 
 
 def _steps(source: Input, k: int, column: str) -> str:
     column = f"CAST({column} AS {_DOUBLE})"
     steps = source.of_score(k)
-    missing = _number(float(steps.missing[0]))
+    missing = _number(steps.missing[0].item())
     if not steps.cuts:
-        return f"CASE WHEN {column} IS NOT NULL THEN {_number(float(steps.levels[0, 0]))} ELSE {missing} END"
+        return f"CASE WHEN {column} IS NOT NULL THEN {_number(steps.levels[0, 0].item())} ELSE {missing} END"
     whens = [
-        f"WHEN {column} {sign} {_number(cut)} THEN {_number(float(row[0]))}"
+        f"WHEN {column} {sign} {_number(cut)} THEN {_number(row[0].item())}"
         for sign, cut, row in steps.chain()
     ]
     return f"CASE {' '.join(whens)} ELSE {missing} END"
@@ -80,8 +81,8 @@ def _labels(source: Input, k: int, column: str) -> str:
     booleans = all(isinstance(label, bool) for label, _ in labels)
     for label, levels in labels:
         plain = int(label) if isinstance(label, bool) and not booleans else label
-        by_level.setdefault(float(levels[k]), []).append(_label(plain))
-    missing = float(source.missing[k])
+        by_level.setdefault(levels[k].item(), []).append(_label(plain))
+    missing = source.missing[k].item()
     whens = [
         f"WHEN {column} IN ({', '.join(group)}) THEN {_number(level)}"
         for level, group in by_level.items()
@@ -118,8 +119,10 @@ def _label(label: Any) -> str:
     return _number(label)
 
 
-def _number(value: float, cast: bool = False) -> str:
-    """A literal with all bits of a double. With ``cast`` its type is double in every database."""
+def _number(value: float | int, cast: bool = False) -> str:
+    """A whole number, or a literal with all bits of a double. With ``cast`` its type is double everywhere."""
+    if isinstance(value, int):
+        return str(value)
     shown = Decimal(repr(value))
     digits = shown.as_tuple()
     if shown == Decimal(value) and len(digits.digits) <= _MOST_DIGITS and abs(int(digits.exponent)) <= 15:

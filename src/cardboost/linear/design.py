@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ _TOO_LARGE = 1e280  # of a sum of squares
 _TOO_SMALL = 1e-120  # of all numbers
 _SMALL = 1_000_000  # entries
 _SWEEPS = 30  # over the columns of a quadratic model, at most
-_ROWS_AT_ONCE = 2048  # of a product X' W X: the weighted copy stays in the cache
+_ROWS_AT_ONCE = 2048  # of a product with X' W X or its diagonal: the weighted copy stays in the cache
 
 
 class Design:
@@ -72,7 +72,11 @@ class Design:
             held = np.repeat(np.arange(self.columns), np.diff(self.starts))
             squares = self.values**2 * s[self.index]
             return np.asarray(np.bincount(held, squares, self.columns), dtype=np.float64)
-        return np.einsum("ij,ij,i->j", self.matrix, self.matrix, s, optimize=False)
+        out = np.zeros(self.columns)
+        for begin in range(0, self.rows, _ROWS_AT_ONCE):
+            part = slice(begin, begin + _ROWS_AT_ONCE)
+            out += s[part] @ np.square(self.matrix[part])
+        return out
 
     def scores(self, coef: Array) -> Array:
         """X coef, or a column per class; only the columns in use are read where that is less."""
@@ -227,7 +231,8 @@ def _is_sparse(X: Any) -> bool:
 
 def comparable(weight: Array) -> Array:
     """Weights divided by a power of two until all are at most 1: sums of whole numbers stay exact."""
-    return np.ldexp(weight, -int(np.frexp(weight.max())[1]))
+    exponent = int(np.frexp(weight.max())[1])
+    return np.ldexp(weight, -exponent) if exponent else weight
 
 
 def _refuse_small_numbers(X: Any, y: NDArray[Any]) -> None:
@@ -245,12 +250,17 @@ def _refuse_small_numbers(X: Any, y: NDArray[Any]) -> None:
             raise ValueError(f"{name} holds no number above {size:g}, too small to be squared: scale it.")
 
 
+@lru_cache(maxsize=8)
+def _key_of_columns(columns: int) -> Array:
+    return np.random.default_rng(0).standard_normal(columns)
+
+
 def _order(
     X: Any, y: NDArray[Any], weight: Array
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
     """An order by content, and of equal rows by weight; where in it equal rows begin; and the number of the
     group of every row."""
-    numbers = np.random.default_rng(0).standard_normal(X.shape[1])
+    numbers = _key_of_columns(X.shape[1])
     if _is_sparse(X):
         X = X.copy()
         X.sum_duplicates()

@@ -13,6 +13,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from cardboost import _kernels
@@ -26,11 +27,13 @@ _WORTH_SAMPLE = 5e5  # rows times columns squared from which a start on a sample
 _PAIRS = 10
 _SAMPLE = 30  # rows per column of a sample, at least
 _SMALLEST_SAMPLE = 500
+_GOLDEN = 0.6180339887498949
 _SAMPLE_SHARE = 0.1  # of the rows, at least
 _CHEAP_GRAM = 25.0  # share of the rows times columns: the matrix of a sample costs less than two passes
 _SAMPLE_STEPS = 8  # with the diagonal alone; correlated columns need more, and the matrix
 _SAMPLE_PRECISION = 1e-2  # of the objective: a decrement below what a sample can tell about all rows
 _SINGULAR = 1e-6  # a smaller pivot, with all columns of length 1, is none
+_NEARLY = 1.2  # a proof costs more than a step: it is tried where the exact intercept is likely to do
 _FAST = 0.7  # by which a step shrinks the gradient, in its own norm
 _SLOW_STEPS = 2  # in a row after which the matrix is computed again
 SEPARATED = 1e-8  # share of the loss without features at which separated rows are left alone
@@ -41,22 +44,24 @@ def _point(problem: ScoreProblem, z: Array) -> Point:
     design = problem.design
     if not design.by_rows:
         return Point(problem, z)
-    out, squared = np.empty((3, design.rows)), problem.loss == "squared"
-    loss, sums = _kernels.rows_pass(
-        design.matrix, z[:-1], float(z[-1]), squared, problem.y, problem.s, out, design.threads
-    )
-    slope = np.append(-sums, -float(out[1].sum()) if problem.intercept else 0.0)
-    return Point(problem, z, f=out[0], losses=RowLosses(loss, out[1], out[2]), slope=slope)
+    f, pull, curvature = out = np.empty((3, design.rows))
+    loss, objective, (slope, gradient) = _kernels.rows_pass(
+        design.matrix, z, problem.l2, problem.intercept, problem.loss == "squared", problem.y, problem.s,
+        out, design.threads,
+    )  # fmt: skip
+    losses = RowLosses(loss, pull, curvature)
+    return Point(problem, z, f=f, losses=losses, slope=slope, objective=objective, gradient=gradient)
 
 
 class _Metric:
     """X' W X + l2, or its diagonal, to solve with; pairs of steps and gradients correct it."""
 
     def __init__(self, problem: ScoreProblem, design: Design, w: Array, diagonal: bool = False) -> None:
-        self.pairs: list[tuple[Array, Array, float]] = []
+        self.pairs = np.empty((_PAIRS, 2, design.columns + 1))  # the oldest first
+        self.held = 0
         self.intercept = problem.intercept
         self.replaceable = design.columns <= LARGEST_FACTOR  # by the matrix of all rows
-        self.factor: Array | None = None  # of Cholesky's method, lower
+        self.factor: Array | None = None  # of Cholesky's method, upper
         self.root: Array | None = None  # of a singular matrix's pseudoinverse
         total = float(w.sum())
         if diagonal or design.columns > LARGEST_FACTOR:
@@ -69,35 +74,30 @@ class _Metric:
         squares = np.diagonal(h)
         self.scale = 1.0 / np.sqrt(np.where(squares > 0.0, squares, 1.0))
         h *= self.scale[:, None] * self.scale
-        self.factor, singular = lapack.dpotrf(h, lower=1)
-        if singular or np.diagonal(self.factor).min() <= _SINGULAR:
+        lower, singular = lapack.dpotrf(h, lower=1)
+        self.factor = lower.T
+        if singular or np.diagonal(lower).min() <= _SINGULAR:
+            self.factor = None
             values, vectors = np.linalg.eigh(h)  # of many solutions of a singular system the shortest
             positive = values > _SINGULAR**2 * values[-1]
             self.root = vectors[:, positive] / np.sqrt(values[positive])
 
     def direction(self, gradient: Array) -> Array:
-        """The step downhill: two loops over the pairs around the matrix."""
-        q, shares = -gradient, []
-        for step, change, product in reversed(self.pairs):
-            shares.append(float(step @ q) / product)
-            q -= shares[-1] * change
-        q *= self.scale
-        if self.root is not None:
-            q = self.root @ (self.root.T @ q)
-        elif self.factor is not None:
-            q = lapack.dpotrs(self.factor, q, lower=1)[0]
-        q *= self.scale
-        for (step, change, product), share in zip(self.pairs, reversed(shares), strict=True):
-            q += (share - float(change @ q) / product) * step
+        """The step downhill."""
+        d = _kernels.quasi_newton(gradient, self.scale, self.factor, self.root, self.pairs, self.held)
         if not self.intercept:
-            q[-1] = 0.0
-        return q
+            d[-1] = 0.0
+        return d
 
     def learn(self, before: Point, after: Point) -> None:
-        step, change = after.z - before.z, after.gradient - before.gradient
-        product = float(step @ change)
-        if product > 1e-12 * math.sqrt(float(step @ step) * float(change @ change)):
-            self.pairs = [*self.pairs[-(_PAIRS - 1) :], (step, change, product)]
+        if self.held == _PAIRS:
+            self.pairs[:-1] = self.pairs[1:]
+            self.held -= 1
+        step, change = self.pairs[self.held]
+        np.subtract(after.z, before.z, out=step)
+        np.subtract(after.gradient, before.gradient, out=change)
+        if step @ change > 1e-12 * math.sqrt(step @ step) * math.sqrt(change @ change):
+            self.held += 1
 
 
 def newton(problem: ScoreProblem, tol: float, max_iter: int, before: Coefficients | None = None) -> Fit:
@@ -131,7 +131,7 @@ def newton(problem: ScoreProblem, tol: float, max_iter: int, before: Coefficient
         after = _step(problem, point, d, decrement)
         steps += 1
         if after is None:
-            status = None if metric.pairs else Status.PRECISION
+            status = None if metric.held else Status.PRECISION
             metric = None
             continue
         if not fresh:
@@ -153,7 +153,7 @@ def _step(problem: ScoreProblem, point: Point, d: Array, decrement: float) -> Po
     length = 1.0
     for _ in range(40):
         after = _point(problem, point.z + length * d)
-        if after.objective <= point.objective - 1e-4 * length * decrement:
+        if decrement > rounding and after.objective <= point.objective - 1e-4 * length * decrement:
             return after
         small = decrement <= 10.0 * rounding and after.objective <= point.objective + rounding
         if small and np.linalg.norm(after.gradient) < 0.5 * np.linalg.norm(point.gradient):
@@ -175,7 +175,7 @@ def _proof(problem: ScoreProblem, point: Point, tol: float, null: float) -> tupl
         gap = float(slope @ slope) / (2.0 * problem.l2)
     else:
         gap = float((problem.box - np.abs(point.z[:-1])) @ np.abs(slope))
-    if not is_close(point.objective, point.objective - gap, 2.0 * tol, null):
+    if not is_close(point.objective, point.objective - gap, _NEARLY * tol, null):
         return point, 0.0, False
     pull = point.losses.pull
     if problem.intercept and abs(float(pull.sum())) > 1e-16:
@@ -200,10 +200,17 @@ def _sample_size(design: Design) -> int:
     return max(_SMALLEST_SAMPLE + _SAMPLE * design.columns, int(_SAMPLE_SHARE * design.rows))
 
 
+def _sample(rows: int, size: int) -> NDArray[np.int64]:
+    """One row of each of ``size`` parts of the rows, at places in them that have no period."""
+    ends = np.arange(size + 1) * rows // size
+    places = np.modf(_GOLDEN * np.arange(size))[0]
+    return ends[:-1] + (places * np.diff(ends)).astype(np.int64)
+
+
 def _start_on_sample(problem: ScoreProblem, z: Array) -> tuple[Array, _Metric]:
     """The optimum of some of the rows, roughly, and a metric for all rows that is made of them."""
     design = problem.design
-    rows = np.sort(np.random.default_rng(0).choice(design.rows, _sample_size(design), replace=False))
+    rows = _sample(design.rows, _sample_size(design))
     part = design.take(rows)
     sample = replace(problem, design=part, y=problem.y[rows], s=problem.s[rows] / problem.s[rows].sum())
     diagonal = len(rows) / design.rows * design.columns > _CHEAP_GRAM

@@ -264,7 +264,7 @@ class ScoreProblem(LinearProblem):
             return pull
         if not self.curved:
             return pull - self.s * float(pull.sum())
-        return balanced(pull, self.y > 0, self.y < 0)
+        return balanced(pull)
 
     def dual(self, pull: Array, sums: Array) -> float:
         """The lower bound of a balanced ``pull`` whose products with all columns are ``sums``."""
@@ -346,5 +346,5 @@ class AbsoluteProblem(LinearProblem):
         """Row weights within their limits, with sum 0 where there is an intercept, and their bound."""
         u = np.clip(u, -self.s, self.s)
         if self.intercept:
-            u = balanced(u, u > 0, u < 0)
+            u = balanced(u)
         return u, self.bound(lambda theta: min(1.0, theta) * float(u @ self.y), self.design.sums(u))

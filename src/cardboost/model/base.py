@@ -47,6 +47,11 @@ class TableModel(Record):
             return "regression"
         return "binary" if len(self.classes) == 2 else "multiclass"
 
+    @property
+    def threshold(self) -> float:
+        """A score above it means the second of two classes."""
+        return 0.0
+
     def feature_name(self, feature: int) -> str:
         """The name of a feature, or x0, x1, ... where the table had no names.
 
@@ -123,7 +128,7 @@ class TableModel(Record):
             Class labels, of equal scores the first; predicted targets for a regressor.
         """
         score = self.decision_function(X, threads)
-        return score if self.classes is None else labels_of(score, self.classes)
+        return score if self.classes is None else labels_of(score, self.classes, self.threshold)
 
     def read(self, X: Any) -> UsedColumns:
         """Read the columns of a table that the model uses; the others may hold anything.
@@ -189,9 +194,10 @@ def _numbers(table: Table, index: int, categories: Categories | None) -> NDArray
     return column
 
 
-def labels_of(score: Array, classes: Sequence[Any]) -> NDArray[Any]:
-    """The label of every row: the second of two where its score is above 0, or that of the highest score."""
-    index = (score > 0).astype(np.intp) if score.ndim == 1 else np.argmax(score, axis=1)
+def labels_of(score: Array, classes: Sequence[Any], threshold: float = 0.0) -> NDArray[Any]:
+    """The label of every row: the second of two where its score is above the threshold, or that of the
+    highest score."""
+    index = (score > threshold).astype(np.intp) if score.ndim == 1 else np.argmax(score, axis=1)
     return np.asarray(label_array(classes)[index])
 
 

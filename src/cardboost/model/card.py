@@ -75,6 +75,7 @@ def _sections(
         facts = wrapped(f"{card_text.size_of(member)}, {sheet.span(member)}", 0, width)
         blocks.append([*wrapped(f"Class {name}", 0, width), "-" * width, *facts])
         blocks += sheet.features(member)
+        blocks += [wrapped(sentence, 0, width) for sentence in sheet.missing(member)]
         if k < len(certificate_lines) and certificate_lines[k]:
             proof = paragraph(certificate_lines[k], width)
             blocks.append([*wrapped(f"Certificate for {name}", 0, width), *proof])
@@ -92,7 +93,11 @@ class _Sheet:
         self.points = AlignedNumbers(values, [ensemble.intercept for ensemble in ensembles])
         room = width - INDENT - 2 - self.points.width
         with_bars = room - 2 - (2 * _SHORTEST_BAR + 1)
-        intervals = {step: card_text.interval_rows(step) for _, step in steps if step.categories is None}
+        intervals = {
+            step: card_text.interval_rows(step, card_text.notes_missing(ensemble, step.feature))
+            for ensemble, step in steps
+            if step.categories is None
+        }
         lengths = [len(row.text) for rows in intervals.values() for row in rows]
         lengths += [_NARROWEST_LIST] if any(step.categories for _, step in steps) else []
         bars = max(lengths, default=0) <= with_bars
@@ -105,7 +110,11 @@ class _Sheet:
             if step.categories is None:
                 rows = card_text.fit_notes(intervals[step], most)
             else:
-                rows = card_text.label_rows(step, ensemble.categories[step.feature], self.points, list_room)
+                labels, noted = (
+                    ensemble.categories[step.feature],
+                    card_text.notes_missing(ensemble, step.feature),
+                )
+                rows = card_text.label_rows(step, labels, self.points, list_room, noted)
             self._words.update(word for row in rows for word in row.words)
             self._blocks[step] = [(row.broken(most), row.level) for row in rows]
         used = [len(line) for block in self._blocks.values() for lines, _ in block for line in lines]
@@ -115,7 +124,7 @@ class _Sheet:
     def features(self, ensemble: Ensemble) -> list[list[str]]:
         """The intercept and one block per feature."""
         blocks = [[f"{'intercept':<{INDENT + self._column}}  {self.points.show(ensemble.intercept)}"]]
-        steps = sorted(ensemble.step_functions(), key=lambda step: (-step.spread, step.feature))
+        steps = _by_spread(ensemble)
         if not steps:
             blocks.append(["No feature is used: every row gets the intercept."])
         return blocks + [self._block(step) for step in steps]
@@ -126,6 +135,11 @@ class _Sheet:
             for lines, level in self._blocks[step]
         ]
         return card_text.feature_block(step.name, rows, self._column, self._width)
+
+    def missing(self, ensemble: Ensemble) -> list[str]:
+        """What missing values add where the rows do not say so."""
+        values = [(step.feature, self.points.text(step.missing)) for step in _by_spread(ensemble)]
+        return card_text.missing_sentences(ensemble, values)
 
     def meanings(self) -> list[str]:
         """What the words mean that occur in the rows."""
@@ -140,6 +154,11 @@ class _Sheet:
         return f"{thing}s run from {lowest} to {highest}" if ensemble.terms else f"every {thing} is {lowest}"
 
 
+def _by_spread(ensemble: Ensemble) -> list[StepFunction]:
+    """The features in the order of the card: those that move the score most on top."""
+    return sorted(ensemble.step_functions(), key=lambda step: (-step.spread, step.feature))
+
+
 def _reading(ensemble: Ensemble, sheet: _Sheet, width: int) -> list[str]:
     """How to get from the card to a class and a probability, or to a prediction."""
     regressor = ensemble.classes is None
@@ -149,6 +168,7 @@ def _reading(ensemble: Ensemble, sheet: _Sheet, width: int) -> list[str]:
         *sheet.meanings(),
         *_decision(ensemble),
         sheet.span(ensemble),
+        *sheet.missing(ensemble),
     ]
     table = [] if regressor else _probabilities(ensemble, width, "probability")
     return [_HOW_TO_READ, *paragraph(sentences, width), *table]
@@ -160,7 +180,11 @@ def _decision(model: TableModel) -> list[str]:
         return []
     names, formula = class_names(model.classes), _PROBABILITY.get(model.loss)
     if len(model.parts) == 1:
-        sentences = [f"score above 0 means class {names[1]}, otherwise class {names[0]}"]
+        point = getattr(model, "operating_point", None)
+        chosen = "" if point is None else f" ({point})"
+        sentences = [
+            f"score above {model.threshold:.6g} means class {names[1]}, otherwise class {names[0]}{chosen}"
+        ]
         return [*sentences, f"probability of {names[1]} = {formula}"] if formula else sentences
     sentences = ["the class with the highest score is predicted; of equal scores, the first"]
     if model.loss == "softmax":

@@ -9,12 +9,15 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from cardboost.data.categories import Categories, Label, Other
 from cardboost.model.printable import printable
 from cardboost.model.terms import StepFunction
+
+if TYPE_CHECKING:
+    from cardboost.model.ensemble import Ensemble
 
 INDENT = 4  # characters in front of the rows of a feature
 MIN_WIDTH = 50  # characters of a page
@@ -209,17 +212,42 @@ class Row:
         return self.lines or tuple(pack((self.text + self.note).split(" "), 3, room))
 
 
+# ------------------------------------------------------------------------------------- missing values
+
+
+def notes_missing(ensemble: Ensemble, feature: int) -> bool:
+    """Whether the rows of a feature say what a missing value adds: it had some in training, or may have."""
+    return ensemble.missing_in_training is None or feature in ensemble.missing_in_training
+
+
+def missing_sentences(ensemble: Ensemble, values: Sequence[tuple[int, str]]) -> list[str]:
+    """What missing values add of the features whose rows do not say so, in one sentence; or none.
+
+    ``values`` has features in the order of the card, each with what a missing value adds.
+    """
+    silent = [(feature, value) for feature, value in values if not notes_missing(ensemble, feature)]
+    if not silent:
+        return []
+    unseen = any(feature in ensemble.categories for feature, _ in silent)
+    what = "a missing value or a new label" if unseen else "a missing value"
+    parts = ", ".join(f"{ensemble.feature_name(feature)} {value}" for feature, value in silent)
+    return [f"training had no missing values of these; {what} adds: {parts}"]
+
+
 # ------------------------------------------------------------------------------------- rows of numbers
 
 
-def interval_rows(step: StepFunction) -> list[Row]:
-    """Intervals with their values; neighbours of equal value are one interval."""
+def interval_rows(step: StepFunction, note_missing: bool = True) -> list[Row]:
+    """Intervals with their values; neighbours of equal value are one interval.
+
+    With ``note_missing`` one of them, or a row more, says what a missing value adds.
+    """
     cuts, levels = step.distinct()
     lower = ["", *map(number, cuts)]
     upper = [*map(number, cuts), ""]
     aligned = max(len(text) for text in lower[:-1]) if cuts else 0  # the last has no second bound
     rows = []
-    noted = False
+    noted = not note_missing
     for above, up_to, level in zip(lower, upper, levels, strict=True):
         if above and up_to:
             text = f">  {above + ',':<{aligned + 1}} <= {up_to}"
@@ -255,6 +283,7 @@ class _Group:
     kept: list[str] = field(default_factory=list)
     rare: list[str] = field(default_factory=list)
     missing: bool = False
+    note_missing: bool = True
 
     @property
     def size(self) -> int:
@@ -283,26 +312,38 @@ class _Group:
     def rest(self, room: int, alone: bool) -> Row:
         """The labels that no other row has, if all other rows say which labels they have."""
         if self.missing:
-            text = ["any label" if alone else "any other label", "(also missing)"]
+            text = ["any label" if alone else "any other label"]
+            text += ["(also missing)"] if self.note_missing else []
             return Row("", "", self.level, tuple(pack(text, 3, room)))
         text = [f"any other known label ({self.size})"]
         return Row("", "", self.level, tuple(pack(text, 3, room)), frozenset({KNOWN}))
 
     def _row(self, names: list[str], room: int, *explained: str, left_out: int = 0) -> Row:
-        note = ["(also missing", "or unseen)"] if self.missing else []
-        words = frozenset(explained) | ({UNSEEN} if self.missing else set())
+        noted = self.missing and self.note_missing
+        note = ["(also missing", "or unseen)"] if noted else []
+        words = frozenset(explained) | ({UNSEEN} if noted else set())
         bare = not self.kept and OTHERS in explained  # "other (5 rare labels)"
         lines = tuple(pack([*names, *note], 3, room)) if bare else _packed(names, left_out, note, room)
         return Row("", "", self.level, lines, words)
 
 
-def label_rows(step: StepFunction, categories: Categories, points: AlignedNumbers, room: int) -> list[Row]:
+def label_rows(
+    step: StepFunction,
+    categories: Categories,
+    points: AlignedNumbers,
+    room: int,
+    note_missing: bool = True,
+) -> list[Row]:
     """Groups of labels with the same value, highest first; then the rest, and what is missing.
+
+    With ``note_missing`` a row says what missing values and unseen labels add.
 
     The largest group that its labels would make too long is "any other label", or "any other known label" if
     labels not seen in training have another value. A reader can do without its list, as all others have one.
     """
     groups = _groups(step, categories, points)
+    if not note_missing:
+        groups = [replace(group, note_missing=False) for group in groups if group.size]
     limit = max(1, MOST_LINES // len(groups))
     named = [(group, group.listed(room, limit)) for group in groups if group.size]
     long = [group for group, row in named if row is None]

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from cardboost import _kernels
 from cardboost.data.categories import Categories, Other
 from cardboost.model import schema
 from cardboost.model.base import Array, TableModel, UsedColumns
+from cardboost.model.operating_point import OperatingPoint
 from cardboost.model.schema import expected, form
 from cardboost.model.terms import StepFunction, Term, add_up, flatten
 from cardboost.problem.losses import MARGIN_LOSSES, RESIDUAL_LOSSES, Loss
@@ -34,7 +36,23 @@ _LOSSES = sorted(CLASSIFICATION_LOSSES | REGRESSION_LOSSES | {OWN_LOSS})
 LOG_ODDS = {"logistic": 1.0, "exponential": 2.0}
 _KEYS = ("loss", "intercept", "n_features", "feature_names", "classes", "categories", "terms")  # of JSON
 MAX_POINTS = 2**20  # of a term
+_OPTIONAL = (
+    "unit",
+    "missing_in_training",
+    "operating_point",
+)  # keys of JSON that are left out where they are None
 _UNIT = schema.maybe(schema.number("a positive number", lambda unit: 0.0 < unit < math.inf))
+
+
+def _ascending_features(value: Any) -> tuple[int, ...]:
+    features = schema.list_of(schema.INDEX)(value)
+    for k, (before, feature) in enumerate(pairwise(features), 1):
+        if feature <= before:
+            raise expected("features in ascending order", feature, k)
+    return features
+
+
+_FEATURES = schema.maybe(_ascending_features)
 
 
 class CategoriesByFeature(Mapping[int, Categories]):
@@ -86,12 +104,25 @@ def _write_categories(categories: Mapping[int, Categories]) -> list[dict[str, An
     ]
 
 
+_READ_POINT = schema.maybe(OperatingPoint.from_dict)
+
+
+def _check_point(value: Any) -> OperatingPoint | None:
+    if value is not None and not isinstance(value, OperatingPoint):
+        raise expected("an operating point", value)
+    return value
+
+
+def _write_point(point: OperatingPoint | None) -> dict[str, Any] | None:
+    return None if point is None else point.to_dict()
+
+
 @dataclass(frozen=True)
 class Ensemble(TableModel):
     """A finished model: a binary classifier, or a regressor.
 
-    A classifier has two ``classes``: a positive score means ``classes[1]``, any other (exactly 0 too)
-    ``classes[0]``. A regressor has no classes, and its score is what it predicts.
+    A classifier has two ``classes``: a score above its ``threshold`` (0 without an operating point) means
+    ``classes[1]``, any other ``classes[0]``. A regressor has no classes, and its score is what it predicts.
 
     Parameters
     ----------
@@ -114,6 +145,10 @@ class Ensemble(TableModel):
     unit : float or None, default=None
         A number of which all weights are whole multiples, exactly ``unit * points``; such a model can be
         added up in points. None: there is no such number.
+    missing_in_training : tuple of int or None, default=None
+        The features that had missing values in training, by position. None: it is not known which.
+    operating_point : OperatingPoint or None, default=None
+        The score above which the second class is predicted, and how it was chosen. None: 0.
 
     Examples
     --------
@@ -138,6 +173,11 @@ class Ensemble(TableModel):
         metadata=form(_check_categories, schema.list_of(_read_categories), _write_categories),
     )
     unit: float | None = field(default=None, metadata=form(_UNIT))
+    missing_in_training: tuple[int, ...] | None = field(default=None, metadata=form(_FEATURES))
+    operating_point: OperatingPoint | None = field(
+        default=None,
+        metadata=form(_check_point, _READ_POINT, _write_point),
+    )
 
     def _check(self) -> None:
         for feature in self.categories:
@@ -147,9 +187,15 @@ class Ensemble(TableModel):
         self._check_terms()
         if self.unit is not None:
             self._check_unit(self.unit)
+        for k, feature in enumerate(self.missing_in_training or ()):
+            if feature >= self.n_features:
+                below = f"an index below n_features = {self.n_features}"
+                raise expected(below, feature, "missing_in_training", k)
         self._check_names()
         classifier = self.loss in CLASSIFICATION_LOSSES
         classifier = classifier or (self.loss == OWN_LOSS and self.classes is not None)
+        if self.operating_point is not None and not classifier:
+            raise expected("none for a regressor", self.operating_point, "operating_point")
         self._check_classes(schema.class_labels("two labels", 2, 2) if classifier else None)
         used = {term.feature for term in self.terms}
         categories = {j: labels for j, labels in self.categories.items() if j in used}
@@ -217,7 +263,9 @@ class Ensemble(TableModel):
             If the object is no ensemble; the message starts with the path of the first fault.
         """
         fields = schema.form_of(cls)
-        entries = schema.read_object(document, {name: fields[name].read for name in _KEYS}, ("unit",))
+        entries = schema.read_object(document, {name: fields[name].read for name in _KEYS}, _OPTIONAL)
+        with schema.under("operating_point"):
+            point = _READ_POINT(entries.pop("operating_point", None))
         categorical = {term.feature for term in entries["terms"] if term.labels}
         categories: dict[int, Categories] = {}
         for k, (feature, labels) in enumerate(entries["categories"]):
@@ -226,7 +274,7 @@ class Ensemble(TableModel):
                 what = "one entry per feature" if doubled else "a feature with categorical terms"
                 raise expected(what, feature, "categories", k, "feature")
             categories[feature] = labels
-        return cls(**(entries | {"categories": categories}))
+        return cls(**(entries | {"categories": categories, "operating_point": point}))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; :meth:`from_dict` is the way back.
@@ -237,8 +285,8 @@ class Ensemble(TableModel):
             The fields of the model.
         """
         document = super().to_dict()
-        keys = _KEYS if self.unit is None else (*_KEYS, "unit")
-        return {key: document[key] for key in keys}
+        given = (key for key in _OPTIONAL if document[key] is not None)
+        return {key: document[key] for key in (*_KEYS, *given)}
 
     # ------------------------------------------------------------------------------------ what it is made of
 
@@ -246,6 +294,11 @@ class Ensemble(TableModel):
     def has_probabilities(self) -> bool:
         """Whether scores mean probabilities: not those of a number, of the hinge, or of a user's own loss."""
         return self.classes is not None and getattr(MARGIN_LOSSES.get(self.loss), "has_probability", False)
+
+    @property
+    def threshold(self) -> float:
+        """A score above it means the second of two classes."""
+        return 0.0 if self.operating_point is None else self.operating_point.score
 
     @property
     def parts(self) -> tuple[Ensemble]:

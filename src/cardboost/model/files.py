@@ -7,8 +7,11 @@ The ensemble is that of a binary classifier or a regressor,
 
     {"loss", "intercept", "n_features", "feature_names", "classes", "categories", "terms"}
 
-with ``classes`` null for a regressor, and with a ``unit`` if the weights are whole multiples of one. For
-more classes it is {"classes", "ensembles"}, and ``certificate`` is a list, both with one entry per class.
+with ``classes`` null for a regressor, with a ``unit`` if the weights are whole multiples of one, with
+``missing_in_training``, the features that had missing values in training, if that is known, and with an
+``operating_point`` {"score", "rule", "rows", "recall", "precision", "fpr"} if the second class does not begin
+above a score of 0 (model/operating_point.py). For more classes it is {"classes", "ensembles"}, and
+``certificate`` is a list, both with one entry per class.
 ``categories`` has an entry {"feature", "kept", "rare"} for every feature that has labels in place of
 numbers. A term is {"feature", "cut", "polarity", "missing_left", "weight"}, or has in place of "cut" a
 "category": a kept label, or {"other": true} for all the rare ones; or "one_of": a list of these, at least
@@ -53,7 +56,9 @@ if TYPE_CHECKING:
     from cardboost.model.scorecard import Scorecard
 
 FORMAT = "cardboost-model"
-VERSION = 5  # version 1 has no terms with "one_of", 2 no "unit", 3 no linear models, 4 no networks
+#: version 1 has no terms with "one_of", 2 no "unit", 3 no linear models, 4 no networks, 5 neither operating
+#: points nor the features that had missing values
+VERSION = 6
 MAX_BYTES = 50_000_000  # a hundred times the largest model with a certificate in the benchmarks
 _KEYS = ("format", "version", "ensemble", "certificate", "training")
 #: the oldest version that can hold a model, so that older readers take what they can; and the levels of the
@@ -266,7 +271,15 @@ def save_fitted(path: str | os.PathLike[str], ensemble: AnyModel, certificate: A
     if certificate is not None:
         several = isinstance(certificate, list)
         proof = [part.to_dict() for part in certificate] if several else certificate.to_dict()
-    save(path, ensemble, proof, {"parameters": parameters_to_json(estimator)})
+    save(path, ensemble, proof, training_notes(estimator))
+
+
+def training_notes(estimator: Any) -> dict[str, Any]:
+    """The parameters of a fitted estimator, and its regularisation where a fit decides on it."""
+    notes: dict[str, Any] = {"parameters": parameters_to_json(estimator)}
+    if hasattr(estimator, "regularisation_"):
+        notes["regularisation"] = estimator.regularisation_.to_dict()
+    return notes
 
 
 def parameters_to_json(estimator: Any) -> dict[str, Any]:
@@ -283,6 +296,9 @@ def model_bytes(
     """The content of a model file, in a layout for people: one line for every term."""
     content = ensemble.to_dict()  # the models that no file holds say why
     version, deep, deep_certificate = _LAYOUT[type(ensemble)]
+    told = (getattr(part, "missing_in_training", None) is not None for part in getattr(ensemble, "parts", ()))
+    if "operating_point" in content or any(told):
+        version = max(version, 6)
     proof = list(certificate) if isinstance(certificate, Sequence) else certificate
     document = dict(zip(_KEYS, (FORMAT, version, content, proof, training), strict=True))
     try:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cardboost.model.base import Array, labels_of
 from cardboost.model.ensemble import Ensemble, score_probabilities
 from cardboost.model.fitted_learner import FittedLearner, count_rows
+from cardboost.model.operating_point import OperatingPoint
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +38,8 @@ class LearnerEnsemble:
     """A finished binary classifier or regressor: an ensemble of stumps (perhaps none) and weighted learners.
 
     ``stumps`` holds the intercept, the loss and the classes too. Learners read ``X`` as it is given, so it
-    must look as it did at fit; stumps read it as a table. A positive score means ``classes[1]``, any other
-    (exactly 0 too) ``classes[0]``.
+    must look as it did at fit; stumps read it as a table. A score above ``threshold`` means ``classes[1]``,
+    any other ``classes[0]``.
     """
 
     stumps: Ensemble
@@ -56,6 +57,16 @@ class LearnerEnsemble:
     def classes(self) -> tuple[Any, Any] | None:
         """Of a number: None."""
         return self.stumps.classes
+
+    @property
+    def threshold(self) -> float:
+        """A score above it means the second of two classes."""
+        return self.stumps.threshold
+
+    @property
+    def operating_point(self) -> OperatingPoint | None:
+        """How the threshold was chosen."""
+        return self.stumps.operating_point
 
     @property
     def n_features(self) -> int:
@@ -87,7 +98,7 @@ class LearnerEnsemble:
     def predict(self, X: Any, threads: int = 1) -> NDArray[Any]:
         """The label of every row, or its number."""
         score = self.decision_function(X, threads)
-        return score if self.classes is None else labels_of(score, self.classes)
+        return score if self.classes is None else labels_of(score, self.classes, self.threshold)
 
     def to_dict(self) -> NoReturn:
         """Refused: a learner is a Python object, and model files hold no pickles."""

@@ -33,7 +33,7 @@ class Predictions:
     classes : tuple or None
         The labels; None for a regressor.
     score : array of shape (n_rows,) or (n_rows, n_classes)
-        Scores, one per class where there are more than two.
+        Scores, one per class where there are more than two; log-odds of a scorecard.
     probability : array of shape (n_rows, n_classes) or None
         Probabilities of the classes; None where the loss has none.
     predicted : array of shape (n_rows,)
@@ -42,6 +42,8 @@ class Predictions:
         Totals of a scorecard; None for any other model.
     points_threshold : int or None
         The least total that means the second class.
+    score_threshold : float
+        Of two classes, the score above which the second one is predicted.
     """
 
     task: ModelKind
@@ -51,6 +53,7 @@ class Predictions:
     predicted: NDArray[Any]
     points: NDArray[np.int64] | None = None
     points_threshold: int | None = None
+    score_threshold: float = 0.0
 
     def __len__(self) -> int:
         return len(self.score)
@@ -159,15 +162,16 @@ def model_predictions(model: Model, frame: Any, threads: int = 1) -> Predictions
     if card is not None:
         total = card.total(table, threads)
         second = total >= card.threshold
-        score = card.score(total)
-        probability = score_probabilities(card.ensemble.loss, score)
+        score = card.log_odds(total)
+        probability = score_probabilities("logistic", score)
         predicted = label_array(card.classes)[second.astype(np.intp)]
         return Predictions("binary", card.classes, score, probability, predicted, total, card.threshold)
     ensemble = model.ensemble
     score = ensemble.decision_function(table, threads)
     chance = ensemble.predict_proba(table, threads) if has_probabilities(ensemble) else None
-    predicted = score if ensemble.classes is None else labels_of(score, ensemble.classes)
-    return Predictions(ensemble.kind, ensemble.classes, score, chance, predicted)
+    threshold = ensemble.threshold
+    predicted = score if ensemble.classes is None else labels_of(score, ensemble.classes, threshold)
+    return Predictions(ensemble.kind, ensemble.classes, score, chance, predicted, score_threshold=threshold)
 
 
 def top_reasons(model: Model, frame: Any, most: int, threads: int = 1) -> list[list[Reason]]:

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cardboost.data.categories import Categories
 from cardboost.model.base import Array, UsedColumns
-from cardboost.model.card_text import category_names, interval_rows
+from cardboost.model.card_text import category_names, number
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.multiclass import MulticlassEnsemble
 from cardboost.model.terms import StepFunction
@@ -71,7 +73,7 @@ def ensemble_reasons(
         if ensemble.classes is None:
             push = added - 0.5 * (low + high)
         else:
-            push = np.where((score > 0.0)[:, None], added - low, high - added)
+            push = np.where((score > ensemble.threshold)[:, None], added - low, high - added)
         return strongest(ensemble, columns, push, most)
     predicted = np.argmax([score for score, _ in parts], axis=0)
     reasons: list[list[Reason]] = [[] for _ in range(columns.n_rows)]
@@ -119,10 +121,25 @@ def _lines(
     values = np.asarray(columns.values[step.feature], dtype=np.float64)
     categories = ensemble.categories.get(step.feature)
     if categories is None:
-        cuts = np.array(step.distinct()[0])
-        texts = [" ".join(row.text.split()) for row in interval_rows(step)][: len(cuts) + 1]
-        return [*texts, "missing"], np.where(np.isnan(values), len(texts), np.searchsorted(cuts, values))
+        cuts = step.distinct()[0]
+        texts = [*interval_texts(cuts), "missing"]
+        return texts, np.where(np.isnan(values), len(texts) - 1, np.searchsorted(np.array(cuts), values))
+    texts = label_texts(categories)
+    return texts, np.where(np.isnan(values), len(texts) - 1, values).astype(np.intp)
+
+
+def interval_texts(cuts: Sequence[float]) -> list[str]:
+    """The intervals between cuts in words."""
+    if not cuts:
+        return ["any value"]
+    shown = list(map(number, cuts))
+    between = [f"> {above}, <= {up_to}" for above, up_to in pairwise(shown)]
+    return [f"<= {shown[0]}", *between, f"> {shown[-1]}"]
+
+
+def label_texts(categories: Categories) -> list[str]:
+    """The codes of labels in words, the last of them missing."""
     names = category_names([*categories.kept, *categories.rare])
     texts = [f"is {name}" for name in names[: len(categories.kept)]]
     texts += ["is one of the rare labels"] if categories.rare else []
-    return [*texts, "missing or unseen"], np.where(np.isnan(values), len(texts), values).astype(np.intp)
+    return [*texts, "missing or unseen"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -20,10 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.data.exact import on_grid, short_unit
+from cardboost.data.sentences import counted
 from cardboost.model import schema, scorecard_text
 from cardboost.model.base import UsedColumns, label_array
-from cardboost.model.card_text import AlignedNumbers, interval_rows, label_rows
+from cardboost.model.card_text import AlignedNumbers, interval_rows, label_rows, notes_missing
 from cardboost.model.ensemble import LOG_ODDS, Ensemble, score_probabilities
+from cardboost.model.operating_point import (
+    LabelledScores,
+    OperatingPoint,
+    Rule,
+    labelled_scores,
+    probability_score,
+)
 from cardboost.model.reasons import Reason, check_most, ends_of, strongest
 from cardboost.model.schema import Record, form
 from cardboost.model.terms import StepFunction
@@ -63,21 +71,32 @@ class Line:
 
 @dataclass(frozen=True)
 class Section:
-    """The lines of one feature."""
+    """The lines of one feature, and the points of a missing value, whether a line says so or not."""
 
     feature: int
     name: str
     lines: tuple[Line, ...]
+    missing: int
+
+    @property
+    def lowest(self) -> int:
+        return min(self.missing, *(line.points for line in self.lines))
+
+    @property
+    def highest(self) -> int:
+        return max(self.missing, *(line.points for line in self.lines))
 
     @property
     def spread(self) -> int:
-        points = [line.points for line in self.lines]
-        return max(points) - min(points)
+        return self.highest - self.lowest
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scorecard:
     """A binary classifier in whole points. Made by :meth:`cardboost.CardBoostClassifier.scorecard`.
+
+    It is a fitted classifier for scikit-learn's metrics and displays, and in its ``FrozenEstimator`` for
+    pipelines; ``fit`` changes nothing.
 
     Parameters
     ----------
@@ -122,6 +141,8 @@ class Scorecard:
                 "the weights of this model are no whole multiples of a unit: "
                 "use scorecard() of the estimator, which chooses whole points."
             )
+        if self.ensemble.loss not in LOG_ODDS:
+            raise ValueError(f"points are log-odds, which scores of the {self.ensemble.loss} loss are not.")
 
     # ------------------------------------------------------------------------------------ what it is made of
 
@@ -135,6 +156,23 @@ class Scorecard:
         return self.ensemble.classes
 
     @property
+    def classes_(self) -> NDArray[Any]:
+        """The two class labels, as scikit-learn has them."""
+        return label_array(self.classes)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features of the table."""
+        return self.ensemble.n_features
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features; absent where the table had none."""
+        if self.ensemble.feature_names is None:
+            raise AttributeError("feature_names_in_: the table had no names.")
+        return np.array(self.ensemble.feature_names, dtype=object)
+
+    @property
     def point(self) -> float:
         """What a point adds to the score of the model."""
         assert self.ensemble.unit is not None
@@ -143,8 +181,25 @@ class Scorecard:
     @cached_property
     def sections(self) -> tuple[Section, ...]:
         """The features, those that move the total most first."""
-        sections = [self._section(step) for step in self._steps]
+        sections = [self._section(step) for step in self.step_functions()]
         return tuple(sorted(sections, key=lambda section: (-section.spread, section.feature)))
+
+    def step_functions(self) -> tuple[StepFunction, ...]:
+        """The points of every value of the used features.
+
+        Returns
+        -------
+        tuple of StepFunction
+            One per used feature, in the order of the features; levels are whole points.
+        """
+        return tuple(
+            replace(
+                step,
+                levels=tuple((level - self._base[step.feature]) / 2 for level in step.levels),
+                missing=(step.missing - self._base[step.feature]) / 2,
+            )
+            for step in self._steps
+        )
 
     @cached_property
     def start(self) -> int:
@@ -156,20 +211,21 @@ class Scorecard:
     @cached_property
     def lowest(self) -> int:
         """The least total."""
-        return self.start + sum(min(line.points for line in section.lines) for section in self.sections)
+        return self.start + sum(section.lowest for section in self.sections)
 
     @cached_property
     def highest(self) -> int:
         """The largest total."""
-        return self.start + sum(max(line.points for line in section.lines) for section in self.sections)
+        return self.start + sum(section.highest for section in self.sections)
 
     @cached_property
     def threshold(self) -> int:
         """The least total that means the second class."""
-        return math.floor(Fraction(-self._zero) / Fraction(self.point)) + 1 + self.start
+        above = Fraction(self.ensemble.threshold) - Fraction(self._zero)
+        return math.floor(above / Fraction(self.point)) + 1 + self.start
 
-    def score(self, total: Any) -> NDArray[np.float64]:
-        """The score of the model for totals.
+    def log_odds(self, total: Any) -> NDArray[np.float64]:
+        """The log-odds of the second class for totals.
 
         Parameters
         ----------
@@ -179,9 +235,10 @@ class Scorecard:
         Returns
         -------
         array
-            Scores, in the shape of ``total``.
+            Log-odds, in the shape of ``total``.
         """
-        return self._zero + self.point * (np.asarray(total, dtype=np.float64) - self.start)
+        score = self._zero + self.point * (np.asarray(total, dtype=np.float64) - self.start)
+        return LOG_ODDS[self.ensemble.loss] * score
 
     def probability(self, total: Any) -> NDArray[np.float64]:
         """The probability of the second class for totals.
@@ -196,7 +253,7 @@ class Scorecard:
         array
             Probabilities, in the shape of ``total``.
         """
-        return get_loss(self.ensemble.loss).probability(self.score(total))
+        return get_loss("logistic").probability(self.log_odds(total))
 
     def table(self) -> list[tuple[int, float]]:
         """Totals with the probability of the second class.
@@ -291,7 +348,181 @@ class Scorecard:
         array of shape (n_samples, 2)
             Columns are in the order of ``classes``.
         """
-        return score_probabilities(self.ensemble.loss, self.score(self.total(X, threads)))
+        return score_probabilities("logistic", self.log_odds(self.total(X, threads)))
+
+    def decision_function(self, X: Any, threads: int = 1) -> NDArray[np.float64]:
+        """How many points every total is above the largest that means the first class.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+        threads : int, default=1
+            Number of threads. Results do not depend on it.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Whole numbers; above 0 they mean the second class.
+        """
+        return (self.total(X, threads) - (self.threshold - 1)).astype(np.float64)
+
+    def contributions(self, X: Any, threads: int = 1) -> NDArray[np.int64]:
+        """The points of every feature: another name for :meth:`points`.
+
+        Added to ``start`` they give :meth:`total`.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+        threads : int, default=1
+            Number of threads. Results do not depend on it.
+
+        Returns
+        -------
+        array of int of shape (n_samples, n_features)
+            Points; 0 for features without a term.
+        """
+        return self.points(X, threads)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy on labelled rows, as of scikit-learn's classifiers.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, or a pandas or polars data frame.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            The share of the rows, by weight, whose class is predicted.
+        """
+        from sklearn.metrics import accuracy_score
+
+        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+
+    def with_threshold(self, rule: Any, X: Any = None, y: Any = None, sample_weight: Any = None) -> Scorecard:
+        """The same card with another least total of the second class.
+
+        Parameters
+        ----------
+        rule : float, str, dict or None
+            A probability, or a rule as ``threshold`` of :class:`cardboost.CardBoostClassifier` takes it.
+            None: a probability of one half.
+        X : table of shape (n_samples, n_features)
+            Labelled rows, for a rule.
+        y : array-like of shape (n_samples,)
+            Their class labels.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Their weights.
+
+        Returns
+        -------
+        Scorecard
+            The card; ``ensemble.operating_point`` says what the threshold reaches on these rows.
+        """
+        if rule is None:
+            return self._at(None)
+        checked = Rule.of(rule)
+        if not checked.needs_rows:
+            score = probability_score(self.ensemble.loss, checked.value)
+            return self._at(OperatingPoint(score, str(checked)))
+        if X is None or y is None:
+            raise ValueError(f"threshold: {checked} needs labelled rows, X and y.")
+        return self.with_rule(checked, labelled_scores(self.total(X), y, sample_weight, self.classes))
+
+    def with_rule(self, rule: Rule, totals: LabelledScores) -> Scorecard:
+        """The same card with the threshold of a rule on labelled totals.
+
+        Parameters
+        ----------
+        rule : Rule
+            One that needs rows.
+        totals : LabelledScores
+            Totals of points of rows whose class is known.
+
+        Returns
+        -------
+        Scorecard
+            The card.
+        """
+        least, rates = totals.least_total(rule)
+        score = self._zero + self.point * (least - self.start - 0.5)  # between two totals
+        return self._at(OperatingPoint(score, str(rule), totals.rows, *rates))
+
+    def nearest_total(self, score: Any) -> NDArray[np.int64]:
+        """The totals that stand for scores.
+
+        Parameters
+        ----------
+        score : array of float
+            Scores, in the units of ``ensemble``.
+
+        Returns
+        -------
+        array of int
+            The nearest totals, in the shape of ``score``.
+        """
+        return np.rint((np.asarray(score) - self._zero) / self.point).astype(np.int64) + self.start
+
+    def _at(self, point: OperatingPoint | None) -> Scorecard:
+        return replace(self, ensemble=replace(self.ensemble, operating_point=point))
+
+    # ------------------------------------------------------------------------------------ scikit-learn
+
+    def fit(self, X: Any = None, y: Any = None) -> Scorecard:
+        """Do nothing: a card is finished.
+
+        Parameters
+        ----------
+        X : ignored
+            For scikit-learn, which asks every estimator for the method.
+        y : ignored
+            Likewise.
+
+        Returns
+        -------
+        Scorecard
+            The card itself.
+        """
+        return self
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """What the card was made of.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Ignored: no part is an estimator.
+
+        Returns
+        -------
+        dict
+            The arguments of the constructor.
+        """
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_clone__(self) -> Scorecard:
+        return self  # it cannot change
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(multi_class=False),
+            input_tags=InputTags(allow_nan=True, categorical=True),
+        )
 
     def reasons(self, X: Any, most: int = 4, threads: int = 1) -> list[list[Reason]]:
         """The features that contribute most to the predicted class of every row.
@@ -390,6 +621,13 @@ class Scorecard:
     def __str__(self) -> str:
         return self.to_text()
 
+    def __repr__(self) -> str:
+        features = len(self.ensemble.features_used)
+        return (
+            f"Scorecard({counted(self.n_terms, 'term')} on {counted(features, 'feature')}, totals from "
+            f"{self.lowest} to {self.highest}, {self.threshold} or more mean {self.classes[1]!r})"
+        )
+
     def _repr_html_(self) -> str:
         return self.to_html(page=False)
 
@@ -455,7 +693,7 @@ class Scorecard:
         terms = tuple(
             replace(term, weight=float(p)) for term, p in zip(self.ensemble.terms, points, strict=True)
         )
-        return replace(self.ensemble, terms=terms, intercept=0.0, unit=1.0)
+        return replace(self.ensemble, terms=terms, intercept=0.0, unit=1.0, operating_point=None)
 
     @cached_property
     def _steps(self) -> tuple[StepFunction, ...]:
@@ -481,22 +719,17 @@ class Scorecard:
         )
 
     def _section(self, step: StepFunction) -> Section:
-        base = self._base[step.feature]
-        whole = replace(
-            step,
-            levels=tuple((level - base) / 2 for level in step.levels),
-            missing=(step.missing - base) / 2,
-        )
+        noted = notes_missing(self.ensemble, step.feature)
         if step.categories is None:
-            rows = interval_rows(whole)
+            rows = interval_rows(step, noted)
         else:
-            shown = AlignedNumbers([*whole.levels, whole.missing])
-            rows = label_rows(whole, self.ensemble.categories[step.feature], shown, _ROOM)
+            shown = AlignedNumbers([*step.levels, step.missing])
+            rows = label_rows(step, self.ensemble.categories[step.feature], shown, _ROOM, noted)
         lines = [
             Line(" ".join(part.strip() for part in row.broken(_ROOM)), round(row.level), row.words)
             for row in rows
         ]
-        return Section(step.feature, step.name, tuple(lines))
+        return Section(step.feature, step.name, tuple(lines), round(step.missing))
 
 
 def _next_step(step: int) -> int:

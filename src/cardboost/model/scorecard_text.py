@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cardboost.model import card_text
-from cardboost.model.card_text import INDENT, MEANING, class_names, pack, paragraph
+from cardboost.model.card_text import INDENT, MEANING, class_names, missing_sentences, pack, paragraph
 from cardboost.model.ensemble import LOG_ODDS
 from cardboost.model.printable import printable
 
@@ -40,12 +40,15 @@ def reading(card: Scorecard) -> list[str]:
         means = f"every total means class {positive}"
     else:
         means = f"a total of {card.threshold} or more means class {positive}, a lower one class {negative}"
+    if card.ensemble.operating_point is not None:
+        means += f" ({card.ensemble.operating_point})"
     words = {word for section in card.sections for line in section.lines for word in line.words}
     return [
         f"{start}add the points of one line per feature",
         means,
         f"every point multiplies the odds of {positive} by {odds:.4g}",
         *(text for word, text in MEANING.items() if word in words),
+        *missing_sentences(card.ensemble, [(part.feature, str(part.missing)) for part in card.sections]),
     ]
 
 

@@ -208,6 +208,9 @@ def _point(
         raise Fault("expected the features that estimator.categorical names", "ensemble")
     model = ESTIMATORS[name](**parameters, max_terms=size)
     restore_fitted(model, ensemble, _certificates(ensemble, entries["certificate"]), categorical)
+    model.max_terms_ = size
+    if not isinstance(model.l2, str):
+        model.l2_ = model.l2
     frequencies = entries["term_frequency"], entries["feature_frequency"]
     return SizePoint(size, entries["scores"], entries["recalls"], model, *frequencies)
 

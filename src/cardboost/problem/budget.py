@@ -30,6 +30,8 @@ class Stage(Enum):
         return stage
 
     ALL = 1.0
+    # a fit that chooses its regularisation: what the folds leave is for the fit itself
+    REGULARISATION = 0.3  # several smaller fits; where that is not enough, a fixed value costs no more time
     # a fit without a selection
     COLUMNS = 0.85  # nearly all: every column lowers the objective, and there is no search to wait for
     WEIGHTS = 0.95  # convex steps over all columns, each of which leaves a valid model
@@ -55,6 +57,7 @@ class Stage(Enum):
     # other work
     TEMPERATURES = 0.5  # cross-validation of a soft margin; the fit on all rows has the other half
     FIT = 0.8  # of a command that chooses whole points afterwards
+    FRONT_REGULARISATION = 0.1  # of a front: a few sizes in its folds, before all others
     ALL_ROWS = 0.3  # of a front, which needs all sizes on all rows before it can show any
     FOLDS = 0.75  # of a front: one more fit of all sizes per fold
     PROOFS = 0.95  # of a front: what is left goes to proofs, one size after another

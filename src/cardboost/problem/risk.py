@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -126,6 +126,12 @@ class EmpiricalRisk:
     def _check_kernel(self) -> None:
         if not in_kernels(self.loss):
             raise ValueError(f"the kernels do not know the loss {self.loss.name!r}.")
+
+    def over(self, rows: NDArray[np.intp]) -> EmpiricalRisk:
+        """The risk over some of the rows, at least one."""
+        sign = None if self.sign is None else self.sign[rows]
+        target = None if self.target is None else self.target[rows]
+        return replace(self, weights=self.weights.take(rows), sign=sign, target=target, passes=[0])
 
     def evaluate(self, F: Array) -> RiskPoint:
         """The risk and the row weights at margins ``F``."""

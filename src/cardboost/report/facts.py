@@ -402,6 +402,8 @@ def evaluate_predictions(
             score, threshold = points.astype(np.float64), threshold or Threshold("points", least)
         elif threshold is not None and threshold.on == "points":
             raise ValueError("a threshold in points needs a scorecard.")
+        if threshold is None and predictions.score_threshold != 0.0:
+            threshold = Threshold("score", predictions.score_threshold)
     classes = predictions.classes
     return evaluate(task, y, score, probability=probability, classes=classes, threshold=threshold, **options)
 

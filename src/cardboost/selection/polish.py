@@ -564,6 +564,36 @@ def choose_sizes(
     return choices
 
 
+def improve_sizes(
+    problem: SelectionProblem, sizes: Sequence[int], before: Sequence[Incumbent], late: Late = never
+) -> list[Incumbent]:
+    """For many limits on terms the choices made with other prices, refitted and improved by one move each.
+
+    Parameters
+    ----------
+    problem : SelectionProblem
+        What to choose from, over distinct rows (:func:`merge_rows`); its own ``max_terms`` is ignored.
+    sizes : sequence of int
+        The limits, ascending.
+    before : sequence of Incumbent
+        One for every size: its columns are a start.
+    late : callable
+        Asked between refits whether to stop.
+
+    Returns
+    -------
+    list of Incumbent
+        The best choice for every size; no objective is above that of a smaller size.
+    """
+    polisher = Polisher(problem, late)
+    choices: list[Incumbent] = []
+    for size, start in zip(sizes, before, strict=True):
+        polisher.limit(size)
+        end = polisher.improve(polisher.refit(start.support, start.weights), max_rounds=1)
+        choices.append(best_of([*choices[-1:], end]))
+    return choices
+
+
 class _SizeWalk:
     """The best choice for every size so far, and ways through all sizes."""
 

@@ -167,7 +167,9 @@ def read(X: Any, y: Any, sample_weight: Any, categorical: Collection[int] = (), 
 
 def read_weights(sample_weight: Any, rows: int) -> Floats:
     """The weights of the rows as they were given, checked."""
-    weight = np.ones(rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if sample_weight is None and rows > 0:
+        return np.ones(rows)
+    weight = np.ones(0) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weight.shape != (rows,) or not np.all(np.isfinite(weight)) or np.any(weight < 0) or not np.any(weight):
         raise ValueError("sample_weight must hold one finite number >= 0 per row, not all zero")
     return weight

@@ -25,7 +25,8 @@ from cardboost.certificate.checker.data import read_weights, refuse_masks
 ROUNDING = 1e-9  # of sums over rows
 OPTIMAL_GAP = 1e-4  # the gap of a model that may be called optimal
 _BOX = 1e4
-_LIGHTEST = 1e-300  # share of a class
+_LIGHTEST = 1e-300  # share of a class, or of a row's limit
+_BELOW_1 = float(np.nextafter(1.0, 0.0))
 _FIRST_ROWS = 64  # tell most columns that are not far from 0
 _ROWS_AT_ONCE = 2048
 _FAR = 1e3  # a column whose middle is so many times its range from 0 is shifted
@@ -88,7 +89,7 @@ class LinearClaims:
         if self.classes is not None:
             codes = np.full(len(y), -1)
             for k, label in enumerate(self.classes):
-                codes[y == label] = k
+                codes = np.where(y == label, k, codes)
             if (codes[weight > 0.0] < 0).any():
                 raise ValueError("y holds a label that the model does not know.")
             if self.class_weight is not None:
@@ -217,9 +218,8 @@ class LinearRows:
 
     def scores(self, claims: LinearClaims) -> Array:
         """(rows, scores), less ``centre``."""
-        shift = claims.intercept
-        if claims.fit_intercept:
-            moved = np.flatnonzero(self.middle)
+        shift, moved = claims.intercept - self.centre, np.flatnonzero(self.middle)
+        if len(moved):
             exact = [
                 Fraction(float(b)) - Fraction(self.centre)
                 + sum(Fraction(float(self.middle[j])) * Fraction(float(coef[j])) for j in moved)
@@ -255,7 +255,7 @@ def _constant(claims: LinearClaims, y: NDArray[Any], s: Array, centre: float) ->
     if claims.loss == "absolute":
         return np.array([weighted_median(y, s)])
     if claims.loss == "logistic":
-        held = np.array([s[y == claims.target].sum(), s[y != claims.target].sum()])
+        held = np.array([s @ (y == claims.target), s @ (y != claims.target)])
     else:
         held = np.bincount(y, s, len(claims.classes or ()))
     logs = np.log(np.maximum(held, _LIGHTEST))
@@ -273,7 +273,8 @@ def _loss(claims: LinearClaims, rows: LinearRows, scores: Array) -> float:
         return float(rows.s @ (most + np.log1p(others.sum(axis=1))))
     f = scores[:, 0]
     if claims.loss == "logistic":
-        return float(rows.s @ np.logaddexp(0.0, np.where(rows.y == claims.target, -f, f)))
+        margins = np.where(rows.y == claims.target, f, -f)
+        return float(rows.s @ (np.log1p(np.exp(-np.abs(margins))) - np.minimum(margins, 0.0)))
     if claims.loss == "squared":
         return float(rows.s @ np.square(rows.y - f)) / 2.0
     return float(rows.s @ np.abs(rows.y - f))
@@ -297,12 +298,12 @@ def _bound(claims: LinearClaims, rows: LinearRows, scores: Array) -> float:
         dual = claims.dual
         if dual is None or dual.shape != s.shape or not (np.abs(dual) <= s * (1.0 + 1e-12)).all():
             return -np.inf
-        u = balanced(dual, dual > 0, dual < 0) if claims.fit_intercept else dual
+        u = balanced(dual) if claims.fit_intercept else dual
         return _price(claims, rows, u[:, None], lambda theta: min(theta, 1.0) * float(u @ y))
     if claims.loss == "logistic":
         sign = np.where(y == claims.target, 1.0, -1.0)
         u = s * sign / (1.0 + np.exp(np.minimum(sign * f, 700.0)))
-        u = balanced(u, sign > 0, sign < 0) if claims.fit_intercept else u
+        u = balanced(u) if claims.fit_intercept else u
         return _price(claims, rows, u[:, None], lambda theta: _entropy(s, min(theta, 1.0) * np.abs(u) / s))
     u = s * (y - f)
     if claims.fit_intercept:
@@ -317,11 +318,13 @@ def _bound(claims: LinearClaims, rows: LinearRows, scores: Array) -> float:
     return _price(claims, rows, u[:, None], squared)
 
 
-def balanced(u: Array, above: NDArray[np.bool_], below: NDArray[np.bool_]) -> Array:
-    """Row weights of sum 0, as an intercept asks for: the heavier side is scaled down."""
-    up, down = u[above].sum(), -u[below].sum()
-    heavier = max(up, down)
-    return u * np.where(above == (up > down), min(up, down) / heavier, 1.0) if heavier > 0.0 else u
+def balanced(u: Array) -> Array:
+    """Row weights of sum 0, as an intercept asks for: those of the heavier sign are scaled down."""
+    up, down = np.maximum(u, 0.0), np.minimum(u, 0.0)
+    above, below = up.sum(), -down.sum()
+    if above == below:
+        return u
+    return up * (below / above) + down if above > below else up + down * (above / below)
 
 
 def _price(claims: LinearClaims, rows: LinearRows, u: Array, value: Any) -> float:
@@ -390,7 +393,6 @@ def weighted_median(y: Array, s: Array) -> float:
 
 
 def _entropy(s: Array, v: Array) -> float:
-    v = np.clip(v, 0.0, 1.0)
-    first = np.where(v > 0.0, v * np.log(np.where(v > 0.0, v, 1.0)), 0.0)
-    rest = np.where(v < 1.0, (1.0 - v) * np.log1p(-np.where(v < 1.0, v, 0.0)), 0.0)
-    return -float(s @ (first + rest))
+    v = np.minimum(v, 1.0)  # a factor of 0 makes a term 0, whatever its logarithm
+    first = v * np.log(np.maximum(v, _LIGHTEST))
+    return -float(s @ (first + (1.0 - v) * np.log1p(-np.minimum(v, _BELOW_1))))
