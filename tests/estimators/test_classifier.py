@@ -308,6 +308,7 @@ def test_parameters_are_kept_as_given():
         "fit_intercept": True, "class_weight": None, "categorical_features": "from_dtype",
         "monotonic_cst": None, "max_features": None, "feature_costs": None, "validation_fraction": None,
         "cuts": None, "must_include": None, "exclude": None, "at_most_one_of": None, "missing": "learn",
+        "threshold": None,
         "warm_start": False, "random_state": None, "n_jobs": None, "verbose": 0,
     }  # fmt: skip
     assert unfitted.get_params() == defaults
