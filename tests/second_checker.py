@@ -120,6 +120,9 @@ def layout(version, stumps):
         "data": {"rows": "count", "features": "count", "digest": "text"}, "digest": "text",
     }
     # fmt: on
+    if version == 7:
+        problem |= {"excluded": ["count"], "missing": {None: [(-1, 0, 1)]},
+                    "at_most_one_of": [["count"]], "must_include": ["count"]}  # fmt: skip
     if version < 6:
         del keys["candidates"]
         keys["tolerance"] = "number"
@@ -165,8 +168,8 @@ def form(certificate):
     if not isinstance(certificate, dict):
         return ["certificate: must be an object"]
     version, kind = certificate.get("version"), certificate.get("kind")
-    if not is_whole(version) or not 1 <= version <= 6:
-        return ["version: must be a whole number from 1 to 6"]
+    if not is_whole(version) or not 1 <= version <= 7:
+        return ["version: must be a whole number from 1 to 7"]
     faults: list[str] = []
     compare(certificate, layout(version, kind == "stumps"), "", faults)
     if not faults:
@@ -191,6 +194,16 @@ def modern(certificate):
     return content
 
 
+def demanded(problem, key):
+    """What is demanded of features; before version 7 nothing is."""
+    return problem.get(key) or []
+
+
+def depends_on_features(problem):
+    limits = (problem["max_features"] is not None, problem["feature_costs"] is not None)
+    return any(limits) or bool(demanded(problem, "at_most_one_of") or demanded(problem, "must_include"))
+
+
 def fit_together(content, faults):
     def need(ok, path, text):
         if not ok:
@@ -202,7 +215,7 @@ def fit_together(content, faults):
     for key, values in columns.items():
         need(len(values) == size, f"columns.{key}", "all lists of columns have one length")
     need(all(f < features for f in columns["feature"]), "columns.feature", "there is no such feature")
-    need(version == 6 or content["tolerance"] == 0.0001, "tolerance", "must be 0.0001")
+    need(version >= 6 or content["tolerance"] == 0.0001, "tolerance", "must be 0.0001")
     need((problem["target"] is not None) == (loss == "squared"), "problem.target", "for the squared loss")
     need((problem["radius"] is not None) == (loss == "soft margin"), "problem.radius", "for a soft margin")
     plain = stumps and loss != "squared"
@@ -211,9 +224,10 @@ def fit_together(content, faults):
     for key in ("max_features", "feature_costs", "intercept_box"):
         need(stumps or problem[key] is None, f"problem.{key}", "must be null for a matrix")
     need(stumps or content["categories"] is None, "categories", "must be null for a matrix")
+    need(version < 7 or (stumps and loss != "soft margin"), "version", "7 is not for these models")
     costs = problem["feature_costs"]
     need(costs is None or len(costs) == features, "problem.feature_costs", "one for every feature")
-    by_feature = costs is not None or problem["max_features"] is not None
+    by_feature = depends_on_features(problem)
     need(not by_feature or (problem["max_terms"] or 0) <= 10_000, "problem.max_terms", "at most 10000")
     need(len(content["data"]["digest"]) == 32, "data.digest", "must have 32 digits")
     need(not stumps or content["candidates"], "candidates", "must be true for stumps")
@@ -303,6 +317,24 @@ def fit_stumps(content, wide, need):
             need(whole, f"categories[{f}].order", "must hold the number of every category once")
             need(not cuts[f], f"dictionary.cuts[{f}]", "a categorical feature has none")
             need(not monotonic[f], f"dictionary.monotonic[{f}]", "must be 0")
+    problem = content["problem"]
+    excluded, missing = demanded(problem, "excluded"), demanded(problem, "missing") or [0] * features
+    for named in (excluded, demanded(problem, "must_include"), *demanded(problem, "at_most_one_of")):
+        need(ascending(named) and all(f < features for f in named), "problem", f"{named}: ascending features")
+    enough = len(demanded(problem, "must_include")) <= infinite(problem["max_terms"])
+    need(enough, "problem.must_include", "more features than terms")
+    need(len(missing) == features, "problem.missing", "one entry for every feature")
+    if len(missing) != features:
+        return
+    for j, (f, polarity, left) in enumerate(
+        zip(columns["feature"], columns["polarity"], columns["missing_left"], strict=True)
+    ):
+        need(f not in excluded, f"columns.feature[{j}]", "is excluded")
+        need(
+            missing[f] * polarity == (missing[f] and (1 if left else -1)),
+            f"columns.missing_left[{j}]",
+            "side",
+        )
     parts = zip(*(columns[key] for key in STUMP[:5]), strict=True)
     for j, (f, cut, category, first, polarity) in enumerate(parts):
         entry = categories[f]
@@ -531,12 +563,14 @@ def stump(values, entry, cut, category, first, polarity, missing_left):
 def unseen_stumps(content, data):
     """Stumps of the dictionary that are not constant and agree with no column: columns, their features."""
     problem, pool = content["problem"], content["columns"]
-    by_feature = problem["max_features"] is not None or problem["feature_costs"] is not None
+    by_feature = depends_on_features(problem)
     seen = {(f if by_feature else None, column.tobytes())
             for f, column in zip(pool["feature"], data.A.T, strict=True)}  # fmt: skip
     monotonic = content["dictionary"]["monotonic"] or [0] * len(data.values)
     unseen: dict = {}
     for f, (values, entry) in enumerate(zip(data.values, data.categories, strict=True)):
+        if f in demanded(problem, "excluded"):
+            continue
         if entry is None:
             shapes = [(cut, None, None) for cut in [*content["dictionary"]["cuts"][f], None]]
         else:
@@ -548,6 +582,9 @@ def unseen_stumps(content, data):
                 if monotonic[f] == polarity and shape[0] is not None:
                     continue
                 for missing_left in (True, False):
+                    side = (demanded(problem, "missing") or [0] * (f + 1))[f]
+                    if side and side != (polarity if missing_left else -polarity):
+                        continue
                     h = stump(values, entry, *shape, polarity, missing_left)
                     column = data.sign * h
                     key = column.tobytes()
@@ -678,6 +715,10 @@ def check_solution(path, solution, content, data, faults):
     paid = {pool["feature"][j] for j in charged}
     if len(charged) > infinite(problem["max_terms"]):
         faults.append(f"{path}.weights: more than {problem['max_terms']} terms")
+    if not paid.issuperset(demanded(problem, "must_include")):
+        faults.append(f"{path}.weights: a feature of must_include is not used")
+    if any(len(paid.intersection(group)) > 1 for group in demanded(problem, "at_most_one_of")):
+        faults.append(f"{path}.weights: two features of a group of at_most_one_of")
     if len(paid) > infinite(problem["max_features"]):
         faults.append(f"{path}.weights: more than {problem['max_features']} features")
     if abs(b) + sum(w for _, w in weights) > infinite(problem["radius"]) * (1 + 1e-12):
@@ -735,7 +776,7 @@ def taken(scope, values, forced_in, forced_out, x):
     if k is None and np.max(x, initial=0.0) > WORTHLESS * scope.size:
         return math.inf
     K = None if k is None else max(0, k - len(charged_in))
-    if f is None and costs is None:
+    if not depends_on_features(problem):
         if K is None:
             return total + np.sum(terms)
         most = np.max(x, initial=0.0)  # there are K copies of it
@@ -744,26 +785,43 @@ def taken(scope, values, forced_in, forced_out, x):
 
     costs = costs or [0.0] * scope.features
     paid = {int(scope.feature[j]) for j in charged_in}
-    total -= sum(costs[g] for g in paid)
-    places = math.inf if f is None else max(0, f - len(paid))
+    certain = paid.union(demanded(problem, "must_include"))
+    total -= sum(costs[g] for g in certain)
+    places = math.inf if f is None else max(0, f - len(certain))
     lists = {}
     for g in range(scope.features):
         mine = np.concatenate([terms[feature == g], np.full(K or 0, x[g])])
         lists[g] = np.sort(mine[mine > 0])[::-1][:K]
     of_paid = np.sort(np.concatenate([[], *(lists[g] for g in paid)]))[::-1]
-    others = [g for g in range(scope.features) if g not in paid and len(lists[g])]
+    needed = sorted(certain - paid)
+    units: dict = {}  # features of which one at most is used
+    for g in range(scope.features):
+        mine = [i for i, group in enumerate(demanded(problem, "at_most_one_of")) if g in group]
+        shut = any(certain.intersection(demanded(problem, "at_most_one_of")[i]) for i in mine)
+        if g not in certain and not shut and len(lists[g]):
+            units.setdefault(("group", mine[0]) if mine else ("feature", g), []).append(g)
     if K is None:
-        gains = sorted((np.sum(lists[g]) - costs[g] for g in others), reverse=True)
+        gains = sorted(
+            (max(np.sum(lists[g]) - costs[g] for g in unit) for unit in units.values()), reverse=True
+        )
         best = [gain for gain in gains if gain > 0]
-        return total + np.sum(of_paid) + sum(best[: len(best) if f is None else places])
+        total += np.sum(of_paid) + sum(np.sum(lists[g]) for g in needed)
+        return total + sum(best[: len(best) if f is None else places])
     P = K if f is None else min(places, K)
-    K = min(K, sum(map(len, lists.values())))  # there are no more terms
+    K = min(K, sum(map(len, lists.values())) + len(needed))  # there are no more terms
     P = min(P, K)
     T = np.tile([np.sum(of_paid[:c]) for c in range(K + 1)], (P + 1, 1))
-    for g in others:
-        old, sums = T.copy(), np.cumsum(lists[g])
-        for r in range(1, len(sums) + 1):
-            T[1:, r:] = np.maximum(T[1:, r:], old[:-1, : K + 1 - r] + sums[r - 1] - costs[g])
+    for g in needed:
+        old, T = T, np.full_like(T, -np.inf)
+        for c in range(1, K + 1):
+            for r in range(1, c + 1):
+                T[:, c] = np.maximum(T[:, c], old[:, c - r] + np.sum(lists[g][:r]))
+    for unit in units.values():
+        old = T.copy()
+        for g in unit:
+            sums = np.cumsum(lists[g])
+            for r in range(1, len(sums) + 1):
+                T[1:, r:] = np.maximum(T[1:, r:], old[:-1, : K + 1 - r] + sums[r - 1] - costs[g])
     return total + T[P, K]
 
 
@@ -953,6 +1011,8 @@ def crowded(columns, content):
     problem, pool = content["problem"], content["columns"]
     charged = [j for j in columns if pool["charged"][j]]
     features = {pool["feature"][j] for j in charged}
+    if any(len(features.intersection(group)) > 1 for group in demanded(problem, "at_most_one_of")):
+        return True
     return len(charged) > infinite(problem["max_terms"]) or len(features) > infinite(problem["max_features"])
 
 

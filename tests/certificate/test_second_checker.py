@@ -133,7 +133,20 @@ def card_parameters(rng, X):
         params["max_features"] = int(rng.integers(1, p))
     if extra in ("feature_costs", "both"):
         params["feature_costs"] = rng.choice([0.0, 0.003, 0.03], p).tolist()
-    return params
+    return params | demands(rng, p)
+
+
+def demands(rng, p):
+    """Now and then, what an analyst asks of features."""
+    wanted = rng.random(4) < 0.12
+    one, other = rng.choice(p, 2, replace=p < 2).tolist()
+    every = {
+        "exclude": [one],
+        "missing": ["worst", "best", {other: "worst"}][rng.integers(3)],
+        "at_most_one_of": [[one, other]] if rng.random() < 0.5 else [list(range(p)), [one, other]],
+        "must_include": [other],
+    }
+    return {name: every[name] for name, drawn in zip(every, wanted, strict=True) if drawn}
 
 
 def fitted(rng, model, X, y, w):
@@ -300,6 +313,8 @@ def supports(content, n, most=40):
         some = [some[i] for i in np.random.default_rng(0).permutation(len(some))[:most]]
     swaps = [tuple(sorted({*used, j} - {out})) for j in charged for out in used]
     some = dict.fromkeys([used, *some, *swaps[:most]])
+    must = set(problem.get("must_include", []))
+    some = [choice for choice in some if must <= {pool["feature"][j] for j in choice}]
     return [choice for choice in some if not second_checker.crowded(choice, content)]
 
 
@@ -365,7 +380,7 @@ BASES = [
     "features",
     "costs",
 ]
-BASES += ["directions", "margin", "matrix logistic", "matrix exponential"]
+BASES += ["directions", "demands", "groups", "margin", "matrix logistic", "matrix exponential"]
 
 
 @cache
@@ -394,6 +409,13 @@ def bases():
         "features": (CardBoostClassifier(**small, max_features=1, feature_costs=[0.01] * 3), X, y, None),
         "costs": (CardBoostClassifier(**few, feature_costs=[0.01, 0.0, 0.02]), X, y, w),
         "directions": (CardBoostClassifier(**small, monotonic_cst=[1, 0, -1]), X, y, None),
+        "demands": (
+            CardBoostClassifier(
+                **small, exclude=[2], missing="worst", at_most_one_of=[[0, 1]], must_include=[1]
+            ),
+            *(holes, y, None),
+        ),
+        "groups": (CardBoostClassifier(**few, at_most_one_of=[[0, 1], [1, 2]]), X, y, w),
         "margin": (SoftMarginClassifier(temperature=0.5, max_bins=6, max_iter=6), X, y, None),
     }
     result = {}

@@ -37,6 +37,8 @@ VALUES = {
     "THRESHOLD": st.sampled_from(["0.3", "recall>=0.9", "fp=1,fn=20"]),
     "COLUMN=WAY": st.tuples(TEXT, st.sampled_from(["increasing", "decreasing"])).map("=".join),
     "COLUMN=X": st.tuples(TEXT, st.floats(0, 10).map(repr)).map("=".join),
+    "COLUMN=X,X": st.tuples(TEXT, st.sampled_from(["", "1", "2.5,-1,1e300"])).map("=".join),
+    "COLUMN,COLUMN": st.tuples(TEXT, TEXT).map(",".join),
     "LABEL=X": st.one_of(st.just("balanced"), st.tuples(TEXT, st.floats(0, 10).map(repr)).map("=".join)),
     "COLUMN=PARTS": st.tuples(TEXT, st.sampled_from(["", "year", "age,month"])).map("=".join),
 }
@@ -60,7 +62,7 @@ def commands(draw):
         if words_of and (value is None or draw(st.booleans())):
             value = st.sampled_from(words_of)
         value = TEXT if value is None else value  # of scorers, which are not looked at here
-        many = 2 if param.multiple and param.name != "class_weight" else 1
+        many = 2 if param.multiple and param.name not in ("class_weight", "missing") else 1
         for own in draw(st.lists(value, min_size=1, max_size=many)):
             words += [param.opts[0], own]
     return command, words
@@ -115,6 +117,11 @@ hot-start = 5
 threads = 1
 drop = ["c"]
 out = "run"
+must-include = ["b"]
+at-most-one-of = [["a"]]
+missing = "worst"
+[cuts]
+b = [0, 1.5]
 [monotonic]
 a = "increasing"
 [class-weight]

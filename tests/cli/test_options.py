@@ -69,6 +69,28 @@ def test_options_become_parameters():
         *("--max-terms", "none", "--monotonic", "a=b=increasing", "--monotonic", "c=decreasing"),
         *("--feature-cost", "a=0.5", "--class-weight", "yes=2", "--class-weight", "no=0.5", "--time", "3"),
         *("--threads", "2", "--seed", "7", "--no-intercept", "--reselect", "--bits", "auto"),
+        *(
+            "--cuts",
+            "a=1,2.5",
+            "--must-include",
+            "a",
+            "--must-include",
+            "b",
+            "--exclude",
+            "c",
+            "--exclude",
+            "d",
+        ),
+        *(
+            "--at-most-one-of",
+            "a,b",
+            "--at-most-one-of",
+            "c,d",
+            "--missing",
+            "a=worst",
+            "--missing",
+            "b=best",
+        ),
         *("--loss", "squared", "--validation-fraction", "0.25", "--max-features", "3", "--tol", "0"),
     ]
     found = options.estimator_parameters(FIT.arguments([*NEEDED, *words]), CLASSIFIER)
@@ -76,7 +98,9 @@ def test_options_become_parameters():
         "max_terms": None, "monotonic_cst": {"a=b": 1, "c": -1}, "feature_costs": {"a": 0.5},
         "class_weight": {"yes": 2.0, "no": 0.5}, "time_limit": 3.0, "n_jobs": 2, "random_state": 7,
         "fit_intercept": False, "reselect": True, "bits": "auto", "loss": "squared",
-        "validation_fraction": 0.25, "max_features": 3, "tol": 0.0,
+        "validation_fraction": 0.25, "max_features": 3, "tol": 0.0, "cuts": {"a": [1.0, 2.5]},
+        "must_include": ["a", "b"], "exclude": ["c", "d"], "at_most_one_of": [["a", "b"], ["c", "d"]],
+        "missing": {"a": "worst", "b": "best"},
     }  # fmt: skip
     assert {name: found[name] for name in expected} == expected
     assert FIT.arguments([*NEEDED, "--class-weight", "balanced"]).class_weight == "balanced"
@@ -128,6 +152,10 @@ def test_the_data_options():
         (["--bits", "17"], "--bits: expected a whole number from 1 to 16, or auto, got '17'"),
         (["--l2", "1_0"], "--l2: expected a number of at least 0, or auto, got '1_0'"),
         (["--task", "binray"], "--task: expected auto, binary, multiclass or regression, got 'binray'"),
+        (["--cuts", "age"], "--cuts: expected COLUMN=X,X as in age=25,40,60, got 'age'"),
+        (["--cuts", "age=1,x"], "--cuts: expected numbers with commas between them"),
+        (["--missing", "low"], "--missing: expected learn, worst or best, or COLUMN=WORD"),
+        (["--missing", "worst", "--missing", "a=best"], "--missing: expected one word for all columns"),
         (["--monotonic", "age"], "--monotonic: expected COLUMN=WAY as in age=increasing, got 'age'"),
         (["--monotonic", "age=up"], "--monotonic: expected increasing or decreasing, got 'up'"),
         (["--feature-cost", "age=-1"], "--feature-cost: expected a number of at least 0, got '-1'"),

@@ -307,7 +307,9 @@ def test_parameters_are_kept_as_given():
         "max_nodes": 20_000, "max_weight": None, "bits": 6, "max_bins": 255, "tol": 1e-4, "time_limit": None,
         "fit_intercept": True, "class_weight": None, "categorical_features": "from_dtype",
         "monotonic_cst": None, "max_features": None, "feature_costs": None, "validation_fraction": None,
-        "warm_start": False, "random_state": None, "n_jobs": None, "verbose": 0, "threshold": None,
+        "cuts": None, "must_include": None, "exclude": None, "at_most_one_of": None, "missing": "learn",
+        "threshold": None,
+        "warm_start": False, "random_state": None, "n_jobs": None, "verbose": 0,
     }  # fmt: skip
     assert unfitted.get_params() == defaults
     given = {"max_terms": np.int64(3), "l1": np.float32(0.5), "class_weight": {0: 1.0, 1: 2.0}}

@@ -457,6 +457,27 @@ def _about_features(draw: Draw, params: Params, target: str, table: list[Any]) -
     if target in CARDS and draw.chance(0.07):
         params["feature_costs"] = draw.rng.choice([0.0, 1e-3, 0.1], len(table)).tolist()
         draw.allowed.append("reselect")
+    if target in CARDS and draw.chance(0.3):
+        _demands(draw, params, table, numeric)
+
+
+def _demands(draw: Draw, params: Params, table: list[Any], numeric: list[int]) -> None:
+    """What an analyst asks of features, by position."""
+    kind = draw.tagged("demands", "cuts", "exclude", "missing", "at_most_one_of", "must_include", "several")
+    some = sorted(draw.rng.choice(len(table), min(2, len(table)), replace=False).tolist())
+    if kind in ("cuts", "several") and numeric:
+        params["cuts"] = {numeric[0]: draw.one([0.0], [1, 2.5, -1], [], [1e300])}
+    if kind in ("exclude", "several"):
+        params["exclude"] = some[:1]
+    if kind in ("missing", "several"):
+        params["missing"] = draw.one("worst", "best", {some[0]: "worst"}, {some[-1]: "best"})
+        draw.allowed.append("are for two classes")
+    if kind in ("at_most_one_of", "several"):
+        params["at_most_one_of"] = draw.one([some], [some, [0]], [list(range(len(table)))])
+        draw.allowed += ["reselect", "exact search", "[Tt]abu search", "qubo chooses"]
+    if kind in ("must_include", "several"):
+        params["must_include"] = draw.one(some[-1:], some)
+        draw.allowed += ["reselect", "exact search", "[Tt]abu search", "qubo chooses", "must_include"]
 
 
 def _learners(draw: Draw, params: Params, X: Any, y: Any) -> None:
@@ -464,7 +485,9 @@ def _learners(draw: Draw, params: Params, X: Any, y: Any) -> None:
     tree = DecisionTreeClassifier(max_depth=draw.tagged("learners of depth", 1, 2), random_state=0)
     fitted = [DecisionTreeClassifier(max_depth=2, max_features=1, random_state=k) for k in range(4)]
     params["dictionary"] = draw.one(tree, ["stumps", tree], [own.fit(X, y) for own in fitted])
-    for name in ("monotonic_cst", "max_features", "feature_costs", "validation_fraction", "class_weight"):
+    of_stumps = ("cuts", "exclude", "missing", "at_most_one_of", "must_include")
+    of_stumps += ("monotonic_cst", "max_features", "feature_costs", "validation_fraction", "class_weight")
+    for name in of_stumps:
         params.pop(name, None)
     warm_start = draw.one(False, False, np.bool_(False))
     params |= {"warm_start": warm_start} if "warm_start" in params else {}

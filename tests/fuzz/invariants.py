@@ -329,8 +329,11 @@ def _headline(certificate: Any) -> Iterator[str]:
 
 
 def _held_to_more(fitted: Fitted) -> bool:
-    """Whether the empty model is out of reach: weights have a given sum, or points a given value."""
+    """Whether the empty model is out of reach: weights have a given sum, points a given value, or features
+    have to be used."""
     scale = {"base_score", "base_odds", "points_to_double_odds"}
+    if fitted.case.params.get("must_include"):
+        return True
     return fitted.case.target == "SoftMarginClassifier" or bool(scale & set(fitted.case.call))
 
 
@@ -385,6 +388,25 @@ def _class_weighted(case: Case, classes: Any) -> Any:
     return own * (1.0 if case.weight is None else np.asarray(case.weight, dtype=float))
 
 
+def _demands(model: Any, params: dict[str, Any]) -> Iterator[str]:
+    """What an analyst asked of features (by position) holds."""
+    used = set(model.features_used)
+    if used.intersection(params.get("exclude") or ()):
+        yield f"features {sorted(used)}, exclude={params['exclude']}."
+    if not used.issuperset(params.get("must_include") or ()):
+        yield f"features {sorted(used)}, must_include={params['must_include']}."
+    for group in params.get("at_most_one_of") or ():
+        if len(used.intersection(group)) > 1:
+            yield f"features {sorted(used)}, at_most_one_of={params['at_most_one_of']}."
+    sides, cuts = params.get("missing", "learn"), params.get("cuts") or {}
+    for term in getattr(model, "terms", ()):
+        side = sides.get(term.feature, "learn") if isinstance(sides, dict) else sides
+        if side != "learn" and (term.missing_left == (term.polarity > 0)) != (side == "best"):
+            yield f"a term of feature {term.feature} with missing values elsewhere than missing={sides!r}."
+        if term.feature in cuts and np.isfinite(term.cut) and term.cut not in cuts[term.feature]:
+            yield f"a cut at {term.cut}, cuts={cuts}."
+
+
 def limits(fitted: Fitted) -> Iterator[str]:
     """At most so many terms, features, points and bytes as were asked for."""
     case, params = fitted.case, fitted.case.params
@@ -400,6 +422,7 @@ def limits(fitted: Fitted) -> Iterator[str]:
                 yield f"{own.n_terms} terms, max_terms={most}."
             if params.get("max_features") is not None and len(own.features_used) > params["max_features"]:
                 yield f"{len(own.features_used)} features, max_features={params['max_features']}."
+            yield from _demands(own, params)
     if case.target == "pareto_front":
         for point in fitted.result:
             ensemble = point.model.ensemble_

@@ -53,7 +53,8 @@ def choice_by_enumeration(terms, features, max_terms, limits, unseen):
     """The largest sum over all sets of columns that the limits allow."""
     columns = list(zip(terms, features, strict=True))
     columns += [(z, g) for g, z in enumerate(unseen) for _ in range(max_terms or 0) if z > 0]
-    best = 0.0
+    columns += [(0.0, g) for g in limits.must_include]  # it has to be there, worth something or not
+    best = 0.0 if limits.allow(np.empty(0, dtype=np.int32)) else -np.inf
     for size in range((len(columns) if max_terms is None else min(max_terms, len(columns))) + 1):
         for chosen in itertools.combinations(columns, size):
             used = np.array([g for _, g in chosen], dtype=np.int32)
@@ -63,6 +64,16 @@ def choice_by_enumeration(terms, features, max_terms, limits, unseen):
 
 
 worths = st.sampled_from([0.0, 0.1, 0.25, 0.25, 0.5, 0.7, 1.0])
+
+
+@st.composite
+def demands(draw, n_features, max_terms):
+    """Groups that share no feature, and features that have to be used, one of each group at most."""
+    labels = draw(st.lists(st.integers(0, 3), min_size=n_features, max_size=n_features))
+    groups = [tuple(f for f, own in enumerate(labels) if own == g) for g in (1, 2)]
+    must = draw(st.lists(st.integers(0, n_features - 1), max_size=2, unique=True))
+    lone = all(len(set(group).intersection(must)) < 2 for group in groups)
+    return tuple(group for group in groups if group), tuple(sorted(must)) if lone else ()
 
 
 @given(st.data())
@@ -76,7 +87,10 @@ def test_the_choice_is_the_best_of_all(data):
     limits = FeatureLimits(
         data.draw(st.none() | st.integers(0, 3)),
         data.draw(st.none() | per_feature.map(np.array)),
+        *data.draw(demands(n_features, max_terms)),
     )
+    if limits.surplus(set()) or len(limits.must_include) > (3 if max_terms is None else max_terms):
+        return  # no model is allowed
     unseen = data.draw(per_feature) if max_terms is not None and max_terms * n_features <= 6 else []
     given_terms, given_features = np.array(terms, dtype=float), np.array(features, dtype=np.int32)
     found = best_choice(given_terms, given_features, max_terms, limits, np.array(unseen, dtype=float))

@@ -78,6 +78,9 @@ class Candidates:
         """
         problem = self.problem
         require(whole_points.accepts(problem))
+        must = () if problem.limits is None else problem.limits.must_include
+        if max_terms is not None and max_terms < len(must):
+            raise ValueError(f"must_include names {len(must)} features, which {max_terms} terms cannot use.")
         if max_terms is not None and (problem.max_terms is None or max_terms < problem.max_terms):
             problem = replace(problem, max_terms=max_terms)
         chosen = choose_points(problem, self.weights, most, scale=scale, late=late)
@@ -217,7 +220,10 @@ def _problem(content: dict[str, Any], evidence: Evidence, threads: int) -> tuple
     weights = RowWeights.make(len(dense), evidence.rows.share)
     risk = risk_of(loss, weights, None, threads, target)
     costs = problem["feature_costs"]
-    limits = FeatureLimits.make(problem["max_features"], None if costs is None else np.array(costs))
+    limits = FeatureLimits.make(
+        problem["max_features"], None if costs is None else np.array(costs),
+        problem.get("at_most_one_of", ()), problem.get("must_include", ()),
+    )  # fmt: skip
     groups = np.array([-1] * n_free + columns["feature"][:n], dtype=np.int32)
     pool = stored_pool(dense, threads)
     used = None if limits is None else groups

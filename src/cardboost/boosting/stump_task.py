@@ -164,6 +164,10 @@ class StumpTask(TrainingTask):
             monotonic=() if monotonic is None else monotonic.tolist(),
             orders=self.dictionary.orders,
             radius=proof.radius,
+            excluded=self.dictionary.excluded,
+            missing=() if self.dictionary.missing is None else self.dictionary.missing.tolist(),
+            at_most_one_of=() if limits is None else limits.at_most_one_of,
+            must_include=() if limits is None else limits.must_include,
         )
 
 

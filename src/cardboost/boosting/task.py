@@ -55,6 +55,8 @@ class TrainingSettings:
     budget: Budget = field(default_factory=Budget)
     max_features: int | None = None
     feature_costs: Array | None = None
+    at_most_one_of: tuple[tuple[int, ...], ...] = ()
+    must_include: tuple[int, ...] = ()
     intercept_box: float | None = None  # None: that of the loss
     search: SearchOptions = field(default_factory=SearchOptions)
     reselect: bool = False
@@ -71,7 +73,9 @@ class TrainingSettings:
 
     @property
     def limits(self) -> FeatureLimits | None:
-        return FeatureLimits.make(self.max_features, self.feature_costs)
+        return FeatureLimits.make(
+            self.max_features, self.feature_costs, self.at_most_one_of, self.must_include
+        )
 
     @property
     def scoring(self) -> Scoring:

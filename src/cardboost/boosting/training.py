@@ -24,6 +24,8 @@ from cardboost.boosting.reselecting import Reselecting, ReselectRule
 from cardboost.boosting.task import Choice, TrainingResult, TrainingSettings, TrainingTask, padded
 from cardboost.boosting.totally_corrective import Pace, Scout, TotallyCorrective
 from cardboost.dictionary.base import ColumnPool, Dictionary
+from cardboost.dictionary.stump_pool import StumpPool
+from cardboost.dictionary.stumps import StumpDictionary
 from cardboost.master.newton import Master
 from cardboost.model.ensemble import Ensemble
 from cardboost.problem.budget import Stage
@@ -35,6 +37,8 @@ from cardboost.selection.select import EMPTY_BOX, SearchOptions, select
 from cardboost.selection.selection_problem import Incumbent, SelectionProblem
 
 Array = NDArray[np.float64]
+
+_COLUMNS_OF_A_FEATURE = 8  # that has to be used
 
 
 def pace_for(settings: TrainingSettings, dictionary: Dictionary) -> Pace:
@@ -170,7 +174,25 @@ def grow(task: TrainingTask, settings: TrainingSettings) -> Grown:
         pool = pool.subset(np.arange(len(stages[-1])))
         weighting.master = master = Master(pool, risk, rule.over, stages[-1])
     weights = weighting.finish(lambda: settings.budget.up(last_stage)).weights
+    if settings.limits is not None and settings.limits.must_include:
+        _bring_in(settings.limits.must_include, dictionary, master, settings)
+        weights = master.weights
     return Grown(pool, weights, constant, master, trace, tuple(stages), watch.held_out_losses, watch.stopped)
+
+
+def _bring_in(
+    features: Sequence[int], dictionary: Dictionary, master: Master, settings: TrainingSettings
+) -> None:
+    """Add columns of features that have to be used: by themselves they may never have been the best."""
+    assert isinstance(dictionary, StumpDictionary)
+    assert isinstance(master.pool, StumpPool)
+    for feature in features:
+        only = np.array([feature], dtype=np.int32)
+        found = dictionary.columns_of(
+            only, master.point, _COLUMNS_OF_A_FEATURE, master.pool, settings.scoring
+        )
+        master.pool.append(found.atoms)
+        master.extend()
 
 
 def regrow(task: TrainingTask, settings: TrainingSettings, grown: Grown) -> Grown:
@@ -267,6 +289,9 @@ def finish(
 def selection_problem(task: TrainingTask, settings: TrainingSettings, pool: ColumnPool) -> SelectionProblem:
     """Which of these columns to keep."""
     prices, limits = settings.selection_rule.over(pool), settings.limits
+    if limits is not None and limits.must_include:  # in a part of the rows a feature may have no stump
+        present = tuple(f for f in limits.must_include if f in pool.features)
+        limits = replace(limits, must_include=present)
     features = None if limits is None else pool.features
     return SelectionProblem(pool, task.risk, prices, settings.max_terms, features, limits)
 

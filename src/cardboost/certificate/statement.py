@@ -22,6 +22,7 @@ SOFT_CHECKED = "Numbers are checked to 1e-9, and 5e-15 of the square of the larg
 SOFT_OPTIMAL = '"Optimal" means that no other model of the scope is better by more than 1e-4.'
 OPTIMAL = '"Optimal" means that no other model of the scope is better by more than 1e-4 of that objective.'
 _NAME_WIDTH = 12
+_LISTED_FEATURES = 12  # of many features only the number is said
 
 
 def short(value: float) -> str:
@@ -46,10 +47,11 @@ def problem_lines(content: Mapping[str, Any]) -> list[str]:
     problem, data = content["problem"], content["data"]
     rows = f"{data['rows']:,} rows, {data['features']:,} "
     rows += "columns" if content["kind"] == "matrix" else "features"
+    rows += " (counted from 0)" if _constraints(problem) else ""
     facts = {"minimised": _objective(content), "models": ", ".join(_limits(content))}
     most_cuts = max(map(len, (content["dictionary"] or {}).get("cuts", [])), default=0)
     if most_cuts > 0:
-        facts["stumps"] = f"on the cuts of the table, at most {most_cuts:,} a feature"
+        facts["stumps"] = f"on the cuts that the file lists, at most {most_cuts:,} a feature"
     facts["data"] = f"{rows}, digest {data['digest'][:12]}"
     if problem["target"] is not None:
         scale, mean = (short(problem["target"][key]) for key in ("scale", "mean"))
@@ -98,12 +100,37 @@ def _limits(content: Mapping[str, Any]) -> list[str]:
         limits += _boxes(content)
     limits.append("columns that are equal on all rows count as one")
     monotonic = (content["dictionary"] or {}).get("monotonic")
-    if monotonic is not None:
+    if monotonic is not None and any(monotonic):
         limits.append(f"{counted(sum(map(bool, monotonic)), 'feature')} only rising or only falling")
+    limits += _constraints(problem)
     points = content.get("points")
     if points is not None:
         limits.append(f"whole points of {short(points['unit'])}, {points['most']} a term at most")
     return limits
+
+
+def _constraints(problem: Mapping[str, Any]) -> list[str]:
+    """What an analyst demands of features; files before version 7 have nothing of it."""
+    excluded, missing = problem.get("excluded"), problem.get("missing") or []
+    limits = [f"{_features(excluded)} not used"] if excluded else []
+    for group in problem.get("at_most_one_of", []):
+        limits.append(f"at most one of {_features(group)}")
+    if problem.get("must_include"):
+        limits.append(f"{_features(problem['must_include'])} always used")
+    for side, where in ((-1, "lower"), (1, "higher")):
+        features = [f for f, own in enumerate(missing) if own == side]
+        if features:
+            limits.append(f"missing values of {_features(features)} on the side of the {where} score")
+    return limits
+
+
+def _features(features: Sequence[int]) -> str:
+    """Features by their positions, from 0, as the file has them; of many only the number."""
+    if len(features) > _LISTED_FEATURES:
+        return counted(len(features), "feature")
+    if len(features) == 1:
+        return f"feature {features[0]}"
+    return f"features {', '.join(map(str, features[:-1]))} and {features[-1]}"
 
 
 def _boxes(content: Mapping[str, Any]) -> list[str]:
@@ -158,9 +185,14 @@ def are_candidates(content: Mapping[str, Any]) -> bool:
 def stump_count(content: Mapping[str, Any]) -> int:
     """How many stumps the dictionary of the file has."""
     cuts, monotonic = (content["dictionary"][key] for key in ("cuts", "monotonic"))
-    n = sum((2 if not monotonic or not monotonic[f] else 1) * len(values) for f, values in enumerate(cuts))
-    for labels in content["categories"] or []:
-        if labels is not None:
+    excluded = content["problem"].get("excluded", ())
+    n = sum(
+        (2 if not monotonic or not monotonic[f] else 1) * len(values)
+        for f, values in enumerate(cuts)
+        if f not in excluded
+    )
+    for f, labels in enumerate(content["categories"] or []):
+        if labels is not None and f not in excluded:
             categories = len(labels["kept"]) + labels["rare"]
             # sets of one label, and of all but one, are the stumps on that label
             n += 2 * categories + (2 * (categories - 3) if labels.get("order") else 0)

@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 
 FORMAT = "cardboost-certificate"
 VERSION = 6
+CONSTRAINED = 7  # of files with an analyst's constraints; others stay as they were
 MAX_BYTES = 5_000_000  # of a file; a larger one does without the dictionary
 _LEAST_SIZE = 1e-290  # of the objective, as in the checker
 _CUTS_TO_WEIGH = 100_000  # at most some 25 characters each: fewer cannot pass the limit of a file
@@ -74,6 +75,10 @@ class CertifiedProblem:
         Whether the columns are only some of all that there could be; False for a matrix that holds all.
     largest_entry : float
         Of a column, for a soft margin.
+    excluded, missing, at_most_one_of, must_include
+        What an analyst demands: features that no stump looks at, the side of missing values of every feature
+        (-1 that of the lower score, 1 that of the higher, 0 either), groups of features of which models use
+        one at most, and features that they use; empty without such rules.
     """
 
     kind: str
@@ -98,6 +103,20 @@ class CertifiedProblem:
     radius: float | None = None
     candidates: bool = True
     largest_entry: float = 1.0
+    excluded: Sequence[int] = ()
+    missing: Sequence[int] = ()
+    at_most_one_of: Sequence[Sequence[int]] = ()
+    must_include: Sequence[int] = ()
+
+    def constraints(self) -> dict[str, Any]:
+        """What an analyst demands, as in the file; empty where that is nothing."""
+        rules = {
+            "excluded": list(self.excluded),
+            "missing": [int(side) for side in self.missing] if any(self.missing) else None,
+            "at_most_one_of": [list(group) for group in self.at_most_one_of],
+            "must_include": list(self.must_include),
+        }
+        return rules if any(rules.values()) else {}
 
     def size(self, null: float) -> float:
         """Size of the objective, which tolerances are relative to: that of the empty model.
@@ -148,10 +167,10 @@ def write_certificate(
         JSON content with status and digest.
     """
     whole = any(proven.scope == "dictionary" for proven in bounds)
-    size, n_free = problem.size(null[1]), problem.n_free
+    size, n_free, constraints = problem.size(null[1]), problem.n_free, problem.constraints()
     content: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": CONSTRAINED if constraints else VERSION,
         "kind": problem.kind,
         "problem": {
             "loss": problem.loss,
@@ -162,6 +181,7 @@ def write_certificate(
             "class_weight": list(problem.class_weight),
             "target": problem.target and dict(zip(("mean", "scale"), problem.target, strict=True)),
             "radius": problem.radius,
+            **constraints,
         },
         "columns": {
             **problem.columns,
@@ -224,7 +244,10 @@ def with_proof(
             leaves = [{"curve": None, **leaf} for leaf in bound["leaves"]]
             bounds.append({"caps": None, **bound, "leaves": leaves} | _derived(objective, lower, null, size))
     latest = {key: value for key, value in content.items() if key != "tolerance"}  # of older versions
-    latest |= {"version": VERSION, "candidates": latest.get("candidates", latest["kind"] == "stumps")}
+    latest |= {
+        "version": max(VERSION, latest["version"]),
+        "candidates": latest.get("candidates", latest["kind"] == "stumps"),
+    }
     latest |= {"points": None, "solution": _solution(weights, n_free, objective), "bounds": bounds}
     latest["problem"] = {"radius": None} | latest["problem"]
     return _signed(latest, size)

@@ -98,6 +98,7 @@ class Value(click.ParamType):
             tuple(words),
             show or (lambda value: value),
         )
+        self.lists = False  # whether a configuration file has a list for each value
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         try:
@@ -164,6 +165,35 @@ def direction(text: str) -> str:
     if text not in ("increasing", "decreasing"):
         raise unexpected("increasing or decreasing", text)
     return text
+
+
+def cuts(text: str) -> list[float]:
+    """Numbers with commas between them."""
+    try:
+        return [float(real(part.strip())) for part in text.split(",")] if text.strip() else []
+    except ValueError:
+        raise unexpected("numbers with commas between them, as in age=25,40,60", text) from None
+
+
+def group(text: str) -> tuple[str, ...]:
+    """Names with commas between them."""
+    return tuple(name.strip() for name in text.split(","))
+
+
+#: where missing values are in a term
+MISSING = ("learn", "worst", "best")
+
+
+def side(text: str) -> str:
+    if text not in MISSING:
+        raise unexpected(f"{', '.join(MISSING[:-1])} or {MISSING[-1]}, or COLUMN=WORD as in age=worst", text)
+    return text
+
+
+def missing(text: str) -> tuple[str, str] | str:
+    """A word for all columns, or a column and its word."""
+    name, mark, word = text.rpartition("=")
+    return (name, side(word)) if mark else side(text)
 
 
 #: what can be made of a date

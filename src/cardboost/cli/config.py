@@ -90,6 +90,8 @@ def _words(param: click.Parameter, value: Any) -> Any:
         return _word(value)
     if isinstance(value, Mapping):
         return [f"{name}={_listed(own)}" for name, own in value.items()]
+    if getattr(param.type, "lists", False) and isinstance(value, list):
+        return [_listed(own) for own in value]
     return [_word(own) for own in value] if isinstance(value, list) else [_word(value)]
 
 

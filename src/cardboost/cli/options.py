@@ -232,6 +232,18 @@ def _class_weight(ctx: Any, param: Any, values: Sequence[Any]) -> Any:
     return dict(pairs) if pairs else "balanced" if values else None
 
 
+def _missing(ctx: Any, param: Any, values: Sequence[Any]) -> Any:
+    """One word for all columns, or a word for some."""
+    words = [value for value in values or () if isinstance(value, str)]
+    if words and len(values) > 1:
+        raise click.BadParameter("expected one word for all columns, or COLUMN=WORD, got both", ctx, param)
+    return words[0] if words else dict(values or ()) or "learn"
+
+
+_CUTS = pair(checks.cuts, "COLUMN=X,X", "age=25,40,60")
+_GROUP = Value(checks.group, "COLUMN,COLUMN")
+_GROUP.lists = True
+_MISSING = Value(checks.missing, "WORD", checks.MISSING)
 _MONOTONIC = pair(checks.direction, "COLUMN=WAY", "age=increasing")
 _COST = pair(checks.amount, "COLUMN=X", "age=0.01")
 _WEIGHTS = Value(checks.class_weight, "LABEL=X", ("balanced",))
@@ -257,6 +269,35 @@ DECLARED = {
         name="feature-cost",
         make=lambda name, help: mapping(name, _COST, help),
         value=lambda costs: costs or None,
+    ),
+    "cuts": Declared(
+        _MODEL,
+        help="the only cuts of a column",
+        make=lambda name, help: mapping(name, _CUTS, help),
+        value=lambda cuts: cuts or None,
+    ),
+    "must_include": Declared(
+        _MODEL,
+        help="columns that terms must use, each at least once",
+        make=columns,
+        value=lambda names: list(names) or None,
+    ),
+    "exclude": Declared(
+        _MODEL,
+        help="columns that no term may use",
+        make=columns,
+        value=lambda names: list(names) or None,
+    ),
+    "at_most_one_of": Declared(
+        _MODEL,
+        help="columns of which terms use one at most",
+        make=lambda name, help: option(name, _GROUP, help, many=True),
+        value=lambda groups: [list(group) for group in groups] or None,
+    ),
+    "missing": Declared(
+        _MODEL,
+        help="missing values are on the side that suits (learn), the low (worst) or the high one (best)",
+        make=lambda name, help: option(name, _MISSING, help, many=True, callback=_missing),
     ),
     "class_weight": Declared(
         _MODEL,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardboost.cli.checks import amount, direction
+from cardboost.cli.checks import amount, direction, side
 from cardboost.cli.files import BadInput
 from cardboost.cli.options import names_in, pairs_in
 from cardboost.cli.rows import Rows, Target, opened, read_weight, refuse_missing, split_values, stripped
@@ -63,7 +64,7 @@ def read_training_table(arguments: SimpleNamespace) -> TrainingTable:
         raise BadInput(str(error)) from None
     if not table.data:
         raise BadInput(f"{source.path} has no column to learn from: all are the target or are left out.")
-    _settle_pairs(arguments, table.columns, roles)
+    _settle_features(arguments, table.columns, roles)
     remarks += size_warnings(len(codes), target.counts(codes))
     remarks += leak_warnings(frame, roles, codes, classification=target.classes is not None)
     facts: dict[str, Any] = {
@@ -89,18 +90,31 @@ def read_training_table(arguments: SimpleNamespace) -> TrainingTable:
     return TrainingTable(Rows(table, codes, weight, split), target, roles, facts, tuple(remarks))
 
 
-def _settle_pairs(arguments: SimpleNamespace, features: Sequence[str], roles: Sequence[ColumnRole]) -> None:
-    """Options with values for features: of ``a=1,b=2`` two pairs, and only names of features."""
+def _settle_features(
+    arguments: SimpleNamespace, features: Sequence[str], roles: Sequence[ColumnRole]
+) -> None:
+    """Options that name features: of ``a=1,b=2`` two pairs, of ``a,b`` two names, and only of features."""
     of = {column.name: column for column in roles}
-    for option, read in (("monotonic", direction), ("feature_cost", amount)):
+
+    def settle(option: str, value: Any, names: Iterable[str]) -> None:
         word = f"--{option.replace('_', '-')}"
-        pairs = pairs_in(getattr(arguments, option), features, read, word)
-        for name in pairs:
+        for name in names:
             if name in of and name not in features:
                 raise BadInput(f"{word} {name}: this column is no feature, its role is {of[name].role}.")
             if name not in features:
                 raise BadInput(f"{word} {name}: there is no such feature; {closest(name, features)}")
-        setattr(arguments, option, pairs)
+        setattr(arguments, option, value)
+
+    for option, read in (("monotonic", direction), ("feature_cost", amount), ("missing", side)):
+        given = getattr(arguments, option)
+        if isinstance(given, dict):
+            pairs = pairs_in(given, features, read, f"--{option.replace('_', '-')}")
+            settle(option, pairs, pairs)
+    for option in ("must_include", "exclude"):
+        names = tuple(names_in(getattr(arguments, option), features))
+        settle(option, names, names)
+    settle("cuts", arguments.cuts, arguments.cuts)
+    settle("at_most_one_of", arguments.at_most_one_of, chain.from_iterable(arguments.at_most_one_of))
 
 
 def _missing_cells(table: Frame) -> dict[str, int]:

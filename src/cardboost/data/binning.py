@@ -8,8 +8,10 @@ of its labels. Bin 255 holds missing values.
 from __future__ import annotations
 
 import numbers
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,8 +111,14 @@ class BinnedMatrix:
         return BinnedMatrix(bins, self.cuts, missing, self.categories)
 
 
-def bin_table(table: Table, weights: RowWeights, max_bins: int, threads: int) -> BinnedMatrix:
-    """Choose the cuts of every column and bin it."""
+def bin_table(
+    table: Table,
+    weights: RowWeights,
+    max_bins: int,
+    threads: int,
+    given: Mapping[int, Array] = MappingProxyType({}),
+) -> BinnedMatrix:
+    """Choose the cuts of every column and bin it; ``given``: the cuts of some columns, ascending."""
     whole = isinstance(max_bins, numbers.Integral) and not isinstance(max_bins, bool)
     if not whole or not 2 <= max_bins <= MAX_BINS:
         raise ValueError(f"max_bins must be a whole number from 2 to {MAX_BINS}; got {max_bins!r}.")
@@ -121,7 +129,9 @@ def bin_table(table: Table, weights: RowWeights, max_bins: int, threads: int) ->
     bins, flat, n_cuts, missing, infinite = _kernels.bin_columns(columns, row_weights, int(max_bins), threads)
     if infinite >= 0:
         raise infinity_fault("X", table.label(infinite))
-    cuts = tuple(flat[j, : n_cuts[j]].copy() for j in range(len(n_cuts)))
+    cuts = tuple(given.get(j, flat[j, : n_cuts[j]].copy()) for j in range(len(n_cuts)))
+    for j, own in given.items():
+        bins[j] = _kernels.apply_cuts([columns[j]], own, np.array([0, len(own)]), threads)[0]
     categories: list[Categories | None] = [None] * table.n_features
     for j in table.categorical:
         column = table.columns[j]

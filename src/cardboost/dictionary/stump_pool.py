@@ -58,12 +58,14 @@ class StumpPool(ColumnPool):
     def place_missing(self, weights: Array) -> None:
         """Where no value was missing in training, put missing values on the side of most rows.
 
-        Where a stump asks for one label they stay with the other labels. Only columns in use are touched. On
-        the rows of this table they stay as they are.
+        Where a stump asks for one label they stay with the other labels, and where the side is given, there.
+        Only columns in use are touched. On the rows of this table they stay as they are.
         """
         d, stumps = self.dictionary, self.stumps
         open_side = (d.matrix.n_missing[np.maximum(stumps.feature, 0)] == 0) & (stumps.feature != CONSTANT)
         open_side &= ~stumps.equals
+        if d.missing is not None:
+            open_side &= d.missing[np.maximum(stumps.feature, 0)] == 0
         which = np.flatnonzero(open_side & (weights > 0))
         if len(which) == 0:
             return
@@ -78,9 +80,11 @@ class StumpPool(ColumnPool):
 
     def netted(self, weights: Array) -> Array:
         net, stumps, line = weights.copy(), self.stumps, self.dictionary.line_of(self.stumps)
+        # where no value is missing, their side makes no other column
+        side = stumps.missing_left & (self.dictionary.matrix.n_missing[np.maximum(stumps.feature, 0)] > 0)
         used: dict[tuple[int, int, bool, int], int] = {}
         for j in np.flatnonzero(weights).tolist():
-            question = int(line[j]), int(stumps.cut[j]), bool(stumps.missing_left[j])
+            question = int(line[j]), int(stumps.cut[j]), bool(side[j])
             polarity = int(stumps.polarity[j])
             opposite = used.get((*question, -polarity))
             if opposite is None:

@@ -62,6 +62,8 @@ class StumpDictionary(Dictionary):
         monotonic: NDArray[np.int8] | None = None,
         by_feature: bool = False,
         orders: Orders = (),
+        missing: NDArray[np.int8] | None = None,
+        excluded: tuple[int, ...] = (),
     ) -> None:
         """``sign``: y, which is multiplied into the columns; None (regression): the columns are the stumps.
 
@@ -70,6 +72,8 @@ class StumpDictionary(Dictionary):
         ``by_feature``: equal columns of different features count as different, for limits on features.
         ``orders``: for every feature the codes of its labels in the order that makes its sets, or None; none
         at all: there are no sets.
+        ``missing``: per feature the side of missing values, -1 that of the lower score, 1 that of the higher,
+        or 0, either. ``excluded``: features without stumps.
 
         The search runs over *lines*: one for every feature, then one for the sets of each that has an order.
         """
@@ -78,7 +82,7 @@ class StumpDictionary(Dictionary):
         self.threads = threads
         self.intercept = intercept
         self.categorical = matrix.categorical
-        self.monotonic = monotonic
+        self.monotonic, self.missing, self.excluded = monotonic, missing, excluded
         self.counts = None if weights is None else weights.count
         self.by_feature = by_feature
         self.fits_file = sum(len(cuts) for cuts in matrix.cuts) <= MAX_CUTS_IN_FILE
@@ -108,6 +112,9 @@ class StumpDictionary(Dictionary):
         self.plus_digest, self.closed = self._digests()
         if self.monotonic is not None:
             self._close_against(self.monotonic)
+        if self.missing is not None:
+            self._close_sides(self.missing)
+        self.closed[np.isin(self.home, self.excluded)] = 15
 
     def _word_sums(self) -> NDArray[np.uint64]:
         """Rows get random integers; their sums (modulo 2^64) in every bin of every feature."""
@@ -146,6 +153,12 @@ class StumpDictionary(Dictionary):
         for direction, wrong in ((1, 0b0101), (-1, 0b1010)):
             self.closed[(monotonic[self.home] == direction)[:, None] & cuts] |= np.uint8(wrong)
 
+    def _close_sides(self, missing: NDArray[np.int8]) -> None:
+        """Leave out stumps with missing values on the other side; where no value is missing all may stay."""
+        sides = np.where(self.matrix.n_missing > 0, missing, 0)[self.home]
+        for side, wrong in ((-1, 0b0110), (1, 0b1001)):
+            self.closed[sides == side] |= np.uint8(wrong)
+
     def in_lines(self, hist: NDArray[Any], features: NDArray[np.int32]) -> NDArray[Any]:
         """The histograms of these features, and behind them those of the lines of their sets."""
         with_sets = np.flatnonzero(self.set_line[features] >= 0)
@@ -159,6 +172,9 @@ class StumpDictionary(Dictionary):
     ) -> Stumps:
         """Stumps at these places of these lines."""
         feature, cut = self.home[line], np.asarray(cut, dtype=np.int32)
+        if self.missing is not None:
+            fixed = self.missing[feature]
+            missing_left = np.where(fixed == 0, missing_left, fixed == np.asarray(polarity))
         in_set = line >= len(self.features)
         codes = self.set_codes[line[in_set] - len(self.features)]
         sets = {j: codes[k, : cut[j] + 1] for k, j in enumerate(np.flatnonzero(in_set).tolist())}
@@ -168,7 +184,7 @@ class StumpDictionary(Dictionary):
         return np.where(stumps.one_of, self.set_line[stumps.feature], stumps.feature)
 
     def allows(self, stump: Stumps) -> bool:
-        """Whether a single stump is not constant, and no direction of its feature forbids it."""
+        """Whether a single stump is not constant, and no rule of its feature forbids it."""
         side = 2 * int(stump.missing_left[0]) + (int(stump.polarity[0]) < 0)
         return not self.closed[self.line_of(stump)[0], stump.cut[0]] & (1 << side)
 
@@ -196,7 +212,7 @@ class StumpDictionary(Dictionary):
         """The stumps of other rows under the same cuts, with the orders of their labels."""
         return StumpDictionary(
             matrix, risk.sign, self.threads, self.intercept, risk.weights, self.monotonic, self.by_feature,
-            orders,
+            orders, self.missing, self.excluded,
         )  # fmt: skip
 
     def pool(self) -> StumpPool:

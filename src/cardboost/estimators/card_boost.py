@@ -76,14 +76,16 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
         continues from there with tabu search (exponential loss only). "exact" is branch and bound, which
         proves the selection optimal unless ``max_nodes`` or ``time_limit`` end it. "auto" combines these and
         spends about as much work on exact search as on the rest of the fit; ``prove`` continues it. Exact
-        search takes the logistic and the exponential loss, without ``max_features`` and ``feature_costs``.
+        search takes the logistic and the exponential loss, without ``max_features``, ``feature_costs``,
+        ``must_include`` and ``at_most_one_of``.
         "qubo" or a dimod sampler lets an annealer select (docs/annealers.md).
     hot_start : int, default=40
         Number of candidate terms generated before the first selection. May be 0 with ``reselect=True``.
     reselect : bool, default=False
         Whether to continue after the first selection (TotalQBoost): add the best new column by the row
         weights of the selected model and select again, until there are ``max_iter`` columns or many in a row
-        have changed nothing. Not available with ``max_features`` or ``feature_costs``.
+        have changed nothing. Not available with ``max_features``, ``feature_costs``, ``must_include`` or
+        ``at_most_one_of``.
     max_iter : int, default=100
         At most so many columns are generated.
     max_nodes : int, default=20000
@@ -116,6 +118,21 @@ class CardBoostClassifier(TableParameters, ClassifierCards, SelectingCards):
     feature_costs : sequence, dict or None, default=None
         What each feature adds to the objective, once, if any term uses it; a sequence, or a dict by name or
         position.
+    cuts : dict or None, default=None
+        The only cuts of some numeric features: lists of numbers by name or position, as in
+        ``{"age": [25, 40, 60]}`` for terms that ask whether age is at most 25, 40 or 60. Other features have
+        cuts of the table.
+    must_include : sequence or None, default=None
+        Features, by name or position, each of which at least one term uses (of every class). Where no
+        term on such a feature lowers the objective, one is there with next to no weight.
+    exclude : sequence or None, default=None
+        Features, by name or position, that no term may use. They stay part of the table.
+    at_most_one_of : sequence of sequences or None, default=None
+        Groups of features, by name or position; of each group at most one feature is used by the terms.
+    missing : {"learn", "worst", "best"} or dict, default="learn"
+        Where missing values are in a term: "learn": on the side that suits the training rows; "worst": on the
+        side of the lower score; "best": on that of the higher. One word, or a dict by name or position.
+        "worst" and "best" are not available for more than two classes.
     threshold : float, str, dict or None, default=None
         Where the second of two classes begins. A number is a probability. "recall>=0.95", "precision>=0.8",
         "fpr<=0.01" and costs of errors, ``{"fp": 1, "fn": 20}``, are rules, applied to the scores of the
@@ -412,7 +429,8 @@ class CardBoostRegressor(TableParameters, NumberPredictions, SelectingCards):
     reselect : bool, default=False
         Whether to continue after the first selection (TotalQBoost): add the best new column by the row
         weights of the selected model and select again, until there are ``max_iter`` columns or many in a row
-        have changed nothing. Not available with ``max_features`` or ``feature_costs``.
+        have changed nothing. Not available with ``max_features``, ``feature_costs``, ``must_include`` or
+        ``at_most_one_of``.
     max_iter : int, default=100
         At most so many columns are generated.
     max_nodes : int, default=20000
@@ -441,6 +459,20 @@ class CardBoostRegressor(TableParameters, NumberPredictions, SelectingCards):
     feature_costs : sequence, dict or None, default=None
         What each feature adds to the objective, once, if any term uses it; a sequence, or a dict by name or
         position.
+    cuts : dict or None, default=None
+        The only cuts of some numeric features: lists of numbers by name or position, as in
+        ``{"age": [25, 40, 60]}`` for terms that ask whether age is at most 25, 40 or 60. Other features have
+        cuts of the table.
+    must_include : sequence or None, default=None
+        Features, by name or position, each of which at least one term uses. Where no
+        term on such a feature lowers the objective, one is there with next to no weight.
+    exclude : sequence or None, default=None
+        Features, by name or position, that no term may use. They stay part of the table.
+    at_most_one_of : sequence of sequences or None, default=None
+        Groups of features, by name or position; of each group at most one feature is used by the terms.
+    missing : {"learn", "worst", "best"} or dict, default="learn"
+        Where missing values are in a term: "learn": on the side that suits the training rows; "worst": on the
+        side of the lower prediction; "best": on that of the higher. One word, or a dict by name or position.
     validation_fraction : float or None, default=None
         Share of the rows that is held out. Column generation ends when the loss on these rows no longer
         falls, and selection starts from the best round. The certificate is then about the other rows.

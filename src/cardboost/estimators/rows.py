@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
@@ -19,20 +18,27 @@ from cardboost.boosting.path import ModelFrame
 from cardboost.boosting.stagewise_steps import RegressorTask
 from cardboost.boosting.stump_task import StumpTask
 from cardboost.boosting.task import HeldOutBins, HeldOutRows
-from cardboost.data.arguments import flag, number
+from cardboost.data.arguments import flag
 from cardboost.data.binning import BinnedMatrix, apply_cuts, bin_table
 from cardboost.data.exact import unmasked
 from cardboost.data.labels import class_codes, class_factors, real_targets, sample_weights, split_rows
-from cardboost.data.table import CategoricalColumn, Table, check_finite, check_rows, read_table
+from cardboost.data.table import Table, check_finite, check_rows, read_table
 from cardboost.data.threads import usable_threads
 from cardboost.data.weights import RowWeights
 from cardboost.dictionary.label_orders import label_orders
 from cardboost.dictionary.learners import LearningRows
 from cardboost.dictionary.resolve import Part, ToFit, bind_dictionary, resolve_dictionary
 from cardboost.dictionary.stumps import StumpDictionary
+from cardboost.estimators.feature_rules import (
+    given_cuts,
+    refuse_directions,
+    require_stumps,
+    stump_rules,
+)
 from cardboost.model.ensemble import OWN_LOSS, model_loss
 from cardboost.model.fitted_learner import count_rows, name_of, take_rows
 from cardboost.problem.losses import Loss
+from cardboost.problem.prices import FeatureLimits
 from cardboost.problem.risk import EmpiricalRisk, risk_of
 
 Array = NDArray[np.float64]
@@ -210,8 +216,7 @@ def read_rows(
                 f"y has {len(rows.classes)} classes; with other learners than stumps only two are supported. "
                 "Wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
             )
-        if estimator.monotonic_cst is not None:
-            raise ValueError("monotonic_cst is for two classes: with more, a direction has no meaning.")
+        refuse_directions(estimator)
     rows, held_out = rows.split(getattr(estimator, "validation_fraction", None), estimator.random_state)
     rows = rows.standardised(loss)
     return rows, None if held_out is None else replace(held_out, units=rows.units)
@@ -288,7 +293,7 @@ def training_tasks(
     held_out: TrainingRows | None,
     loss: Loss,
     earlier: Any = None,
-    by_feature: bool = False,
+    limits: FeatureLimits | None = None,
 ) -> Iterator[tuple[str, Any]]:
     """What to train, with what to call it: one task for two classes or a number, else one for every class.
 
@@ -302,8 +307,8 @@ def training_tasks(
         Of margins or residuals.
     earlier : sequence of BoostingPath or None
         Where a warm start goes on from.
-    by_feature : bool
-        Whether features are limited or cost something, so that equal columns of two of them differ.
+    limits : FeatureLimits or None
+        Limits and costs of features; with them equal columns of two features differ.
     """
     threads = usable_threads(estimator.n_jobs)
     if rows.X is not None:
@@ -315,12 +320,14 @@ def training_tasks(
         values = risk.target if risk.sign is None else risk.sign > 0
         assert values is not None
         if dictionary is None:
-            matrix = bin_table(rows.table, rows.weights, estimator.max_bins, threads)
+            cuts = given_cuts(getattr(estimator, "cuts", None), rows.table)
+            matrix = bin_table(rows.table, rows.weights, estimator.max_bins, threads, cuts)
             dictionary = StumpDictionary(
                 matrix, risk.sign, threads, flag("fit_intercept", estimator.fit_intercept), rows.weights,
-                monotonic_directions(estimator.monotonic_cst, rows.table), by_feature,
-                label_orders(matrix, rows.weights, values, threads),
+                by_feature=limits is not None, orders=label_orders(matrix, rows.weights, values, threads),
+                **stump_rules(estimator, rows.table),
             )  # fmt: skip
+            require_stumps(() if limits is None else limits.must_include, dictionary, rows.table)
         else:
             assert risk.sign is not None
             dictionary = dictionary.relabelled(risk.sign, label_orders(matrix, rows.weights, values, threads))
@@ -362,60 +369,3 @@ def _learner_task(
         rows.class_weight(),
         aside,
     )
-
-
-# ------------------------------------------------------------------------------------------------ features
-
-
-def per_feature(name: str, value: Any, table: Table) -> list[tuple[int, Any]]:
-    """(feature, entry) for every entry of a sequence, or of a mapping from names or positions."""
-    n = table.n_features
-    if isinstance(value, Mapping):
-        return [(_position(name, key, table), entry) for key, entry in value.items()]
-    if isinstance(value, str) or not hasattr(value, "__len__"):
-        raise ValueError(f"{name} must be a sequence with one entry per feature or a dict; got {value!r}.")
-    if len(value) != n:
-        raise ValueError(f"{name} has {len(value)} entries, but X has {n} features.")
-    return list(enumerate(value))
-
-
-def _position(name: str, key: Any, table: Table) -> int:
-    if isinstance(key, str):
-        if table.names is None:
-            raise ValueError(f"{name} names {key!r}, but X has no feature names: use positions.")
-        if key not in table.names:
-            raise ValueError(f"{name} names {key!r}, which is not a feature of X.")
-        return table.names.index(key)
-    n = table.n_features
-    if isinstance(key, bool) or not isinstance(key, numbers.Integral) or int(key) not in range(n):
-        raise ValueError(f"{name}: {key!r} is neither a feature name nor a position below {n}.")
-    return int(key)
-
-
-def monotonic_directions(value: Any, table: Table) -> NDArray[np.int8] | None:
-    """Per feature 1 (the score may only rise with it), -1 or 0; None where nothing is constrained."""
-    if value is None:
-        return None
-    directions = np.zeros(table.n_features, dtype=np.int8)
-    for feature, entry in per_feature("monotonic_cst", value, table):
-        whole = isinstance(entry, numbers.Real) and not isinstance(entry, bool)
-        if not whole or entry not in (-1, 0, 1):
-            raise ValueError(
-                f"monotonic_cst: {table.label(feature)} has {entry!r}; accepted are -1, 0 and 1."
-            )
-        if entry != 0 and isinstance(table.columns[feature], CategoricalColumn):
-            raise ValueError(
-                f"monotonic_cst: {table.label(feature)} holds categories, which have no direction."
-            )
-        directions[feature] = int(entry)
-    return directions if directions.any() else None
-
-
-def feature_prices(value: Any, table: Table) -> Array | None:
-    """The price of using each feature; None where all are free."""
-    if value is None:
-        return None
-    prices = np.zeros(table.n_features)
-    for feature, entry in per_feature("feature_costs", value, table):
-        prices[feature] = number(f"feature_costs of {table.label(feature)}", entry, 0.0)
-    return prices if prices.any() else None

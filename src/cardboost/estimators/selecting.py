@@ -33,7 +33,8 @@ from cardboost.data.threads import usable_threads
 from cardboost.dictionary.base import Criterion
 from cardboost.estimators.base import BoostedCards, PreparedFit, certificates_of
 from cardboost.estimators.callbacks import FitCallback, Reporter, limited_budget
-from cardboost.estimators.rows import TrainingRows, feature_prices, labelled_rows, read_rows, training_tasks
+from cardboost.estimators.feature_rules import feature_limits
+from cardboost.estimators.rows import TrainingRows, labelled_rows, read_rows, training_tasks
 from cardboost.model.ensemble import Ensemble
 from cardboost.model.learners import LearnerEnsemble
 from cardboost.problem.budget import Budget, Stage
@@ -71,7 +72,8 @@ class SelectingCards(BoostedCards):
     """Base of the estimators with ``max_terms``. Not for use by itself."""
 
     stump_parameters: ClassVar[tuple[str, ...]] = (
-        "monotonic_cst", "max_features", "feature_costs", "validation_fraction", "warm_start",
+        "monotonic_cst", "max_features", "feature_costs", "cuts", "must_include", "exclude",
+        "at_most_one_of", "missing", "validation_fraction", "warm_start",
     )  # fmt: skip
 
     max_terms: int | Literal["auto"] | None = 10
@@ -92,6 +94,11 @@ class SelectingCards(BoostedCards):
     fit_intercept: bool = True
     max_features: int | None = None
     feature_costs: Any = None
+    cuts: Any = None
+    must_include: Any = None
+    exclude: Any = None
+    at_most_one_of: Any = None
+    missing: Any = "learn"
     validation_fraction: float | None = None
     warm_start: bool = False
 
@@ -115,7 +122,8 @@ class SelectingCards(BoostedCards):
         pick_size = isinstance(self.max_terms, str)
         if not pick_size and not isinstance(self.l2, str):
             return prepared.regularised(Regularisation(settings.l2, settings.max_terms))
-        sizes = AUTO_SIZES if pick_size else (settings.max_terms,)
+        least = len(settings.must_include)
+        sizes = tuple(size for size in AUTO_SIZES if size >= least) if pick_size else (settings.max_terms,)
         search = RegularisationSearch(isinstance(self.l2, str), sizes, pick_size, settings.search.seed)
         tasks = list(prepared.tasks)
         chosen = prepared.choose([task for _, task in tasks], search, budget.within(Stage.REGULARISATION))
@@ -127,10 +135,10 @@ class SelectingCards(BoostedCards):
         """All but what cross-validation is to choose."""
         settings = self._settings(self._checked_loss(), budget)
         rows, held_out = read_rows(self, X, y, sample_weight, settings.loss)
-        settings = replace(settings, feature_costs=feature_prices(self.feature_costs, rows.table))
+        if rows.X is None:
+            settings = replace(settings, **feature_limits(self, rows.table))
         settings = self._boxed(settings, rows)
-        earlier, by_feature = self._earlier(rows), settings.limits is not None
-        tasks = training_tasks(self, rows, held_out, settings.loss, earlier, by_feature)
+        tasks = training_tasks(self, rows, held_out, settings.loss, self._earlier(rows), settings.limits)
         return SelectingFit(rows, tasks, settings)
 
     def _boxed(self, settings: TrainingSettings, rows: TrainingRows) -> TrainingSettings:
@@ -143,11 +151,12 @@ class SelectingCards(BoostedCards):
         if self.criterion not in ("gain", "edge"):
             raise ValueError(f"criterion must be 'gain' or 'edge'; got {self.criterion!r}.")
         again = flag("reselect", self.reselect)
-        limited = self.max_features is not None or self.feature_costs is not None
+        limits = ("max_features", "feature_costs", "must_include", "at_most_one_of")
+        limited = [name for name in limits if getattr(self, name) is not None]
         if again and limited:
+            names = "max_features or feature_costs" if limited[0] in limits[:2] else limited[0]
             raise ValueError(
-                "reselect=True does not go with max_features or feature_costs: new columns are looked for "
-                "without regard to them."
+                f"reselect=True does not go with {names}: new columns are looked for without regard to them."
             )
         max_terms = self.max_terms
         if isinstance(max_terms, str):
@@ -399,6 +408,9 @@ def fit_sizes(
     sizes = tuple(sizes)
     budget = budget.at_most(estimator.time_limit)
     prepared = sized(estimator, sizes[-1])._prepare(X, y, sample_weight, budget)
+    must = len(prepared.settings.must_include)
+    if sizes[0] < must:
+        raise ValueError(f"must_include names {must} features: sizes must begin at {must}; got {sizes[0]}.")
     trainings = []
     for k, (_, task) in enumerate(prepared.tasks):
         settings = replace(prepared.settings, budget=budget.part(k, prepared.n_tasks))

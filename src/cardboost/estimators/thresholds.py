@@ -77,7 +77,9 @@ def _scores(
     estimator: Any, kept: TrainingRows, held: TrainingRows, settings: TrainingSettings
 ) -> tuple[Any, bool]:
     """The scores of rows by a model of other rows, and whether time was up before it was complete."""
-    tasks = training_tasks(estimator, kept, None, settings.loss, None, settings.limits is not None)
+    # in a part of the rows a feature that has to be used may have no stump
+    limits = None if settings.limits is None else replace(settings.limits, must_include=())
+    tasks = training_tasks(estimator, kept, None, settings.loss, None, limits)
     ((_, task),) = tasks
     if settings.max_terms is not None and kept.X is None:
         training = train_sizes(task, settings, (settings.max_terms,))

@@ -162,11 +162,14 @@ class FrontWork:
 
         if n_jobs is not None and whole("n_jobs", n_jobs, -(2**31)) == 0:
             raise ValueError("n_jobs must be a whole number other than 0, or None; got 0.")
-        sizes = SIZES if sizes is None else check_sizes(sizes)
+        if sizes is not None:
+            sizes = check_sizes(sizes)
         if not hasattr(X, "shape") and not hasattr(X, "__len__"):
             raise TypeError(f"X must be a table (an array or a frame); got {type(X).__name__}.")
         X, rows = unmasked(X), count_rows(X)
         model = default_estimator(y) if estimator is None else check_estimator(estimator)
+        if sizes is None:  # a card has a term for every feature that it must include
+            sizes = tuple(size for size in SIZES if size >= len(set(model.must_include or ())))
         classifier = is_classifier(model)
         if classifier:
             classes, codes = class_codes(y, rows)

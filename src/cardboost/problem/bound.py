@@ -114,19 +114,27 @@ def best_choice(
 
     ``unseen`` has a term for every feature that may be used any number of times (with ``max_terms`` only).
     The best r columns of a feature are its r largest; how many to take of which feature is a dynamic program.
+    A feature that has to be used takes one column at least, and is paid for. Of the features of a group one
+    counts; a feature of several groups belongs to the first.
     """
     useful = terms > 0.0
     terms, features = terms[useful], features[useful]
-    n = max(len(unseen), int(features.max(initial=-1)) + 1)
+    must = np.array(limits.must_include, dtype=np.intp)
+    n = max(len(unseen), int(features.max(initial=-1)) + 1, int(must.max(initial=-1)) + 1)
     costs = np.zeros(n) if limits.costs is None else limits.costs[:n]
+    most_features = None if limits.max_features is None else max(0, limits.max_features - len(must))
     if max_terms is None:
         worth = np.bincount(features, terms, n) - costs
-        return float(np.sum(np.sort(worth[worth > 0.0])[::-1][: limits.max_features]))
+        others = _one_of_each_group(worth[:, None], np.arange(n), limits)[:, 0]
+        further = np.sort(others[others > 0.0])[::-1][:most_features]
+        return float(np.sum(worth[must])) + float(np.sum(further))
     if max_terms == 0 or n == 0:
         return 0.0
     rest = np.zeros(n)
     rest[: len(unseen)] = unseen
-    active = np.flatnonzero((np.bincount(features, minlength=n) > 0) | (rest > 0.0))
+    present = (np.bincount(features, minlength=n) > 0) | (rest > 0.0)
+    present[must] = True
+    active = np.flatnonzero(present)
     table = np.zeros((len(active), max_terms))  # the terms of every feature, largest first
     order = np.lexsort((-terms, features))
     ordered = features[order]
@@ -134,32 +142,53 @@ def best_choice(
     kept = rank < max_terms
     table[np.searchsorted(active, ordered[kept]), rank[kept]] = terms[order][kept]
     np.maximum(table, rest[active, None], out=table)
-    most_features = max_terms if limits.max_features is None else min(limits.max_features, max_terms)
     if limits.costs is None:
         top = np.argsort(-table, axis=None, kind="stable")[:max_terms]
         top = top[table.reshape(-1)[top] > 0.0]
-        if len(np.unique(top // max_terms)) <= most_features:  # the largest terms of all keep to the limit
+        if limits.allow(active[top // max_terms]):  # the largest terms of all keep to the limits
             return float(np.sum(table.reshape(-1)[top]))
-    worth = np.where(table > 0.0, np.cumsum(table, axis=1) - costs[active, None], -np.inf)
-    return _best_allotment(worth, most_features)
+    worth = np.cumsum(table, axis=1) - costs[active, None]
+    start = np.zeros(max_terms + 1)
+    for of_feature in worth[np.isin(active, must)]:
+        before, start = start, np.full(max_terms + 1, -np.inf)
+        for r in range(1, max_terms + 1):
+            np.maximum(start[r:], before[:-r] + of_feature[r - 1], out=start[r:])
+    worth = _one_of_each_group(np.where(table > 0.0, worth, -np.inf), active, limits)
+    return _best_allotment(
+        worth, max_terms if most_features is None else min(most_features, max_terms), start
+    )
 
 
-def _best_allotment(worth: Array, most_features: int) -> float:
+def _one_of_each_group(worth: Array, features: NDArray[np.intp], limits: FeatureLimits) -> Array:
+    """Rows of ``worth`` for the features that need not be used: of a group the largest in every column.
+
+    Features that share a group with one that has to be used are left out.
+    """
+    alone = ~np.isin(features, [*limits.must_include, *limits.blocked])
+    parts = []
+    for group in limits.disjoint_groups:
+        inside = np.isin(features, group)
+        alone &= ~inside
+        parts += [worth[inside].max(axis=0, keepdims=True)] if inside.any() else []
+    return np.concatenate([worth[alone], *parts])
+
+
+def _best_allotment(worth: Array, most_features: int, start: Array) -> float:
     """The best sum of ``worth[g, r - 1]`` over features g with r columns each, within both limits.
 
-    For every r only the ``most_features`` best features need be looked at: any other one can be exchanged for
-    one of them that is not in use.
+    ``start``: what other features are worth with so many columns. For every r only the ``most_features`` best
+    features need be looked at: any other one can be exchanged for one of them that is not in use.
     """
     n, most = worth.shape
     if most_features == 0:
-        return 0.0
+        return float(start[-1])
     if n > most_features:
         best = np.argpartition(-worth, most_features - 1, axis=0)[:most_features]
         useful = np.zeros(worth.shape, dtype=bool)
         np.put_along_axis(useful, best, True, axis=0)
         worth = np.where(useful, worth, -np.inf)
     limited = most_features < most  # otherwise the number of columns is the only limit
-    value = np.zeros((most_features + 1 if limited else 1, most + 1))  # [features, columns] at most
+    value = np.tile(start, (most_features + 1 if limited else 1, 1))  # [features, columns] at most
     source, target = (slice(None, -1), slice(1, None)) if limited else (slice(None), slice(None))
     for of_feature in worth[(worth > 0.0).any(axis=1)]:
         after = value.copy()
@@ -234,7 +263,7 @@ def dual_bound(
     if not np.isfinite(subtracted):
         return 0.0, 0.0
     dual = point.dual(theta)
-    bound = dual - subtracted - ROUNDING * (abs(dual) + subtracted)
+    bound = dual - subtracted - ROUNDING * (abs(dual) + abs(subtracted))
     # u = 0 proves that no loss is negative
     return (bound, theta) if bound > 0.0 else (0.0, 0.0)
 

@@ -9,6 +9,7 @@ quadratic beyond it (docs/mathematics.md, "Relaxation").
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -82,11 +83,14 @@ class FeatureLimits:
     """Limits on the features in use.
 
     ``max_features``: how many there may be; None without a limit. ``costs``: what each feature adds to the
-    objective, once, when a charged column looks at it; None where they are free.
+    objective, once, when a charged column looks at it; None where they are free. ``at_most_one_of``: groups
+    of features, of each of which one at most is in use. ``must_include``: features that are in use.
     """
 
     max_features: int | None = None
     costs: Array | None = None
+    at_most_one_of: tuple[tuple[int, ...], ...] = ()
+    must_include: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.max_features is not None and self.max_features < 0:
@@ -95,10 +99,22 @@ class FeatureLimits:
             raise ValueError("costs must be finite and at least 0.")
 
     @classmethod
-    def make(cls, max_features: int | None, costs: Array | None) -> FeatureLimits | None:
+    def make(
+        cls,
+        max_features: int | None,
+        costs: Array | None,
+        at_most_one_of: Iterable[Iterable[int]] = (),
+        must_include: Iterable[int] = (),
+    ) -> FeatureLimits | None:
         """The limits, or None where nothing is limited and nothing costs."""
         costs = None if costs is None or not np.any(costs) else np.asarray(costs, dtype=np.float64)
-        return None if max_features is None and costs is None else cls(max_features, costs)
+        limits = cls(max_features, costs, tuple(map(tuple, at_most_one_of)), tuple(must_include))
+        return None if costs is None and limits.free_choice else limits
+
+    @property
+    def free_choice(self) -> bool:
+        """Whether any features may be in use together: there are costs at most."""
+        return self.max_features is None and not self.at_most_one_of and not self.must_include
 
     def cost(self, features: NDArray[Any]) -> float:
         """Cost of columns of these features together; feature -1 stands for none."""
@@ -106,9 +122,40 @@ class FeatureLimits:
             return 0.0
         return float(np.sum(self.costs[np.unique(features[features >= 0])]))
 
+    @cached_property
+    def blocked(self) -> set[int]:
+        """The features that share a group with one that has to be used."""
+        must = set(self.must_include)
+        return {f for group in self.at_most_one_of if must.intersection(group) for f in group} - must
+
+    @cached_property
+    def disjoint_groups(self) -> list[NDArray[np.intp]]:
+        """The groups, each feature in the first that has it; without features that are decided already."""
+        seen, groups = {*self.must_include, *self.blocked}, []
+        for group in self.at_most_one_of:
+            groups.append(np.array([f for f in group if f not in seen], dtype=np.intp))
+            seen.update(group)
+        return [group for group in groups if len(group)]
+
     def allow(self, features: NDArray[Any]) -> bool:
-        """Whether columns of these features may be used together."""
-        return self.max_features is None or len(np.unique(features[features >= 0])) <= self.max_features
+        """Whether a model may use columns of these features and no others."""
+        used = set(features[features >= 0].tolist())
+        return used.issuperset(self.must_include) and not self.crowded(used)
+
+    def crowded(self, used: set[int]) -> bool:
+        """Whether no model may use these features, whatever others it uses."""
+        return self.surplus(used) > 0 or bool(self.rivals(used))
+
+    def surplus(self, used: set[int]) -> int:
+        """How many features there are too many, those included that have to be used."""
+        most = self.max_features
+        return 0 if most is None else max(0, len(used.union(self.must_include)) - most)
+
+    def rivals(self, used: set[int]) -> set[int]:
+        """Those of these features that share a group with another, or with one that has to be used."""
+        every = used.union(self.must_include)
+        shared = [every.intersection(group) for group in self.at_most_one_of]
+        return {f for some in shared if len(some) > 1 for f in some}.difference(self.must_include)
 
 
 @dataclass(frozen=True)

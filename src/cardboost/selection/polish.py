@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from cardboost.dictionary.columns import spread
 from cardboost.problem.budget import Late, never
+from cardboost.problem.prices import FeatureLimits
 from cardboost.selection.merge import merge_rows, sketch_rows
 from cardboost.selection.refits import Refitter
 from cardboost.selection.selection_problem import Array, Incumbent, SelectionProblem, Support, best_of
@@ -31,6 +32,9 @@ _SCORING_WORK = 5e7  # multiplications for the scores of one round, about
 _JOINING = 32  # columns that join the convex solution at a time, where there are many
 _WIDEST = 192  # columns of the convex solution, beyond which no more join
 _WORTH = 1e-5  # share of the objective that a round of joining columns must gain
+_NUDGE = (
+    1e-6  # weight of a column of a feature that has to be used, where no column of it lowers the objective
+)
 _FIRST_PREFIX = 10  # charged columns of the smallest problem that polish solves on its way
 
 
@@ -43,7 +47,8 @@ class Polisher(Refitter):
 
     def __init__(self, problem: SelectionProblem, late: Late = never) -> None:
         super().__init__(problem, late)
-        self._max_features = None if problem.limits is None else problem.limits.max_features
+        self._limits = problem.limits or FeatureLimits()
+        self._must = set(self._limits.must_include)
         # where columns cost nothing and are not counted, a feature in use is in use with all of them
         self._whole_features = problem.limits is not None and problem.max_terms is None and self._l0 is None
         self._local_optima: dict[tuple[int | None, tuple[int, ...]], Incumbent] = {}
@@ -66,8 +71,13 @@ class Polisher(Refitter):
         return parts
 
     def _fits(self, support: Iterable[int]) -> bool:
-        """Whether the limit on features allows these columns."""
-        return self._max_features is None or len(self._features(support)) <= self._max_features
+        """Whether the limits on features allow a model of these columns."""
+        used = self._features(support)
+        return used.issuperset(self._must) and not self._limits.crowded(used)
+
+    def _lacking(self, support: Iterable[int]) -> list[int]:
+        """The features that have to be used, and of which there is no column."""
+        return sorted(self._must - self._features(support)) if self._must else []
 
     def _outside(self, support: list[int], useful: NDArray[np.bool_] | None = None) -> list[int]:
         """Columns that could join a support."""
@@ -75,19 +85,56 @@ class Polisher(Refitter):
         outside = [j for j in self.problem.usable.tolist() if j not in inside]
         if useful is not None:
             outside = [j for j in outside if useful[j]]
-        if self._max_features is not None and len(used) >= self._max_features:
-            outside = [j for j in outside if self._feature[j] in used]
-        return outside
+        if self._limits.free_choice:
+            return outside
+        lacking, k = set(self._lacking(support)), self.problem.max_terms
+        # the last places are for the features that have to be used
+        every = k is None or len(support) + len(lacking) < k
+        joining = lacking if not every else self._features(outside)
+        joining = {g for g in joining if g in used or not self._limits.crowded(used | {g})}
+        return [j for j in outside if self._feature[j] in joining]
 
     # ------------------------------------------------------------------------------------ starts
 
     def largest(self, weights: Array, size: int) -> Incumbent:
-        """The ``size`` largest of these weights, refitted; within the limit on features."""
+        """The ``size`` largest of these weights, refitted; within the limits on features."""
         charged = np.where(self.problem.prices.charged, weights, 0.0)
         parts = self._by_feature(np.flatnonzero(charged > 0))
-        best = sorted(parts, key=lambda g: (-float(np.sum(charged[parts[g]])), g))[: self._max_features]
-        kept = [j for g in best for j in parts[g]]
-        return self.refit(sorted(kept, key=lambda j: (-charged[j], j))[:size])
+        best: set[int] = set()
+        for g in sorted(parts, key=lambda g: (-float(np.sum(charged[parts[g]])), g)):
+            if not self._limits.crowded(best | {g}):
+                best.add(g)
+        kept = sorted((j for g in best for j in parts[g]), key=lambda j: (-charged[j], j))
+        first = [next(j for j in kept if self._feature[j] == g) for g in sorted(best & self._must)]
+        return self.complete(self.refit([*first, *(j for j in kept if j not in first)][:size]))
+
+    def complete(self, incumbent: Incumbent) -> Incumbent:
+        """An incumbent with every feature that has to be used, a column of each added where there is none.
+
+        Where no column of such a feature lowers the objective, one of them is in use with next to no weight:
+        that is then the best that can be done.
+        """
+        lacking, k = self._lacking(incumbent.support), self.problem.max_terms
+        if not lacking:
+            return incumbent
+        support, places = (
+            incumbent.support.tolist(),
+            len(incumbent.support) if k is None else k - len(lacking),
+        )
+        if len(support) > places:
+            support = self._fewer(incumbent, places, len(support) - places)
+        parts = self._by_feature(self.problem.usable)
+        for g in lacking:
+            wider = [[*support, j] for j in parts[g]]
+            support = wider[int(np.argmin(self.scores(incumbent, wider)))]
+        incumbent = self.refit(support, incumbent.weights)
+        weights, p = incumbent.weights.copy(), self.problem.prices
+        for g in self._lacking(incumbent.support):
+            pull = -self.model(incumbent)[0][parts[g]] - p.l1[parts[g]]
+            best = parts[g][int(np.argmax(pull))]
+            weights[best] = min(_NUDGE, float(p.max_weight[best]))
+        used = np.flatnonzero((weights > 0) & p.charged)
+        return Incumbent(used, weights, self.problem.objective_of(weights))
 
     def all_columns(self, start: Array | None = None) -> Incumbent:
         """The convex solution over all columns; of many, those that are worth it join it round by round.
@@ -137,10 +184,11 @@ class Polisher(Refitter):
     def grow_features(self) -> Incumbent:
         """Forward selection of whole features, each with all its columns."""
         incumbent = self.refit([])
-        parts = self._by_feature(self._outside([]))
-        for _ in range(len(parts) if self._max_features is None else min(self._max_features, len(parts))):
+        parts = self._by_feature(self.problem.usable)
+        for _ in parts:
             used = self._features(incumbent.support)
-            supports = [[*incumbent.support.tolist(), *parts[g]] for g in parts if g not in used]
+            joining = [g for g in parts if g not in used and not self._limits.crowded(used | {g})]
+            supports = [[*incumbent.support.tolist(), *parts[g]] for g in joining]
             if self.late() or not supports:
                 break
             wider = self._refit_best(incumbent, supports)
@@ -156,11 +204,14 @@ class Polisher(Refitter):
 
         By the model, which is renewed by a refit whenever half of the surplus is gone.
         """
-        while not self._fits(incumbent.support) and not self.late():
+        while self._limits.crowded(self._features(incumbent.support)) and not self.late():
             parts = self._by_feature(incumbent.support)
-            for _ in range(max(1, (len(parts) - (self._max_features or 0) + 1) // 2)):
-                rest = [[j for other in parts if other != g for j in parts[other]] for g in parts]
-                del parts[list(parts)[int(np.argmin(self.scores(incumbent, rest)))]]
+            rivals = self._limits.rivals(set(parts))
+            for _ in range(max(1, (max(len(rivals) // 2, self._limits.surplus(set(parts))) + 1) // 2)):
+                rivals = self._limits.rivals(set(parts))
+                leaving = [g for g in parts if g in rivals or not (rivals or g in self._must)]
+                rest = [[j for other in parts if other != g for j in parts[other]] for g in leaving]
+                del parts[leaving[int(np.argmin(self.scores(incumbent, rest)))]]
             incumbent = self.refit([j for columns in parts.values() for j in columns], incumbent.weights)
         while len(incumbent.support) > size and not self.late():
             count = max(1, (len(incumbent.support) - size + 1) // 2)
@@ -183,16 +234,24 @@ class Polisher(Refitter):
         Once there are ``size``, only while it pays.
         """
         support, objective = incumbent.support.tolist(), incumbent.objective
-        if len(support) > _WIDE:
+        if len(support) > _WIDE and not self._must:
             return self.spare(incumbent, size, count)
         for _ in range(count):
-            scores = self.scores(incumbent, [_without(support, j) for j in support])
+            leaving = [j for j in support if not self._is_last(j, support)]
+            if not leaving:
+                break
+            scores = self.scores(incumbent, [_without(support, j) for j in leaving])
             least = int(np.argmin(scores))
             if len(support) <= size and scores[least] >= objective:
                 break
             objective = float(scores[least])
-            del support[least]
+            support.remove(leaving[least])
         return support
+
+    def _is_last(self, column: int, support: list[int]) -> bool:
+        """Whether a feature that has to be used would not be without this column."""
+        g = self._feature[column]
+        return g in self._must and sum(self._feature[j] == g for j in support) == 1
 
     # ------------------------------------------------------------------------------------ moves
 
@@ -226,7 +285,8 @@ class Polisher(Refitter):
             if self.late():
                 return incumbent
             for other in self.refit_all(self._moves(incumbent, entering), incumbent.weights):
-                if other.objective < best.objective - 1e-12 * max(1.0, abs(best.objective)):
+                better = other.objective < best.objective - 1e-12 * max(1.0, abs(best.objective))
+                if better and not self._lacking(other.support):
                     best = other
             if best is incumbent:
                 break
@@ -250,12 +310,17 @@ class Polisher(Refitter):
         if k is None or len(support) < k:
             supports += self._joined(incumbent, [None], [j for j in outside if edges[j] > p.l1[j]])
         supports += self._joined(incumbent, *self._swaps(incumbent, outside))
-        if self._max_features is not None:
-            supports = [support for support in supports if self._fits(support)]
-        ranked = self._ranked(incumbent, supports)[:_REFITS_PER_ROUND]
+        ranked = self._ranked(incumbent, self._allowed(supports))[:_REFITS_PER_ROUND]
         if self.problem.limits is not None:
-            ranked += self._ranked(incumbent, self._feature_moves(incumbent))[:_FEATURE_SWAPS]
+            moves = self._allowed(self._feature_moves(incumbent))
+            ranked += self._ranked(incumbent, moves)[:_FEATURE_SWAPS]
         return ranked
+
+    def _allowed(self, supports: list[list[int]]) -> list[list[int]]:
+        """Those that the limits on features allow."""
+        if self._limits.free_choice:
+            return supports
+        return [support for support in supports if self._fits(support)]
 
     def _swaps(self, incumbent: Incumbent, outside: list[int]) -> tuple[list[int], list[int], int]:
         """Columns that may leave and join in a swap, and how many are scored: fewer where scores are dear."""
@@ -295,10 +360,9 @@ class Polisher(Refitter):
         used = sorted(self._features(incumbent.support))
         others = [g for g in parts if g not in used]
         choices = [_without(used, g) for g in used] if self._costs is not None else []
-        if self._max_features is None or len(used) < self._max_features:
-            choices += [[*used, new] for new in others]
+        choices += [[*used, new] for new in others]
         choices += [[*_without(used, g), new] for g in used for new in others]
-        return [[j for g in features for j in parts[g]] for features in [used, *choices]]
+        return self._allowed([[j for g in features for j in parts[g]] for features in [used, *choices]])
 
     def _feature_moves(self, incumbent: Incumbent) -> list[list[int]]:
         """Supports without one of the features, or with another one instead of it.
@@ -411,7 +475,7 @@ def _search(
     smaller = sketch_rows(merged)
     polisher = Polisher(smaller, late)
     k = polisher.most_terms
-    starts = [polisher.refit([])]
+    starts = [polisher.complete(polisher.refit([]))]
     if start is not None:
         starts.append(polisher.largest(start, k))
     if before:
@@ -429,7 +493,8 @@ def _search(
             wide.append(polisher.grow_features())
     thinned = [polisher.shed(wide[0], k)] if wide and merged.limits is None and not late() else []
     thinned += [polisher.thin(incumbent, k) for incumbent in wide]
-    starts += [incumbent for incumbent in thinned if merged.allows(incumbent.support)]  # if time was enough
+    starts = [polisher.complete(incumbent) for incumbent in [*starts, *thinned]]
+    starts = [incumbent for incumbent in starts if merged.allows(incumbent.support)]  # if time was enough
     ends = [*starts[:1], *map(polisher.improve, starts[1:])]
     if smaller is not merged:
         distinct = {incumbent.key: incumbent for incumbent in [*ends, *before[:1]]}
@@ -450,7 +515,7 @@ def refit_on_all_rows(
     done: dict[int, Incumbent] = {}
     for i in sorted(range(len(incumbents)), key=lambda i: incumbents[i].objective):
         if not done or not late():
-            done[i] = polisher.refit(incumbents[i].support, incumbents[i].weights)
+            done[i] = polisher.complete(polisher.refit(incumbents[i].support, incumbents[i].weights))
     return [done[i] for i in sorted(done)]
 
 
@@ -485,7 +550,8 @@ def choose_sizes(
     merged = merge_rows(problem)
     smaller = sketch_rows(merged)
     walk = _SizeWalk(Polisher(smaller, late), sizes)
-    walk.up(walk.polisher.refit([]))
+    walk.polisher.limit(sizes[0])
+    walk.up(walk.polisher.complete(walk.polisher.refit([])))
     if start is not None:
         for k in sizes:
             walk.offer(k, walk.polisher.largest(start, k))
@@ -538,11 +604,11 @@ class _SizeWalk:
 
     def offer(self, size: int, start: Incumbent) -> None:
         """Improve a start within a size, unless that was done before, and keep it if it is better."""
-        key = (size, start.key)
-        allowed = len(start.support) <= size and self.polisher.problem.allows(start.support)
-        if key in self._searched or not allowed:
-            return
         self.polisher.limit(size)
+        start = self.polisher.complete(start)
+        key = (size, start.key)
+        if key in self._searched or not self.polisher.problem.allows(start.support):
+            return
         end = self.polisher.improve(start)
         self._searched |= {key, (size, end.key)}
         if size not in self.best or end.objective < self.best[size].objective:

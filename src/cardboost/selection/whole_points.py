@@ -41,6 +41,7 @@ _FITS = 8  # of the most promising moves of a round
 _ROUNDS = 200  # moves of one start at most
 _NEWTON_STEPS = 40  # for unit and intercept
 _PAIRS = 30  # columns in use, up to which two of them move together
+_LEAST_UNIT = 1e-6  # of the largest that fits, where a feature has to be used
 _ONE_THREAD = 2_000_000  # entries, up to which threads cost more than they bring
 
 
@@ -128,14 +129,17 @@ def choose_points(
         k = polisher.most_terms
         starts = [polisher.largest(weights, k)]  # within the limits, whatever time there is
         if not late():
-            starts.append(polisher.shed(polisher.refit(support, weights), k))
+            starts.append(polisher.complete(polisher.shed(polisher.refit(support, weights), k)))
         allowed = [start for start in starts if problem.allows(start.support)]
         weights = best_of(map(polisher.improve, allowed)).weights
     search = _PointSearch(merged, most, scale, late)
     origins = [weights]
     if merged.limits is not None and not late():
         origins += _other_features(merged, weights, late)
-    return search.result(best_of(map(search.from_weights, origins)))
+    result = search.result(best_of(map(search.from_weights, origins)))
+    if not problem.allows(np.flatnonzero(result.points)):
+        raise ValueError("must_include: no whole points of this size fit a feature that has to be used.")
+    return result
 
 
 def _other_features(merged: SelectionProblem, weights: Array, late: Late) -> list[Array]:
@@ -186,6 +190,7 @@ class _PointSearch:
         largest = float(charged.max(initial=0.0))
         if largest == 0.0:
             return empty
+        lacking = self._last_columns(charged)
         if self.scale is not None:
             units = [self.scale.unit]
         else:
@@ -193,15 +198,26 @@ class _PointSearch:
             # fit, and to single ones
             sizes = np.append(np.geomspace(max(1.0, self.most / 2), 2.0 * self.most, _UNITS), 1.0)
             units = [largest / size for size in np.unique(sizes)[::-1]]
-        results = {empty.points.tobytes(): empty}
+        results = {} if lacking else {empty.points.tobytes(): empty}
         for unit in units:
             points = np.minimum(np.rint(charged / unit), self.top).astype(np.int64)
+            for columns in lacking:  # every feature that has to be used keeps a point
+                if not points[columns].any():
+                    points[columns[0]] = min(1, self.top[columns[0]])
             result = self.improve(self.fit(points, unit, intercept), wider=False)
             results[result.points.tobytes()] = result
             if self.late():
                 break
         ordered = sorted(results.values(), key=lambda result: result.objective)
         return best_of(self.improve(result, wider=True) for result in ordered[:_WIDER])
+
+    def _last_columns(self, charged: Array) -> list[NDArray[np.intp]]:
+        """For every feature that has to be used its columns, that of the largest weight first."""
+        limits, groups = self.problem.limits, self.problem.groups
+        if limits is None or groups is None:
+            return []
+        columns = [self.usable[groups[self.usable] == g] for g in limits.must_include]
+        return [own[np.argsort(-charged[own], kind="stable")] for own in columns if len(own)]
 
     # ------------------------------------------------------------------------------------ unit and intercept
 
@@ -220,6 +236,8 @@ class _PointSearch:
         if total is None:
             total = points[used].astype(np.float64) @ self.columns[used]
         low, high = (0.0, self._largest_unit(points)) if self.scale is None else (self.scale.unit,) * 2
+        if self.scale is None and self.problem.limits is not None and self.problem.limits.must_include:
+            low = _LEAST_UNIT * high if np.isfinite(high) else 0.0  # terms that have to be there stay
         ends = (np.array([low, -self.box]), np.array([high, self.box]))
         # regularisation: slope * unit + bend * unit^2 / 2 + cost
         slope, bend = float(p.l1 @ points), float(p.l2 @ (points * points))
@@ -301,11 +319,19 @@ class _PointSearch:
         return self.usable[points[self.usable] == 0].tolist()
 
     def _allowed(self, points: Points, listed: list[Any]) -> Moves:
-        """Those of the moves that the limit on features allows."""
+        """Those of the moves that the limits on features allow."""
         moves, limits = np.array(listed, dtype=np.int64).reshape(-1, 2, 2), self.problem.limits
-        if limits is None or limits.max_features is None or not len(moves):
+        if limits is None or limits.free_choice or not len(moves):
             return moves
-        return moves[self._features(points, moves).sum(axis=1) <= limits.max_features]
+        used, groups = self._features(points, moves), self.problem.groups
+        assert groups is not None
+        features = np.unique(groups[groups >= 0])
+        allowed = used[:, np.isin(features, limits.must_include)].all(axis=1)
+        if limits.max_features is not None:
+            allowed &= used.sum(axis=1) <= limits.max_features
+        for group in limits.at_most_one_of:
+            allowed &= used[:, np.isin(features, group)].sum(axis=1) <= 1
+        return moves[allowed]
 
     def _features(self, points: Points, moves: Moves) -> NDArray[np.bool_]:
         """Which features are used after every move."""

@@ -211,7 +211,7 @@ def _taken(evidence: Evidence, leaves: Leaves, weights: Floats, edges: Floats, u
         for i in range(len(leaves)):
             paid = np.unique(features[forced_in[i] & charged])
             room = None if slots is None else int(slots[i])
-            taken[i] -= evidence.feature_cost(paid)
+            taken[i] -= evidence.feature_cost(np.union1d(paid, _must_include(problem)).astype(np.intp))
             taken[i] += _best_choice(problem, bonus[i], features, room, spare[i], paid)
         return taken if terms is not None else taken + most
     if slots is None:
@@ -237,13 +237,22 @@ def _best_choice(
 ) -> float:
     """The most that further columns can be worth, ``slots`` of them at most, less the costs of features.
 
-    Features in ``paid`` are in use already. Of each feature the largest r terms are taken, with its largest
-    unseen term as often as there are slots; ``best[a, b]`` is the most with a features and b columns.
+    Features in ``paid`` are in use already, and those that have to be used are paid for too. Of each feature
+    the largest r terms are taken, with its largest unseen term as often as there are slots; ``best[a, b]`` is
+    the most with a further features and b columns. Of a group one feature counts.
     """
-    costs, limit = problem["feature_costs"], problem["max_features"]
-    limit = None if limit is None else max(0, limit - len(paid))
-    base, further, paid_features = [np.empty(0)], [], set(paid.tolist())
-    for f in range(max(len(unseen), int(feature.max(initial=-1)) + 1)):
+    costs, limit, groups = (
+        problem["feature_costs"],
+        problem["max_features"],
+        problem.get("at_most_one_of", []),
+    )
+    paid_features = set(paid.tolist())
+    in_use = paid_features.union(_must_include(problem))
+    rivals = {f for group in groups if in_use.intersection(group) for f in group} - in_use
+    limit = None if limit is None else max(0, limit - len(in_use))
+    base, needed = [np.empty(0)], []
+    further: dict[Any, list[Floats]] = {}  # by group, or by feature where there is none
+    for f in range(max([len(unseen), int(feature.max(initial=-1)) + 1, *(g + 1 for g in in_use)])):
         terms = np.sort(bonus[feature == f])[::-1]
         if slots is not None:
             spare = unseen[f] if f < len(unseen) else 0.0
@@ -251,20 +260,35 @@ def _best_choice(
         terms = terms[terms > 0]
         if f in paid_features:
             base.append(terms)
-        else:
-            further.append(np.cumsum(terms) - (0.0 if costs is None else costs[f]))
-    in_use = np.sort(np.concatenate(base))[::-1]
+        elif f in in_use:
+            needed.append(terms)
+        elif f not in rivals and len(terms):
+            unit = next((i for i, group in enumerate(groups) if f in group), ("alone", f))
+            further.setdefault(unit, []).append(np.cumsum(terms) - (0.0 if costs is None else costs[f]))
+    together = np.sort(np.concatenate(base))[::-1]
     if slots is None:
-        totals = sorted((float(total[-1]) for total in further if len(total)), reverse=True)
-        return float(in_use.sum()) + math.fsum(value for value in totals[:limit] if value > 0)
+        totals = sorted((max(float(total[-1]) for total in own) for own in further.values()), reverse=True)
+        forced = math.fsum(float(terms.sum()) for terms in needed)
+        return float(together.sum()) + forced + math.fsum(value for value in totals[:limit] if value > 0)
     limit = slots if limit is None else min(limit, slots)
     best = np.zeros((limit + 1, slots + 1))
-    best[:, 1:] = np.cumsum(np.concatenate([in_use, np.zeros(slots)])[:slots])
-    for total in further:
+    best[:, 1:] = np.cumsum(np.concatenate([together, np.zeros(slots)])[:slots])
+    for terms in needed:  # one column at least
+        before, best = best, np.full_like(best, -math.inf)
+        total = np.cumsum(np.concatenate([terms, np.zeros(slots)])[:slots])
+        for r in range(1, slots + 1):
+            best[:, r:] = np.maximum(best[:, r:], before[:, : slots + 1 - r] + total[r - 1])
+    for own in further.values():
         before = best.copy()
-        for r in range(1, len(total) + 1):
-            best[1:, r:] = np.maximum(best[1:, r:], before[:-1, : slots + 1 - r] + total[r - 1])
+        for total in own:
+            for r in range(1, len(total) + 1):
+                best[1:, r:] = np.maximum(best[1:, r:], before[:-1, : slots + 1 - r] + total[r - 1])
     return float(best[-1, -1])
+
+
+def _must_include(problem: dict[str, Any]) -> list[int]:
+    """The features that have to be used; files before version 7 have none."""
+    return problem.get("must_include") or []
 
 
 # ------------------------------------------------------------------------------------ leaves with a curve

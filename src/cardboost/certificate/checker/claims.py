@@ -54,6 +54,8 @@ def _solution_faults(solution: dict[str, Any], path: str, evidence: Evidence) ->
     if crowded := _crowded(index, evidence):
         yield f"{path}.weights: {crowded}"
     used = np.unique(evidence.feature[index][evidence.charged[index]])
+    for f in set(problem.get("must_include", [])).difference(used.tolist()):
+        yield f"{path}.weights: feature {f} is not used, but it is in problem.must_include"
     if abs(solution["intercept"]) > (problem["intercept_box"] or 0.0):
         yield f"{path}.intercept: {solution['intercept']!r} is outside the box {problem['intercept_box']}"
     spent = abs(solution["intercept"]) + float(np.sum(weights))
@@ -154,6 +156,10 @@ def _crowded(columns: list[int], evidence: Evidence) -> str | None:
         features = len(np.unique(evidence.feature[inside]))
         if features > problem["max_features"]:
             return f"{features} features, but problem.max_features is {problem['max_features']}"
+    for i, group in enumerate(problem.get("at_most_one_of", [])):
+        several = sorted(set(evidence.feature[inside].tolist()).intersection(group))
+        if len(several) > 1:
+            return f"features {several[0]} and {several[1]} are both in problem.at_most_one_of[{i}]"
     return None
 
 

@@ -196,7 +196,20 @@ def bin_stumps(certificate: dict[str, Any], table: Table, keep: Indices) -> Stum
         for feature, direction in enumerate(dictionary["monotonic"] or []):
             if direction:  # of those with a cut only stumps that rise (polarity -1) or only those that fall
                 stumps.unseen[feature, False][0 if direction > 0 else 1, :-1] = False
+        _leave_out(stumps.unseen, certificate["problem"])
     return stumps
+
+
+def _leave_out(unseen: dict[Question, npt.NDArray[np.bool_]], problem: dict[str, Any]) -> None:
+    """Without the stumps that the problem forbids: [polarity +/-, k, missing side]."""
+    excluded, missing = problem.get("excluded") or (), problem.get("missing")
+    for (feature, _), exists in unseen.items():
+        side = 0 if missing is None else missing[feature]
+        if feature in excluded:
+            exists[:] = False
+        elif side:  # missing values on the left have the polarity, on the right its opposite
+            left = 0 if side > 0 else 1  # the polarity that has them on the left
+            exists[left, :, 0] = exists[1 - left, :, 1] = False
 
 
 def _bin_labels(table: Table, feature: int, labels: dict[str, Any], keep: Indices) -> Bins:

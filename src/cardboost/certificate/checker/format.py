@@ -19,11 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 VERSION = 6
+CONSTRAINED = 7  # of files with constraints, which are otherwise of version 6
 MOST_TERMS = 10_000  # with limits or costs of features, for which all ways to share the terms are compared
 OPTIMAL = 1e-4  # gap, as a share of the size of the objective, up to which a model is called optimal
 SOFT = "soft margin"  # the loss of weights whose sum is limited
 _PER_FEATURE = {"problem.feature_costs": "costs", "categories": "entries"}
 _PER_FEATURE |= {"dictionary.cuts": "lists", "dictionary.monotonic": "entries"}
+_PER_FEATURE |= {"problem.missing": "entries"}
 _NOT_OF_A_MATRIX = ("problem.intercept_box", "problem.max_features", "problem.feature_costs", "categories")
 _NOT_OF_A_SOFT_MARGIN = ("problem.max_terms", "problem.max_features", "problem.feature_costs", "points")
 UNCURVED = ("squared", "squared_hinge", "smooth_hinge")  # losses for which bounds set no curvature aside
@@ -54,7 +56,7 @@ def form_of(version: int, kind: Any) -> dict[str, Any]:
         **since(3, {"curve": ("maybe", _CENTRE | {"aside": "leaf weights"})}),
     }
     return {
-        "format": ("cardboost-certificate",), "version": tuple(range(1, VERSION + 1)),
+        "format": ("cardboost-certificate",), "version": tuple(range(1, CONSTRAINED + 1)),
         "kind": ("stumps", "matrix"),
         "problem": {
             "loss": ("logistic", "exponential", "squared"), "max_terms": ("maybe", "count"),
@@ -63,6 +65,10 @@ def form_of(version: int, kind: Any) -> dict[str, Any]:
             "target": ("maybe", {"mean": "number", "scale": "positive"}),
             **since(5, {"loss": ("logistic", "exponential", "squared", SOFT, "squared_hinge", "smooth_hinge"),
                         "radius": ("maybe", "positive")}),
+            **since(CONSTRAINED, {
+                "excluded": ("list", "count"), "missing": ("maybe", ("list", (0, 1, -1))),
+                "at_most_one_of": ("list", ("list", "count")), "must_include": ("list", "count"),
+            }),
         },
         "columns": {key: ("list", spec) for key, spec in columns.items()},
         "categories": ("maybe", ("list", ("maybe", {
@@ -174,7 +180,8 @@ def _order_faults(indices: list[int], size: int, path: str) -> Iterator[str]:
 
 def limits_features(problem: dict[str, Any]) -> bool:
     """Whether it matters which features columns look at."""
-    return problem["max_features"] is not None or problem["feature_costs"] is not None
+    chosen = problem.get("at_most_one_of") or problem.get("must_include")
+    return bool(chosen) or problem["max_features"] is not None or problem["feature_costs"] is not None
 
 
 def _entry(certificate: dict[str, Any], path: str) -> Any:
@@ -213,7 +220,7 @@ def _pool_faults(certificate: dict[str, Any]) -> Iterator[str]:
             yield f"{key}: must be present exactly when a bound has the scope dictionary"
     if certificate["kind"] == "matrix" and "dictionary" in scopes:
         yield "bounds: a matrix has no dictionary"
-    if certificate["version"] == VERSION and scopes == ["pool", "dictionary"]:
+    if certificate["version"] >= VERSION and scopes == ["pool", "dictionary"]:
         yield "bounds: the widest scope, dictionary, must come first"
 
 
@@ -318,6 +325,32 @@ def _dictionary_faults(certificate: dict[str, Any]) -> Iterator[str]:
             yield f"columns.polarity[{j}]: goes against dictionary.monotonic[{feature}]"
 
 
+def _constraint_faults(certificate: dict[str, Any]) -> Iterator[str]:
+    """Features are named in order; no column looks at an excluded one, or has missing values elsewhere."""
+    problem, columns = certificate["problem"], certificate["columns"]
+    excluded, missing = problem["excluded"], problem["missing"]
+    if certificate["kind"] == "matrix" or problem["loss"] == SOFT:
+        yield f"version: {CONSTRAINED} is for stumps with regularisation"
+        return
+    features = certificate["data"]["features"]
+    lists = {"excluded": excluded, "must_include": problem["must_include"]}
+    lists |= {f"at_most_one_of[{i}]": group for i, group in enumerate(problem["at_most_one_of"])}
+    for key, named in lists.items():
+        if any(b <= a for a, b in pairwise(named)):
+            yield f"problem.{key}: features must be strictly increasing"
+        if any(f >= features for f in named):
+            yield f"problem.{key}: {max(named)} is outside the {features} features of the data"
+    if problem["max_terms"] is not None and problem["max_terms"] < len(problem["must_include"]):
+        yield "problem.must_include: more features than terms"
+    sides = (columns[key] for key in ("feature", "polarity", "missing_left"))
+    for j, (feature, polarity, missing_left) in enumerate(zip(*sides, strict=True)):
+        if feature in excluded:
+            yield f"columns.feature[{j}]: {feature} is among problem.excluded"
+        value = polarity if missing_left else -polarity  # of missing values
+        if missing is not None and missing[feature] not in (0, value):
+            yield f"columns.missing_left[{j}]: goes against problem.missing[{feature}]"
+
+
 def _price_faults(certificate: dict[str, Any]) -> Iterator[str]:
     """With a dictionary every stump has the same regularisation and the same box, in the pool or not."""
     columns, unseen = certificate["columns"], certificate["unseen"]
@@ -385,13 +418,15 @@ def _leaf_faults(certificate: dict[str, Any]) -> Iterator[str]:
 def structure_faults(certificate: Any) -> list[str]:
     """Faults of form, each starting with a JSON path; nothing else can be checked while there are any."""
     head: dict[str, Any] = certificate if isinstance(certificate, dict) else {}
-    version = head["version"] if head.get("version") in range(1, VERSION) else VERSION
+    version = head["version"] if head.get("version") in range(1, CONSTRAINED + 1) else VERSION
     form = form_of(version, head.get("kind"))
     if faults := sorted(_shape_faults(certificate, form, "")):
         return faults
     unusable = [*_pool_faults(certificate), *_problem_faults(certificate)]
     if not unusable and certificate["kind"] == "stumps":
         unusable += _category_faults(certificate)
+    if not unusable and certificate["version"] == CONSTRAINED:
+        unusable += _constraint_faults(certificate)
     if not unusable and certificate["dictionary"] is not None:
         unusable += [*_dictionary_faults(certificate), *_price_faults(certificate)]
     return unusable + list(_leaf_faults(certificate))
