@@ -410,3 +410,10 @@ def test_a_linear_certificate_refuses_what_is_not_finite(table):
         assert own.faults(spoilt, y) == ["X holds NaN or infinity."]
         assert own.faults(X, np.append(y[1:], bad)) == ["y holds NaN or infinity."]
         assert "finite" in own.faults(X, y, np.append(np.ones(199), bad))[0]
+
+
+@pytest.mark.parametrize("temperature", [1e-2, 1e-3, 1e-4])
+def test_a_soft_margin_that_nothing_can_improve(temperature):
+    X, y = np.full((11, 1), np.nan), np.arange(11) % 3 == 0
+    model = SoftMarginClassifier(temperature=temperature, tol=1e-3, fit_intercept=True).fit(X, y)
+    assert model.certificate_.verify(X, y)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.certificate import checker
+from cardboost.certificate.checker.bounds import SOFT_ROUNDING, TOLERANCE
 from cardboost.certificate.checker.format import leaf_weights
 from cardboost.problem.bound import Curve, Leaf, guarantee, proof_status
 from cardboost.problem.prices import Prices
@@ -123,8 +124,16 @@ class CertifiedProblem:
 
         For a soft margin it is at least 1, or the largest margin where that is less.
         """
-        margin = 0.0 if self.radius is None else self.radius * self.largest_entry
-        return max(abs(null), min(1.0, margin), _LEAST_SIZE)
+        return max(abs(null), min(1.0, self._reach), _LEAST_SIZE)
+
+    def tolerance(self, null: float) -> float:
+        """The checker's: by how much numbers may differ."""
+        return TOLERANCE * self.size(null) + SOFT_ROUNDING * self._reach**2
+
+    @property
+    def _reach(self) -> float:
+        """The largest margin that a soft margin can have, 0 for other losses."""
+        return 0.0 if self.radius is None else self.radius * self.largest_entry
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +176,8 @@ def write_certificate(
         JSON content with status and digest.
     """
     whole = any(proven.scope == "dictionary" for proven in bounds)
-    size, n_free, constraints = problem.size(null[1]), problem.n_free, problem.constraints()
+    size, tolerance = problem.size(null[1]), problem.tolerance(null[1])
+    n_free, constraints = problem.n_free, problem.constraints()
     content: dict[str, Any] = {
         "format": FORMAT,
         "version": CONSTRAINED if constraints else VERSION,
@@ -195,7 +205,7 @@ def write_certificate(
         "solution": _solution(weights, n_free, objective),
         "points": None,
         "null": {"intercept": null[0], "objective": null[1]},
-        "bounds": [_bound(proven, n_free, objective, null[1], size) for proven in bounds],
+        "bounds": [_bound(proven, n_free, objective, null[1], tolerance) for proven in bounds],
         "candidates": problem.candidates,
         "data": {"rows": problem.rows, "features": problem.features, "digest": problem.digest},
     }
@@ -220,7 +230,10 @@ def with_points(
     null = content["null"]["objective"]
     size = max(abs(null), _LEAST_SIZE)
     points = {"unit": unit, "most": most, "continuous": content["solution"]}
-    bounds = [bound | _derived(objective, bound["lower_bound"], null, size) for bound in content["bounds"]]
+    bounds = [
+        bound | _derived(objective, bound["lower_bound"], null, TOLERANCE * size)
+        for bound in content["bounds"]
+    ]
     solution = _solution(weights, n_free, objective)
     return _signed({**content, "solution": solution, "points": points, "bounds": bounds}, size)
 
@@ -235,14 +248,16 @@ def with_proof(
     """The certificate with another model of the same problem, and with other proofs of some scopes."""
     null = content["null"]["objective"]
     size = max(abs(null), _LEAST_SIZE)
-    bounds = []
+    tolerance, bounds = TOLERANCE * size, []
     for bound in content["bounds"]:
         if bound["scope"] in proofs:
-            bounds.append(_bound(proofs[bound["scope"]], n_free, objective, null, size))
+            bounds.append(_bound(proofs[bound["scope"]], n_free, objective, null, tolerance))
         else:
             lower = min(leaf["bound"] for leaf in bound["leaves"])
             leaves = [{"curve": None, **leaf} for leaf in bound["leaves"]]
-            bounds.append({"caps": None, **bound, "leaves": leaves} | _derived(objective, lower, null, size))
+            bounds.append(
+                {"caps": None, **bound, "leaves": leaves} | _derived(objective, lower, null, tolerance)
+            )
     latest = {key: value for key, value in content.items() if key != "tolerance"}  # of older versions
     latest |= {
         "version": max(VERSION, latest["version"]),
@@ -341,7 +356,9 @@ def _compact(weights: Array, n_free: int, columns: int) -> Any:
     return pairs
 
 
-def _bound(proven: ProvenScope, n_free: int, objective: float, null: float, size: float) -> dict[str, Any]:
+def _bound(
+    proven: ProvenScope, n_free: int, objective: float, null: float, tolerance: float
+) -> dict[str, Any]:
     """The leaves of a scope and the numbers that follow from them."""
     columns = proven.columns
 
@@ -365,11 +382,11 @@ def _bound(proven: ProvenScope, n_free: int, objective: float, null: float, size
         "columns": columns - n_free,
         "leaves": [entry(leaf) for leaf in proven.leaves],
         "caps": None if proven.centre is None else point(proven.centre),
-        **_derived(objective, min(leaf.bound for leaf in proven.leaves), null, size),
+        **_derived(objective, min(leaf.bound for leaf in proven.leaves), null, tolerance),
     }
 
 
-def _derived(objective: float, lower: float, null: float, size: float) -> dict[str, float]:
+def _derived(objective: float, lower: float, null: float, tolerance: float) -> dict[str, float]:
     """What a lower bound says of an objective."""
     lower = min(lower, objective)
     gap = objective - lower
@@ -377,7 +394,7 @@ def _derived(objective: float, lower: float, null: float, size: float) -> dict[s
         "lower_bound": lower,
         "gap": gap,
         "relative_gap": gap / max(abs(objective), 1e-300),
-        "guarantee": guarantee(null, objective, lower, size),
+        "guarantee": guarantee(null, objective, lower, tolerance),
     }
 
 

@@ -293,16 +293,15 @@ def _unseen_theta(max_terms: int | None, edge: float, unseen: Prices, room: floa
     return 1.0 if edge <= allowed else allowed / edge if allowed > 0.0 else 0.0
 
 
-def guarantee(null: float, objective: float, lower_bound: float, size: float | None = None) -> float:
+def guarantee(null: float, objective: float, lower_bound: float, tolerance: float | None = None) -> float:
     """Share of the possible improvement over the empty model that is achieved for certain.
 
     Parameters
     ----------
     null, objective, lower_bound : float
         Objective of the empty model, of the model, and its lower bound.
-    size : float, optional
-        Size of the objective, by default that of ``null``. Where the possible improvement is at most 1e-9 of
-        it, the guarantee is 1.
+    tolerance : float, optional
+        Where the possible improvement is not above it, the guarantee is 1; by default 1e-9 of ``null``.
 
     Returns
     -------
@@ -310,7 +309,7 @@ def guarantee(null: float, objective: float, lower_bound: float, size: float | N
         From 0 to 1.
     """
     possible = null - lower_bound
-    if possible <= 1e-9 * (abs(null) if size is None else size):
+    if possible <= (1e-9 * abs(null) if tolerance is None else tolerance):
         return 1.0
     return float(min(1.0, max(0.0, (null - objective) / possible)))
 
