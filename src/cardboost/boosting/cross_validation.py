@@ -75,7 +75,9 @@ class Regularisation:
         terms = (
             "no limit on terms" if self.max_terms is None else f"at most {counted(self.max_terms, 'term')}"
         )
-        return f"l2 {self.l2:g}, {terms}, {self.reason}"
+        if len(self.sizes) > 1:
+            return f"l2 {self.l2:g}, {terms}, {self.reason}"
+        return f"l2 {self.l2:g}, {self.reason}; {terms}"
 
     def to_dict(self) -> dict[str, Any]:
         """For files: what was decided, and how."""
