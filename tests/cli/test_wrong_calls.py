@@ -102,8 +102,8 @@ WRONG = [
         "--validation-fraction 0.999: the rows cannot be split: of 120 rows, some class would",
     ),
     (
-        f"{FIT} --cuts age=1",
-        "there is no option --cuts. See",
+        f"{FIT} --moulds age=1",
+        "there is no option --moulds. See",
     ),
     (
         "fit patients.csv --target cost --drop died,stage --positive 3",
