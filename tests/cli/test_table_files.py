@@ -269,3 +269,61 @@ def test_output_that_cannot_be_written(work):
     assert done.stderr.splitlines()[-1] == (
         "cardboost fit: cannot write the output: no space left on device."
     )
+
+
+# ------------------------------------------------------------------------------------------------ units
+
+
+def money_frame(rows=80):
+    rng = np.random.default_rng(1)
+    balance, used = rng.integers(-50_000, 500_000, rows) / 100, rng.integers(0, 1000, rows) / 10
+    paid = np.where(balance + 30 * used > 3500, "no", "yes")
+    return pd.DataFrame({"balance": balance, "used": used, "paid": paid})
+
+
+def test_money_and_percentages_are_numbers_for_every_verb(work, capsys):
+    plain = money_frame()
+    signed = plain.assign(
+        balance=[f"${value:,.2f}" if value >= 0 else f"(${-value:,.2f})" for value in plain.balance],
+        used=[f"{value}%" for value in plain.used],
+    )
+    plain.to_csv("plain.csv", index=False)
+    signed.to_csv("signed.csv", index=False)
+    quick = ["--target", "paid", "--max-terms", "2", "--hot-start", "6", "--threads", "1", "--l2", "0.01"]
+    remark = "'balance' was read as numbers without '$', 'used' without '%' (20.5% is 20.5)."
+    predictions = []
+    for name in ("plain", "signed"):
+        code, _, err = run(capsys, "fit", f"{name}.csv", *quick, "--out", name)
+        assert code == 0
+        assert err.count(remark) == (name == "signed")
+    for model, data in itertools.product(("plain", "signed"), repeat=2):
+        code, out, err = run(capsys, "predict", f"{model}/model.json", f"{data}.csv")
+        assert code == 0
+        assert ("read as numbers without" in err) == (data == "signed")
+        predictions.append(out.splitlines())
+        assert run(capsys, "certify", f"{model}/model.json", f"{data}.csv")[0] == 0
+        assert run(capsys, "evaluate", f"{model}/model.json", f"{data}.csv", "--resamples", "0")[0] == 0
+    assert len(predictions[0]) == len(plain) + 1
+    assert all(lines == predictions[0] for lines in predictions)
+
+
+def test_categorical_keeps_the_text_of_money(work):
+    frame = pd.DataFrame({"price": ["$5", "$7", "$9"] * 20, "n": range(60), "y": [0, 1, 1] * 20})
+    frame.to_csv("a.csv", index=False)
+    words = ["a.csv", "--target", "y", "--categorical", "price", "--numeric", "n"]
+    read = read_training_table(command.arguments(words))
+    assert read.rows.table.data["price"].labels == ("$5", "$7", "$9")
+    assert not any("without '$'" in remark for remark in read.remarks)
+
+
+@pytest.mark.parametrize("values", [[f"{k / 4} €" for k in range(60)], ["5%", "7%", "9%"] * 20])
+def test_targets_with_a_unit(work, values):
+    """Amounts are numbers to predict; a few percentages are classes, as they stand in the table."""
+    pd.DataFrame({"x": np.arange(60) / 7, "y": values}).to_csv("a.csv", index=False)
+    read = read_training_table(command.arguments(["a.csv", "--target", "y"]))
+    if len(set(values)) > 3:
+        assert read.target.task == "regression"
+        assert read.rows.target.tolist() == [k / 4 for k in range(60)]
+    else:
+        assert read.target.classes == ("5%", "7%", "9%")
+    assert any("read as numbers without" in remark for remark in read.remarks) == (len(set(values)) > 3)

@@ -166,6 +166,10 @@ def _read_target(
         numbers, codes = np.unique(values, return_inverse=True)
         labels = [plain(number) for number in numbers.tolist()]
     task, remark = _task(name, labels, arguments.task)
+    if task != "regression" and name in source.units:  # classes are labels as they stand, such as 5%
+        frame.data[name] = source.read([name], {name: "text"}).data[name]
+        del source.units[name]
+        return _read_target(source, frame, arguments)
     if task == "regression":
         if arguments.positive is not None:
             raise BadInput(f"--positive is for two classes; numbers are predicted of {name!r} (see --task).")

@@ -17,7 +17,7 @@ import stat
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -210,6 +210,7 @@ class TableFile:
             agreed = part.survey(allowed)
             self.possible = [way for way in self.possible if way in agreed] or allowed
         self._points: dict[str, Points] = {}  # of the columns that were read
+        self.units: dict[str, str] = {}  # signs that were left out of columns of numbers
         self._guessed_with = allowed[0].decimal
         self._use(Marks() if self._ambiguous(self.possible) else self.possible[0])
 
@@ -249,7 +250,20 @@ class TableFile:
             remarks.append(f"{self.path} was read with {self.marks.words}{other}.")
         if self.marks == Marks() and Marks(",", ".") in self.possible:
             remarks += self._doubts()
+        if self.units:
+            remarks.append(self._without_units())
         return list(dict.fromkeys(remarks))
+
+    def _without_units(self) -> str:
+        """A remark on the columns of numbers with a sign such as $ beside them."""
+        columns: dict[str, list[str]] = {}
+        for name, sign in self.units.items():
+            columns.setdefault(sign, []).append(name)
+        (sign, names), *others = columns.items()
+        were = "was" if len(names) == 1 else "were"
+        parts = [f"{listed(names)} {were} read as numbers without {sign!r}"]
+        parts += [f"{listed(names)} without {sign!r}" for sign, names in others]
+        return f"{self.path}: {', '.join(parts)}{' (20.5% is 20.5)' if '%' in columns else ''}."
 
     def _doubts(self) -> list[str]:
         """A remark on columns in which all points may stand between thousands, where none tells otherwise."""
@@ -319,13 +333,17 @@ class TableFile:
             text |= {column.name for column in self._collected(unknown, False)[0] if not column.is_numbers}
         n_rows = 0
         self._points |= {name: Points() for name in wanted}
+        units: dict[str, int | None] = {}
         for arrays, typed in self._arrays(wanted, text):
             columns = self._columns(wanted, n_rows)
             for column in columns:
                 column.points = self._points[column.name]
+                column.unit = units.get(column.name, column.unit)
             for column, array in zip(columns, arrays, strict=False):
                 column.add(array, typed)
             settle(columns)
+            units = {column.name: column.unit for column in columns}
+            self._note_units(column for column in columns if column.name not in text)
             self._refuse_text([column for column in columns if column.name not in text])
             yield Frame(
                 {column.name: column.finish(column.name not in text) for column in columns}, len(arrays[0])
@@ -379,7 +397,13 @@ class TableFile:
         self._refuse_text(columns)
         self._refuse_mistakes(columns)
         self._points |= {column.name: column.points for column in columns if column.is_numbers}
+        self._note_units(columns)
         return columns, n_rows
+
+    def _note_units(self, columns: Iterable[Column]) -> None:
+        for column in columns:
+            if column.is_numbers and column.unit_sign is not None:
+                self.units[column.name] = column.unit_sign
 
     # -------------------------------------------------------------------------------------------- decisions
 
@@ -431,6 +455,7 @@ class TableFile:
             numbers = int(column.n_numbers()[column.current])
             if numbers >= MOSTLY * column.n_known:
                 count = f"{numbers:,} of its {column.n_known:,} cells are numbers"
+                count += "" if column.unit_sign is None else f" with {column.unit_sign!r}"
                 raise TableError(
                     f"{self._at(row)}: column {column.name!r} holds {short(cell)}, but {count}: correct "
                     f"what is not, or {as_categories(column.name)}."
