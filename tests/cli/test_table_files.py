@@ -327,3 +327,52 @@ def test_targets_with_a_unit(work, values):
     else:
         assert read.target.classes == ("5%", "7%", "9%")
     assert any("read as numbers without" in remark for remark in read.remarks) == (len(set(values)) > 3)
+
+
+# ------------------------------------------------------------------------------------------------ codes
+
+
+def test_numbers_with_leading_zeros_are_labels(work, capsys):
+    rng = np.random.default_rng(0)
+    town = rng.choice(["03136", "01067", "79098", "20095"], 80)
+    frame = pd.DataFrame(
+        {"zip": town, "x": rng.normal(size=80).round(2), "y": np.isin(town, ["03136", "79098"])}
+    )
+    frame["key"] = [f"{k:06d}" for k in rng.permutation(1000)[:80]]
+    frame["n"] = rng.integers(1000, 9999, 80)
+    frame.loc[3, "zip"] = "NA"
+    frame.to_csv("a.csv", index=False)
+    frame[frame.zip == "79098"].to_csv("one.csv", index=False)
+    quick = ["--target", "y", "--max-terms", "2", "--hot-start", "6", "--threads", "1", "--l2", "0.01"]
+    code, _, err = run(capsys, "fit", "a.csv", *quick, "--out", "out")
+    assert code == 0
+    assert "a.csv: 'zip' and 'key' hold codes with leading zeros such as '01067', which are labels" in err
+    assert "left out: 'key' has the name of an identifier and 80 different values" in err
+    labels = json.loads((work / "out/model.json").read_text())["training"]["data"]
+    assert labels["zero_padded"] == ["zip"]
+    assert labels["categories"] == {"zip": 4}
+    assert run(capsys, "certify", "out/model.json", "a.csv")[0] == 0
+    code, out, err = run(capsys, "predict", "out/model.json", "a.csv")
+    of_one = [line for line, label in zip(out.splitlines()[1:], frame.zip, strict=True) if label == "79098"]
+    code, out, err = run(capsys, "predict", "out/model.json", "one.csv")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[1:] == of_one
+
+
+@pytest.mark.parametrize(
+    ("cells", "options"),
+    [
+        (["03136", "79098"], ["--numeric", "a"]),
+        (["03136", "790981"], []),
+        (["0313.6", "7909.8"], []),
+        (["031", "790"], []),
+        (["0000", "0000"], []),
+        (["13136", "79098"], []),
+    ],
+)
+def test_numbers_without_the_shape_of_codes(work, cells, options):
+    pd.DataFrame({"a": cells * 20, "x": np.arange(40) / 7, "y": [0, 1] * 20}).to_csv("a.csv", index=False)
+    read = read_training_table(command.arguments(["a.csv", "--target", "y", *options]))
+    assert read.facts["zero_padded"] == []
+    assert not any("leading zeros" in remark for remark in read.remarks)
+    assert "a" not in read.facts["categories"]

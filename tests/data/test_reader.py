@@ -707,3 +707,28 @@ def test_points_beside_a_unit_are_doubted(work):
     with open_table("a.csv") as table:
         assert cells(table.read(["a"]).data["a"]) == [9.042, 840]
         assert "('9.042' beside '840')" in table.remarks[0]
+
+
+@pytest.mark.parametrize("block", [1 << 20, 300])
+@pytest.mark.parametrize(
+    ("column", "remarks"),
+    [
+        (
+            [*range(50), None, *(f"abc{k}" for k in range(50))],
+            ["numbers in 50 rows and text in 50, from line 53 on: it was read as text."],
+        ),
+        ([*range(50), *(f"abc{k}" for k in range(50)), 7], []),
+        ([*(f"abc{k}" for k in range(50)), *range(50)], []),
+        (["1", "A"] * 50, []),
+        ([*range(9), *(f"abc{k}" for k in range(50))], []),
+        ([f"abc{k}" for k in range(50)], []),
+    ],
+)
+def test_numbers_followed_by_text(work, monkeypatch, block, column, remarks):
+    monkeypatch.setattr(text_table, "SAMPLE", min(block, 100))
+    monkeypatch.setattr(text_table, "BLOCK", block)
+    pd.DataFrame({"a": 1, "b": column}).to_csv("a.csv", index=False)
+    with open_table("a.csv") as table:
+        expected = [None if cell is None else str(cell) for cell in column]
+        assert cells(table.read(["a", "b"]).data["b"]) == expected
+        assert table.remarks == [f"a.csv: column 'b' holds {remark}" for remark in remarks]

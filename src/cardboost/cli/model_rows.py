@@ -97,13 +97,16 @@ class ModelColumns:
 
 def _feature_kinds(model: Model, otherwise: Kind) -> dict[str, Kind]:
     """How `cardboost fit` read the features; for other models what the model and its certificate say."""
+    kinds: dict[str, Kind]
     ensemble, noted = model.ensemble, recorded(model).get("categories")
     names = [ensemble.feature_name(j) for j in range(ensemble.n_features)]
     if isinstance(noted, dict):
-        return {name: "categories" if name in noted else "numbers" for name in names}
+        kinds = {name: "categories" if name in noted else "numbers" for name in names}
+        padded = recorded(model).get("zero_padded")
+        return kinds | {name: "text" for name in names if isinstance(padded, list) and name in padded}
     first = model.certificate[0] if isinstance(model.certificate, list) else model.certificate
     certified = (first or {}).get("categories")
-    kinds: dict[str, Kind] = dict.fromkeys(names, otherwise)
+    kinds = dict.fromkeys(names, otherwise)
     for name, entry in zip(names, certified if isinstance(certified, list) else [], strict=False):
         kinds[name] = _kind_of_labels(entry.get("kept") if isinstance(entry, dict) else None)
     for feature, known in getattr(ensemble, "categories", {}).items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -45,9 +46,11 @@ def read_training_table(arguments: SimpleNamespace) -> TrainingTable:
         given = _given_roles(arguments, source)
         _refuse_unnamed(source, given)
         names = [name for name in source.names if given.get(name) is not Role.DROPPED]
-        frame = source.read(names, _given_kinds(given, arguments.task))
+        kinds = _given_kinds(given, arguments.task)
+        padded = {name: cell for name, cell in source.zero_padded().items() if name not in given}
+        frame = source.read(names, kinds | dict.fromkeys(padded, "text"))
         target, codes, said = _read_target(source, frame, arguments)
-        form, remarks = source.form, [*source.remarks, *said]
+        form, remarks = source.form, [*source.remarks, *_padded_remark(source, padded), *said]
     weight = read_weight(frame, arguments.weight)
     _refuse_weightless_classes(target, codes, weight)
     split = _split_column(frame, arguments)
@@ -75,6 +78,7 @@ def read_training_table(arguments: SimpleNamespace) -> TrainingTable:
         "rows": table.n_rows,
         "features": len(table.data),
         "categories": table.categories,
+        "zero_padded": [name for name in padded if name in table.data],
         "dates": [entry.to_dict() for entry in dates],
         "left_out": {
             column.name: column.reason or f"given as {column.role}"
@@ -143,6 +147,17 @@ def _given_kinds(given: Mapping[str, Role], task: str) -> dict[str, Kind]:
     }
     kinds[Role.TARGET] = "auto" if task == "auto" else "numbers" if task == "regression" else "categories"
     return {name: kinds[role] for name, role in given.items() if role in kinds}
+
+
+def _padded_remark(source: TableFile, padded: Mapping[str, str]) -> list[str]:
+    if not padded:
+        return []
+    name, cell = next(iter(padded.items()))
+    hold = "holds" if len(padded) == 1 else "hold"
+    return [
+        f"{source.path}: {listed(list(padded))} {hold} codes with leading zeros such as {cell!r}, which are "
+        f"labels; --numeric {shlex.quote(name)} makes numbers of them."
+    ]
 
 
 def _refuse_unnamed(source: TableFile, given: Mapping[str, Role]) -> None:

@@ -341,6 +341,7 @@ class Column:
         self.matches = np.zeros(len(ways), dtype=np.int64)  # of cells that came as text
         self.n_anyhow = 0  # cells of text that are numbers with any of the ways
         self.first: tuple[int, str] | None = None  # row and text of the first cell that is no number
+        self.alternates = False  # there are numbers after the first cell that is none
         self.infinite: tuple[int, str] | None = None
         self.strange: tuple[int, str] | None = None  # a cell that is a number only with other marks
         self.points = Points()
@@ -368,6 +369,7 @@ class Column:
         values = array.to_numpy(zero_copy_only=False)
         self.known_parsed += len(array) - array.null_count
         self.n_parsed += len(array)
+        self.alternates |= self.first is not None and array.null_count < len(array)
         if self.unit is None and self.known_parsed:
             self.unit = NO_UNIT
         if array.null_count < len(array):
@@ -434,6 +436,9 @@ class Column:
         text = ~found.missing & ~found.matches[self.current]
         strange = text & anyhow
         self.first = self.first or self._first_of(text & (times > 0), texts, codes)
+        if self.first is not None and not self.alternates and found.matches[self.current].any():
+            numbers = np.append(found.matches[self.current], False)[codes]
+            self.alternates = bool(numbers[max(0, self.first[0] - self.n_rows + len(codes)) :].any())
         self.strange = self.strange or self._first_of(strange & (times > 0), texts, codes)
         infinite = np.isinf(found.values) & (times > 0)
         self.infinite = self.infinite or self._first_of(infinite, texts, codes)

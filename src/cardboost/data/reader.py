@@ -29,6 +29,8 @@ from cardboost.data.typed_table import TypedTable, spreadsheet_to_text
 
 __all__ = ["Kind", "TableError", "TableFile", "TableFormat", "open_table"]
 
+_LEAST_CHANGED = 10  # numbers before text that get a remark
+
 _GZIP, _ZSTD, _ZIP, _XLS = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 _PARQUET, _ARROW, _ARROW_STREAM, _FEATHER_1 = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", b"FEA1"
 
@@ -210,6 +212,7 @@ class TableFile:
             agreed = part.survey(allowed)
             self.possible = [way for way in self.possible if way in agreed] or allowed
         self._points: dict[str, Points] = {}  # of the columns that were read
+        self._changes: dict[str, str] = {}  # remarks on columns that begin with numbers and end with text
         self.units: dict[str, str] = {}  # signs that were left out of columns of numbers
         self._guessed_with = allowed[0].decimal
         self._use(Marks() if self._ambiguous(self.possible) else self.possible[0])
@@ -250,6 +253,7 @@ class TableFile:
             remarks.append(f"{self.path} was read with {self.marks.words}{other}.")
         if self.marks == Marks() and Marks(",", ".") in self.possible:
             remarks += self._doubts()
+        remarks += self._changes.values()
         if self.units:
             remarks.append(self._without_units())
         return list(dict.fromkeys(remarks))
@@ -277,6 +281,11 @@ class TableFile:
             f"{points.without!r}); if they stand between thousands, say so with --thousands . (if not, "
             "--decimal . ends this remark)."
         ]
+
+    def zero_padded(self) -> dict[str, str]:
+        """Columns of codes such as 03136, each with an example; all files agree on them."""
+        first, *others = (part.zero_padded() for part in self.parts)
+        return {name: example for name, example in first.items() if all(name in other for other in others)}
 
     def require(self, name: str, unique: bool = True) -> None:
         """Refuse a name that is not in the header, with suggestions, or there more than once."""
@@ -398,7 +407,22 @@ class TableFile:
         self._refuse_mistakes(columns)
         self._points |= {column.name: column.points for column in columns if column.is_numbers}
         self._note_units(columns)
+        self._note_changes(columns)
         return columns, n_rows
+
+    def _note_changes(self, columns: Iterable[Column]) -> None:
+        """Columns with numbers in the first rows, and with text alone in the others."""
+        for column in columns:
+            if column.kind != "auto" or column.first is None or column.alternates:
+                continue
+            numbers = int(column.n_numbers()[column.current])
+            text = column.n_known - numbers
+            if text and numbers >= max(_LEAST_CHANGED, (1.0 - MOSTLY) * column.n_known):
+                what = f"numbers in {counted(numbers, 'row')} and text in {text:,}"
+                self._changes[column.name] = (
+                    f"{self.path}: column {column.name!r} holds {what}, from {self.place(column.first[0])} "
+                    "on: it was read as text."
+                )
 
     def _note_units(self, columns: Iterable[Column]) -> None:
         for column in columns:
