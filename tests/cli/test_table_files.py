@@ -376,3 +376,16 @@ def test_numbers_without_the_shape_of_codes(work, cells, options):
     assert read.facts["zero_padded"] == []
     assert not any("leading zeros" in remark for remark in read.remarks)
     assert "a" not in read.facts["categories"]
+
+
+def test_a_column_given_as_a_date_that_holds_none(work):
+    days = [f"2024-01-{k % 28 + 1:02d}" for k in range(40)]
+    frame = pd.DataFrame({"a": np.arange(40) / 7, "day": days, "b": np.arange(40) / 3, "y": [0, 1] * 20})
+    frame.to_csv("a.csv", index=False)
+    words = ["a.csv", "--target", "y", "--date", "b", "--date", "day"]
+    read = read_training_table(command.arguments(words))
+    said = [remark for remark in read.remarks if remark.startswith("left out")]
+    assert said == [
+        "left out: column 'b' holds no dates that can be read such as '0' (it was given with --date)."
+    ]
+    assert list(read.rows.table.data) == ["a"]

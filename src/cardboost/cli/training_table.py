@@ -58,6 +58,9 @@ def read_training_table(arguments: SimpleNamespace) -> TrainingTable:
         dates = [
             DateParts.from_training(frame, name, parts) for name, parts in arguments.date.items() if parts
         ]
+        remarks += [
+            remark for name, parts in arguments.date.items() if not parts for remark in _no_dates(frame, name)
+        ]
         roles = assign_roles(frame, given)
         derived = {entry.column for entry in dates}
         features = [column.name for column in roles if column.is_feature or column.name in derived]
@@ -147,6 +150,15 @@ def _given_kinds(given: Mapping[str, Role], task: str) -> dict[str, Kind]:
     }
     kinds[Role.TARGET] = "auto" if task == "auto" else "numbers" if task == "regression" else "categories"
     return {name: kinds[role] for name, role in given.items() if role in kinds}
+
+
+def _no_dates(frame: Frame, name: str) -> list[str]:
+    """A remark on a column that is given as a date and left out, where it holds no dates."""
+    try:
+        DateParts.from_training(frame, name.strip(), ["month"])  # which every form of dates has
+    except ValueError as error:
+        return [f"left out: {str(error).rstrip('.')} (it was given with --date)."]
+    return []
 
 
 def _padded_remark(source: TableFile, padded: Mapping[str, str]) -> list[str]:
