@@ -389,3 +389,32 @@ def test_a_column_given_as_a_date_that_holds_none(work):
         "left out: column 'b' holds no dates that can be read such as '0' (it was given with --date)."
     ]
     assert list(read.rows.table.data) == ["a"]
+
+
+# ------------------------------------------------------------------------------------------------ evaluate
+
+
+@pytest.mark.parametrize("task", ["two classes", "three classes", "regression"])
+@pytest.mark.parametrize("options", [[], ["--holdout", "0.25"], ["--weight", "n"]])
+def test_evaluate_names_the_rows_of_the_fit(work, capsys, task, options):
+    frame = make_frame()
+    if task == "three classes":
+        frame["état"] = np.where(frame["n"] == 1, "mort", frame["état"])
+    elif task == "regression":
+        frame["état"] = frame["âge"].fillna(0) + frame["n"] / 7
+    frame.to_csv("a.csv", index=False)
+    frame[::-1].to_csv("turned.csv", index=False)
+    frame.assign(n=frame.n + 1).to_csv("other.csv", index=False)
+    frame[1:].to_csv("fewer.csv", index=False)
+    frame.drop(columns="flag").to_csv("lacking.csv", index=False)
+    assert run(capsys, "fit", "a.csv", *QUICK, "--l2", "0.01", "--out", "out", "--quiet", *options)[0] == 0
+    expected = "these are the rows that the model was trained on; on new rows it is usually worse."
+    if "--holdout" in options:
+        expected = "the model was trained on 90 of these 120 rows; on new rows it is usually worse."
+    for name in ("a", "turned", "other", "fewer", "lacking"):
+        code, _, err = run(capsys, "evaluate", "out/model.json", f"{name}.csv", "--resamples", "0")
+        told = name == "a" or (
+            name == "turned" and "--holdout" not in options
+        )  # other rows are held out there
+        assert (code, err.count(expected)) == (0, told) or name == "lacking"
+        assert "trained on" not in err or told
