@@ -416,21 +416,22 @@ class TextTable:
         import pyarrow as arrow
         import pyarrow.compute as compute
 
-        whole = [k for k, kind in self.guess.items() if kind != arrow.bool_() and k < len(self.names)]
-        texts = self._first_block(arrow.string(), Marks()) if whole else None
+        numbers = [k for k, kind in self.guess.items() if kind != arrow.bool_() and k < len(self.names)]
+        texts = self._first_block(arrow.string(), Marks()) if numbers else None
         if texts is None:
             return {}
         examples = {}
-        for k in whole:
-            cells = compute.utf8_trim_whitespace(texts.column(k))
+        for k in numbers:
+            column = texts.column(k)
+            padded = compute.match_substring_regex(column, rf"^\s*0\d{{{CODE_DIGITS - 1}}}")
+            if not compute.any(padded).as_py():
+                continue
+            cells = compute.utf8_trim_whitespace(column).unique()
             missing = compute.is_in(compute.utf8_lower(cells), arrow.array(MISSING))
             cells = cells.filter(compute.invert(missing))
-            padded = cells.filter(compute.starts_with(cells, "0"))
-            digits = len(padded[0].as_py()) if len(padded) else 0
-            if digits < CODE_DIGITS or compute.count_distinct(cells).as_py() == 1:
-                continue
-            if compute.all(compute.match_substring_regex(cells, rf"^\d{{{min(digits, 1000)}}}$")).as_py():
-                examples[self.names[k]] = padded[0].as_py()
+            lengths = compute.unique(compute.utf8_length(cells))
+            if len(cells) > 1 and len(lengths) == 1 and compute.all(compute.utf8_is_digit(cells)).as_py():
+                examples[self.names[k]] = column.filter(padded)[0].as_py().strip()
         return examples
 
     def _block_size(self, least: int) -> int:
