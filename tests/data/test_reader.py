@@ -675,3 +675,60 @@ def test_batches_make_the_whole(path, rows, repeat, kind, block):
         expected = cells(whole.data[name])
         assert cells(again.data[name]) == expected
         assert [cell for frame in frames for cell in cells(frame.data[name])] == expected
+
+
+# ------------------------------------------------------------------------------------------------ units
+
+
+@pytest.mark.parametrize("kind", ["auto", "numbers"])
+def test_units_in_batches(work, monkeypatch, kind):
+    monkeypatch.setattr(text_table, "SAMPLE", 100)
+    monkeypatch.setattr(text_table, "BLOCK", 200)
+    (work / "a.csv").write_text("\n".join(["a,b", *(f"{k},${k}.5" for k in range(300))]))
+    expected = [k + 0.5 for k in range(300)]
+    with open_table("a.csv") as table:
+        frames = list(table.batches(["b"], {"b": kind}))
+        assert len(frames) > 1
+        assert [value for frame in frames for value in cells(frame.data["b"])] == expected
+        assert table.remarks == ["a.csv: 'b' was read as numbers without '$'."]
+    assert read("a.csv", kinds={"b": kind})["b"] == expected
+    assert read("a.csv", kinds="text")["b"][:2] == ["$0.5", "$1.5"]
+    assert read("a.csv", kinds="categories")["b"][:2] == ["$0.5", "$1.5"]
+    with (work / "a.csv").open("a") as file:
+        file.write("\n300,€5")
+    expected = "which is not a number" if kind == "numbers" else "300 of its 301 cells are numbers with '$'"
+    assert expected in said("a.csv", kinds={"b": kind})
+    with open_table("a.csv") as table, pytest.raises(TableError, match=r"line 302: column 'b' holds '€5'"):
+        list(table.batches(["b"], {"b": kind}))
+
+
+def test_points_beside_a_unit_are_doubted(work):
+    (work / "a.csv").write_text("a;n\n9.042 €;1\n840 €;2\n")
+    with open_table("a.csv") as table:
+        assert cells(table.read(["a"]).data["a"]) == [9.042, 840]
+        assert "('9.042' beside '840')" in table.remarks[0]
+
+
+@pytest.mark.parametrize("block", [1 << 20, 300])
+@pytest.mark.parametrize(
+    ("column", "remarks"),
+    [
+        (
+            [*range(50), None, *(f"abc{k}" for k in range(50))],
+            ["numbers in 50 rows and text in 50, from line 53 on: it was read as text."],
+        ),
+        ([*range(50), *(f"abc{k}" for k in range(50)), 7], []),
+        ([*(f"abc{k}" for k in range(50)), *range(50)], []),
+        (["1", "A"] * 50, []),
+        ([*range(9), *(f"abc{k}" for k in range(50))], []),
+        ([f"abc{k}" for k in range(50)], []),
+    ],
+)
+def test_numbers_followed_by_text(work, monkeypatch, block, column, remarks):
+    monkeypatch.setattr(text_table, "SAMPLE", min(block, 100))
+    monkeypatch.setattr(text_table, "BLOCK", block)
+    pd.DataFrame({"a": 1, "b": column}).to_csv("a.csv", index=False)
+    with open_table("a.csv") as table:
+        expected = [None if cell is None else str(cell) for cell in column]
+        assert cells(table.read(["a", "b"]).data["b"]) == expected
+        assert table.remarks == [f"a.csv: column 'b' holds {remark}" for remark in remarks]

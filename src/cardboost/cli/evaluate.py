@@ -15,7 +15,7 @@ from cardboost.model.printable import printable_json, printable_lines
 
 
 def run(arguments: SimpleNamespace) -> int:
-    from cardboost.cli.model_rows import model_rows
+    from cardboost.cli.model_rows import model_rows, training_remark
     from cardboost.cli.run import model_facts
     from cardboost.cli.unfamiliar import Unfamiliar
     from cardboost.report.facts import Grouping
@@ -34,7 +34,8 @@ def run(arguments: SimpleNamespace) -> int:
         print(printable_json(json.dumps(_document(arguments, facts.to_dict()), ensure_ascii=False, indent=2)))
     else:
         print(printable_lines("\n".join(facts.lines())))
-    for remark in unfamiliar.remarks():
+    trained = training_remark(arguments, model, rows.table.n_rows)
+    for remark in (*unfamiliar.remarks(), *([] if trained is None else [trained])):
         say(remark, "evaluate")
     return OK
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -97,13 +98,16 @@ class ModelColumns:
 
 def _feature_kinds(model: Model, otherwise: Kind) -> dict[str, Kind]:
     """How `cardboost fit` read the features; for other models what the model and its certificate say."""
+    kinds: dict[str, Kind]
     ensemble, noted = model.ensemble, recorded(model).get("categories")
     names = [ensemble.feature_name(j) for j in range(ensemble.n_features)]
     if isinstance(noted, dict):
-        return {name: "categories" if name in noted else "numbers" for name in names}
+        kinds = {name: "categories" if name in noted else "numbers" for name in names}
+        padded = recorded(model).get("zero_padded")
+        return kinds | {name: "text" for name in names if isinstance(padded, list) and name in padded}
     first = model.certificate[0] if isinstance(model.certificate, list) else model.certificate
     certified = (first or {}).get("categories")
-    kinds: dict[str, Kind] = dict.fromkeys(names, otherwise)
+    kinds = dict.fromkeys(names, otherwise)
     for name, entry in zip(names, certified if isinstance(certified, list) else [], strict=False):
         kinds[name] = _kind_of_labels(entry.get("kept") if isinstance(entry, dict) else None)
     for feature, known in getattr(ensemble, "categories", {}).items():
@@ -124,12 +128,17 @@ def _target_kind(model: Model) -> Kind:
 
 
 def model_rows(
-    arguments: SimpleNamespace, model: Model, verb: str, *, used: bool = False, more: Sequence[str] = ()
+    arguments: SimpleNamespace,
+    model: Model,
+    verb: str | None,
+    *,
+    used: bool = False,
+    more: Sequence[str] = (),
 ) -> tuple[Rows, Frame]:
     """Rows with the features of a model, its target and weights; and a frame with ``more`` columns.
 
-    Remarks on how the table was read are said in the name of ``verb``. Rows that the fit held out are not
-    left out here; see :func:`trained_rows`.
+    Remarks on how the table was read are said in the name of ``verb``, if there is one. Rows that the fit
+    held out are not left out here; see :func:`trained_rows`.
     """
     notes = recorded(model)
     target = arguments.target if arguments.target is not None else notes.get("target")
@@ -153,13 +162,14 @@ def model_rows(
             codes = label_codes(frame.data[target], model.classes) if model.classes else frame.data[target]
         except ValueError as error:
             raise BadInput(f"{source.path}, column {target!r}: {error}") from None
-        for remark in source.remarks:
-            say(remark, verb)
+        if verb is not None:
+            for remark in source.remarks:
+                say(remark, verb)
     weights = None if weight is None else read_weight(frame, weight)
     return Rows(columns.features(frame), np.asarray(codes), weights), frame
 
 
-def trained_rows(arguments: SimpleNamespace, model: Model, verb: str) -> Rows:
+def trained_rows(arguments: SimpleNamespace, model: Model, verb: str | None) -> Rows:
     """The rows that a model was trained on: those of a table without the rows that the fit held out."""
     held_out = recorded(model).get("holdout")
     split = held_out.get("by") if isinstance(held_out, dict) else None
@@ -178,6 +188,37 @@ def trained_rows(arguments: SimpleNamespace, model: Model, verb: str) -> Rows:
         raise BadInput(f"{arguments.model}: training.data.holdout cannot be read.") from None
     by = None if split is None else split_values(split, frame.data[split], bool(held_out.get("latest")))
     return _without_validation(rows.take(kept_rows(replace(rows, split=by), fraction, seed)), model)
+
+
+def training_remark(arguments: SimpleNamespace, model: Model, n_rows: int) -> str | None:
+    """A remark on a table of so many rows, if it is the one that the model was trained on; reads it again.
+
+    By the digest of the rows in the certificate of the model, which counts every feature.
+    """
+    from cardboost.certificate.checker import data_digest
+
+    first = model.certificate[0] if isinstance(model.certificate, list) else model.certificate
+    data = first.get("data") if isinstance(first, dict) else None
+    once = any(path == "-" or (os.path.exists(path) and not os.path.isfile(path)) for path in arguments.data)
+    if not isinstance(data, dict) or recorded(model).get("rows") != n_rows or once:
+        return None
+    try:
+        rows = trained_rows(arguments, model, None)
+        n_features = len(rows.table.columns)
+        categorical = [j for j in range(n_features) if rows.table.columns[j] in rows.table.categories]
+        target = rows.target if model.classes is None else None
+        positive = None if target is not None else rows.target == (1 if len(model.classes or ()) == 2 else 0)
+        digest = data_digest(rows.table, positive, rows.weight, categorical=categorical, target=target)
+    except (BadInput, ValueError):  # it lacks columns, or holds what the table of the fit cannot have held
+        return None
+    if digest != data.get("digest"):
+        return None
+    n_trained = rows.table.n_rows
+    if n_trained == n_rows:
+        return "these are the rows that the model was trained on; on new rows it is usually worse."
+    return (
+        f"the model was trained on {n_trained:,} of these {n_rows:,} rows; on new rows it is usually worse."
+    )
 
 
 def _without_validation(rows: Rows, model: Model) -> Rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -46,15 +47,20 @@ def read_training_table(arguments: SimpleNamespace) -> TrainingTable:
         given = _given_roles(arguments, source)
         _refuse_unnamed(source, given)
         names = [name for name in source.names if given.get(name) is not Role.DROPPED]
-        frame = source.read(names, _given_kinds(given, arguments.task))
+        kinds = _given_kinds(given, arguments.task)
+        padded = {name: cell for name, cell in source.zero_padded().items() if name not in given}
+        frame = source.read(names, kinds | dict.fromkeys(padded, "text"))
         target, codes, said = _read_target(source, frame, arguments)
-        form, remarks = source.form, [*source.remarks, *said]
+        form, remarks = source.form, [*source.remarks, *_padded_remark(source, padded), *said]
     weight = read_weight(frame, arguments.weight)
     _refuse_weightless_classes(target, codes, weight)
     split = _split_column(frame, arguments)
     try:
         dates = [
             DateParts.from_training(frame, name, parts) for name, parts in arguments.date.items() if parts
+        ]
+        remarks += [
+            remark for name, parts in arguments.date.items() if not parts for remark in _no_dates(frame, name)
         ]
         roles = assign_roles(frame, given)
         derived = {entry.column for entry in dates}
@@ -76,6 +82,7 @@ def read_training_table(arguments: SimpleNamespace) -> TrainingTable:
         "rows": table.n_rows,
         "features": len(table.data),
         "categories": table.categories,
+        "zero_padded": [name for name in padded if name in table.data],
         "dates": [entry.to_dict() for entry in dates],
         "left_out": {
             column.name: column.reason or f"given as {column.role}"
@@ -159,6 +166,26 @@ def _given_kinds(given: Mapping[str, Role], task: str) -> dict[str, Kind]:
     return {name: kinds[role] for name, role in given.items() if role in kinds}
 
 
+def _no_dates(frame: Frame, name: str) -> list[str]:
+    """A remark on a column that is given as a date and left out, where it holds no dates."""
+    try:
+        DateParts.from_training(frame, name.strip(), ["month"])  # which every form of dates has
+    except ValueError as error:
+        return [f"left out: {str(error).rstrip('.')} (it was given with --date)."]
+    return []
+
+
+def _padded_remark(source: TableFile, padded: Mapping[str, str]) -> list[str]:
+    if not padded:
+        return []
+    name, cell = next(iter(padded.items()))
+    hold = "holds" if len(padded) == 1 else "hold"
+    return [
+        f"{source.path}: {listed(list(padded))} {hold} codes with leading zeros such as {cell!r}, which are "
+        f"labels; --numeric {shlex.quote(name)} makes numbers of them."
+    ]
+
+
 def _refuse_unnamed(source: TableFile, given: Mapping[str, Role]) -> None:
     if "" in source.names and given.get("") is not Role.DROPPED:
         place = source.names.index("") + 1
@@ -180,6 +207,10 @@ def _read_target(
         numbers, codes = np.unique(values, return_inverse=True)
         labels = [plain(number) for number in numbers.tolist()]
     task, remark = _task(name, labels, arguments.task)
+    if task != "regression" and name in source.units:  # classes are labels as they stand, such as 5%
+        frame.data[name] = source.read([name], {name: "text"}).data[name]
+        del source.units[name]
+        return _read_target(source, frame, arguments)
     if task == "regression":
         if arguments.positive is not None:
             raise BadInput(f"--positive is for two classes; numbers are predicted of {name!r} (see --task).")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -37,6 +37,9 @@ _INFINITE = {
 }
 _WORDS = dict.fromkeys((*MISSING, *DASHES), math.nan) | TRUTH | _INFINITE
 _SPACES, _APOSTROPHES = "\u00a0\u202f\u2009", "\u2019"
+#: signs beside the numbers of a column; one and the same in all cells
+UNITS = ("$", "€", "£", "¥", "%", "USD", "EUR", "GBP", "CHF", "JPY")
+NO_UNIT = -1
 
 
 class TableError(ValueError):
@@ -128,15 +131,67 @@ class Meaning:
     values: Array  # NaN where a text is missing or no number
     missing: NDArray[np.bool_]
     matches: NDArray[np.bool_]  # (ways, texts); words that stand for numbers match all of them
+    units: NDArray[np.int8]  # of each text the place of its sign in UNITS, or NO_UNIT
 
     def part(self, start: int, end: int) -> Meaning:
-        return Meaning(self.values[start:end], self.missing[start:end], self.matches[:, start:end])
+        matches, units = self.matches[:, start:end], self.units[start:end]
+        return Meaning(self.values[start:end], self.missing[start:end], matches, units)
+
+    def main_unit(self, times: NDArray[np.int64]) -> int:
+        """The unit of the most numbers, where each text occurs so many times."""
+        times = np.where(self.matches.any(axis=0), times, 0)
+        return int(np.bincount(self.units + 1, times, len(UNITS) + 1).argmax()) - 1
+
+    def with_unit(self, unit: int) -> Meaning:
+        """The same where numbers of other units are text."""
+        other = self.units != unit
+        if not other.any():
+            return self
+        other &= ~self.missing
+        return replace(self, values=np.where(other, math.nan, self.values), matches=self.matches & ~other)
 
 
 @cache
 def _looks_like_number(thousands: frozenset[str]) -> str:
     inside = rf"\d.,'{_APOSTROPHES} {_SPACES}" + "".join(re.escape(mark) for mark in thousands)
     return rf"^[+\-−]?[{inside}]*\d[{inside}]*(?:[eE][+-]?\d+)?$"
+
+
+@cache
+def _with_unit(thousands: frozenset[str]) -> str:
+    """A number with a sign before or after it, such as $1,810.08, 12.50 EUR, -3 % or ($12.00)."""
+    space = f"[ {_SPACES}]*"
+    marks = "".join(re.escape(mark) for mark in thousands)
+    number = rf"[.,]?\d[\d.,'{_APOSTROPHES} {_SPACES}{marks}]*(?:[eE][+-]?\d+)?"
+    sign, unit = "[+\\-−]?", "|".join(map(re.escape, UNITS))
+    return (
+        rf"^(?P<open>\(?)(?P<sign>{sign}){space}(?P<before>(?:{unit})?){space}"
+        rf"(?P<number>{sign}{number}){space}(?P<after>(?:{unit})?)(?P<close>\)?)$"
+    )
+
+
+def without_units(texts: Any, thousands: frozenset[str] = frozenset()) -> tuple[Any, NDArray[np.int8]]:
+    """Texts of numbers without the signs of units, and the units; other texts are as they were."""
+    import pyarrow as arrow
+    import pyarrow.compute as compute
+
+    units = np.full(len(texts), NO_UNIT, dtype=np.int8)
+    pattern = _with_unit(thousands)
+    like = compute.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
+    if not like.any():
+        return texts, units
+    parts = compute.extract_regex(texts, pattern)
+    opens, sign, before, number, after, closes = (
+        parts.field(k).fill_null("") for k in range(parts.type.num_fields)
+    )
+    unit = compute.index_in(compute.binary_join_element_wise(before, after, ""), arrow.array(UNITS))
+    like &= compute.equal(compute.binary_length(opens), compute.binary_length(closes)).to_numpy(
+        zero_copy_only=False
+    )
+    units[like] = unit.fill_null(NO_UNIT).to_numpy(zero_copy_only=False)[like]
+    negative = compute.if_else(compute.equal(opens, "("), "-", "")
+    bare = compute.binary_join_element_wise(negative, sign, compute.utf8_trim_whitespace(number), "")
+    return compute.if_else(arrow.array(units != NO_UNIT), bare, texts), units
 
 
 def meaning(texts: Any, ways: Sequence[Marks], current: int) -> Meaning:
@@ -151,8 +206,18 @@ def meaning(texts: Any, ways: Sequence[Marks], current: int) -> Meaning:
     missing = (word >= 0) & np.isnan(values)
     matches = np.repeat(((word >= 0) & ~missing)[None], len(ways), axis=0)
     odd = frozenset(way.thousands for way in ways if way.thousands is not None)
-    like = compute.match_substring_regex(trimmed, _looks_like_number(odd))
-    places = np.flatnonzero(like.to_numpy(zero_copy_only=False))
+    looks = compute.match_substring_regex(trimmed, _looks_like_number(odd))
+    like = looks.to_numpy(zero_copy_only=False)
+    units = np.full(len(texts), NO_UNIT, dtype=np.int8)
+    others = np.flatnonzero(~like & (word < 0))
+    if len(others):
+        bare, units[others] = without_units(trimmed.take(arrow.array(others)), odd)
+        if (units != NO_UNIT).any():
+            like = like | (units != NO_UNIT)
+            mask = np.zeros(len(texts), dtype=bool)
+            mask[others] = True
+            trimmed = compute.replace_with_mask(trimmed, arrow.array(mask), bare)
+    places = np.flatnonzero(like)
     if len(places):
         numerals = trimmed.take(arrow.array(places))
         if not compute.all(compute.string_is_ascii(numerals)).as_py():
@@ -163,7 +228,7 @@ def meaning(texts: Any, ways: Sequence[Marks], current: int) -> Meaning:
             matches[k, places] = match.to_numpy(zero_copy_only=False)
             if k == current:
                 values[places] = _cast(compute.if_else(match, numerals, None), way)
-    return Meaning(values, missing, matches)
+    return Meaning(values, missing, matches, units)
 
 
 def meanings(texts: Sequence[Any], ways: Sequence[Marks], current: int) -> Iterator[Meaning]:
@@ -198,6 +263,7 @@ def ways_of(columns: Sequence[Any], ways: Sequence[Marks]) -> Iterator[list[Mark
     found = meanings([column.dictionary for column in coded], ways, 0)
     for column, means in zip(coded, found, strict=True):
         times = np.bincount(column.indices)
+        means = means.with_unit(means.main_unit(times))
         yield viable(means.matches @ times, int(times[~means.missing].sum()), ways)
 
 
@@ -275,9 +341,11 @@ class Column:
         self.matches = np.zeros(len(ways), dtype=np.int64)  # of cells that came as text
         self.n_anyhow = 0  # cells of text that are numbers with any of the ways
         self.first: tuple[int, str] | None = None  # row and text of the first cell that is no number
+        self.alternates = False  # there are numbers after the first cell that is none
         self.infinite: tuple[int, str] | None = None
         self.strange: tuple[int, str] | None = None  # a cell that is a number only with other marks
         self.points = Points()
+        self.unit: int | None = NO_UNIT if kind == "categories" else None  # None: no number was seen
 
     @property
     def late(self) -> bool:
@@ -301,6 +369,9 @@ class Column:
         values = array.to_numpy(zero_copy_only=False)
         self.known_parsed += len(array) - array.null_count
         self.n_parsed += len(array)
+        self.alternates |= self.first is not None and array.null_count < len(array)
+        if self.unit is None and self.known_parsed:
+            self.unit = NO_UNIT
         if array.null_count < len(array):
             self.points.add_parsed(values, array.type == arrow.int64())
         if self.infinite is None and values.dtype.kind == "f" and (infinite := np.isinf(values)).any():
@@ -355,6 +426,9 @@ class Column:
             self._keep_text(texts, codes)
             return
         times = np.bincount(codes + 1, minlength=len(texts) + 1)[1:]  # without the missing ones, -1
+        if self.unit is None and (found.matches.any(axis=0) & (times > 0)).any():
+            self.unit = found.main_unit(times)
+        found = found.with_unit(NO_UNIT if self.unit is None else self.unit)
         self.known += int(times[~found.missing].sum())
         self.matches += found.matches @ times
         anyhow = found.matches.any(axis=0)
@@ -362,13 +436,20 @@ class Column:
         text = ~found.missing & ~found.matches[self.current]
         strange = text & anyhow
         self.first = self.first or self._first_of(text & (times > 0), texts, codes)
+        if self.first is not None and not self.alternates and found.matches[self.current].any():
+            numbers = np.append(found.matches[self.current], False)[codes]
+            self.alternates = bool(numbers[max(0, self.first[0] - self.n_rows + len(codes)) :].any())
         self.strange = self.strange or self._first_of(strange & (times > 0), texts, codes)
         infinite = np.isinf(found.values) & (times > 0)
         self.infinite = self.infinite or self._first_of(infinite, texts, codes)
         if self.first is None and self.ways[self.current] == Marks():
             import pyarrow as arrow
+            import pyarrow.compute as compute
 
-            self.points.add(texts.filter(arrow.array(found.matches[self.current] & (times > 0))))
+            numerals = texts.filter(arrow.array(found.matches[self.current] & (times > 0)))
+            if self.unit_sign is not None:
+                numerals = without_units(compute.utf8_trim_whitespace(numerals))[0]
+            self.points.add(numerals)
         if self.first is None:
             self.numbers.append(np.append(found.values, math.nan)[codes])
         self._keep_text(texts, codes)
@@ -386,6 +467,11 @@ class Column:
     def is_numbers(self) -> bool:
         """Whether all cells so far are numbers or missing, and are to be taken for numbers."""
         return self.kind != "text" and self.first is None
+
+    @property
+    def unit_sign(self) -> str | None:
+        """The sign of the unit that stands beside all numbers."""
+        return None if self.unit is None or self.unit == NO_UNIT else UNITS[self.unit]
 
     @property
     def n_known(self) -> int:

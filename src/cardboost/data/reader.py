@@ -17,7 +17,7 @@ import stat
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -28,6 +28,8 @@ from cardboost.data.text_table import TextTable
 from cardboost.data.typed_table import TypedTable, spreadsheet_to_text
 
 __all__ = ["Kind", "TableError", "TableFile", "TableFormat", "open_table"]
+
+_LEAST_CHANGED = 10  # numbers before text that get a remark
 
 _GZIP, _ZSTD, _ZIP, _XLS = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 _PARQUET, _ARROW, _ARROW_STREAM, _FEATHER_1 = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", b"FEA1"
@@ -210,6 +212,8 @@ class TableFile:
             agreed = part.survey(allowed)
             self.possible = [way for way in self.possible if way in agreed] or allowed
         self._points: dict[str, Points] = {}  # of the columns that were read
+        self._changes: dict[str, str] = {}  # remarks on columns that begin with numbers and end with text
+        self.units: dict[str, str] = {}  # signs that were left out of columns of numbers
         self._guessed_with = allowed[0].decimal
         self._use(Marks() if self._ambiguous(self.possible) else self.possible[0])
 
@@ -249,7 +253,21 @@ class TableFile:
             remarks.append(f"{self.path} was read with {self.marks.words}{other}.")
         if self.marks == Marks() and Marks(",", ".") in self.possible:
             remarks += self._doubts()
+        remarks += self._changes.values()
+        if self.units:
+            remarks.append(self._without_units())
         return list(dict.fromkeys(remarks))
+
+    def _without_units(self) -> str:
+        """A remark on the columns of numbers with a sign such as $ beside them."""
+        columns: dict[str, list[str]] = {}
+        for name, sign in self.units.items():
+            columns.setdefault(sign, []).append(name)
+        (sign, names), *others = columns.items()
+        were = "was" if len(names) == 1 else "were"
+        parts = [f"{listed(names)} {were} read as numbers without {sign!r}"]
+        parts += [f"{listed(names)} without {sign!r}" for sign, names in others]
+        return f"{self.path}: {', '.join(parts)}{' (20.5% is 20.5)' if '%' in columns else ''}."
 
     def _doubts(self) -> list[str]:
         """A remark on columns in which all points may stand between thousands, where none tells otherwise."""
@@ -263,6 +281,11 @@ class TableFile:
             f"{points.without!r}); if they stand between thousands, say so with --thousands . (if not, "
             "--decimal . ends this remark)."
         ]
+
+    def zero_padded(self) -> dict[str, str]:
+        """Columns of codes such as 03136, each with an example; all files agree on them."""
+        first, *others = (part.zero_padded() for part in self.parts)
+        return {name: example for name, example in first.items() if all(name in other for other in others)}
 
     def require(self, name: str, unique: bool = True) -> None:
         """Refuse a name that is not in the header, with suggestions, or there more than once."""
@@ -319,13 +342,17 @@ class TableFile:
             text |= {column.name for column in self._collected(unknown, False)[0] if not column.is_numbers}
         n_rows = 0
         self._points |= {name: Points() for name in wanted}
+        units: dict[str, int | None] = {}
         for arrays, typed in self._arrays(wanted, text):
             columns = self._columns(wanted, n_rows)
             for column in columns:
                 column.points = self._points[column.name]
+                column.unit = units.get(column.name, column.unit)
             for column, array in zip(columns, arrays, strict=False):
                 column.add(array, typed)
             settle(columns)
+            units = {column.name: column.unit for column in columns}
+            self._note_units(column for column in columns if column.name not in text)
             self._refuse_text([column for column in columns if column.name not in text])
             yield Frame(
                 {column.name: column.finish(column.name not in text) for column in columns}, len(arrays[0])
@@ -379,7 +406,28 @@ class TableFile:
         self._refuse_text(columns)
         self._refuse_mistakes(columns)
         self._points |= {column.name: column.points for column in columns if column.is_numbers}
+        self._note_units(columns)
+        self._note_changes(columns)
         return columns, n_rows
+
+    def _note_changes(self, columns: Iterable[Column]) -> None:
+        """Columns with numbers in the first rows, and with text alone in the others."""
+        for column in columns:
+            if column.kind != "auto" or column.first is None or column.alternates:
+                continue
+            numbers = int(column.n_numbers()[column.current])
+            text = column.n_known - numbers
+            if text and numbers >= max(_LEAST_CHANGED, (1.0 - MOSTLY) * column.n_known):
+                what = f"numbers in {counted(numbers, 'row')} and text in {text:,}"
+                self._changes[column.name] = (
+                    f"{self.path}: column {column.name!r} holds {what}, from {self.place(column.first[0])} "
+                    "on: it was read as text."
+                )
+
+    def _note_units(self, columns: Iterable[Column]) -> None:
+        for column in columns:
+            if column.is_numbers and column.unit_sign is not None:
+                self.units[column.name] = column.unit_sign
 
     # -------------------------------------------------------------------------------------------- decisions
 
@@ -431,6 +479,7 @@ class TableFile:
             numbers = int(column.n_numbers()[column.current])
             if numbers >= MOSTLY * column.n_known:
                 count = f"{numbers:,} of its {column.n_known:,} cells are numbers"
+                count += "" if column.unit_sign is None else f" with {column.unit_sign!r}"
                 raise TableError(
                     f"{self._at(row)}: column {column.name!r} holds {short(cell)}, but {count}: correct "
                     f"what is not, or {as_categories(column.name)}."

@@ -34,6 +34,7 @@ MOST_DECOMPRESSED = 64_000_000_000
 HIGHEST_RATIO = 500
 RATIO_COUNTS_FROM = 1_000_000_000
 BLOCK, SAMPLE = 1 << 20, 1 << 18
+CODE_DIGITS = 4  # of numbers that are codes where some begin with 0
 DELIMITERS = ",;\t|"
 _SNIFFED_LINES = 50
 _CONTRADICTIONS = 3  # where each costs a new start, all columns are read as text after so many
@@ -406,6 +407,32 @@ class TextTable:
             points.add(texts.column(k).filter(batch.column(k).is_valid()))
             doubtful += [k] if points.possible else []
         return doubtful
+
+    def zero_padded(self) -> dict[str, str]:
+        """Columns of whole numbers of one length, some with zeros before them; by the first block.
+
+        Such as the postcodes 03136 and 79098: codes, not amounts. Each with an example.
+        """
+        import pyarrow as arrow
+        import pyarrow.compute as compute
+
+        numbers = [k for k, kind in self.guess.items() if kind != arrow.bool_() and k < len(self.names)]
+        texts = self._first_block(arrow.string(), Marks()) if numbers else None
+        if texts is None:
+            return {}
+        examples = {}
+        for k in numbers:
+            column = texts.column(k)
+            padded = compute.match_substring_regex(column, rf"^\s*0\d{{{CODE_DIGITS - 1}}}")
+            if not compute.any(padded).as_py():
+                continue
+            cells = compute.utf8_trim_whitespace(column).unique()
+            missing = compute.is_in(compute.utf8_lower(cells), arrow.array(MISSING))
+            cells = cells.filter(compute.invert(missing))
+            lengths = compute.unique(compute.utf8_length(cells))
+            if len(cells) > 1 and len(lengths) == 1 and compute.all(compute.utf8_is_digit(cells)).as_py():
+                examples[self.names[k]] = column.filter(padded)[0].as_py().strip()
+        return examples
 
     def _block_size(self, least: int) -> int:
         return max(least, min(16 * self.longest, LONGEST_LINE))

@@ -81,6 +81,10 @@ class TypedTable:
     def survey(self, ways: list[Marks]) -> list[Marks]:
         return list(ways)
 
+    def zero_padded(self) -> dict[str, str]:
+        """None: numbers have a type, and text is text."""
+        return {}
+
     def guess_types(self, marks: Marks) -> None:
         """The file knows them."""
 
