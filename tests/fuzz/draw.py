@@ -467,6 +467,7 @@ def _demands(draw: Draw, params: Params, table: list[Any], numeric: list[int]) -
     some = sorted(draw.rng.choice(len(table), min(2, len(table)), replace=False).tolist())
     if kind in ("cuts", "several") and numeric:
         params["cuts"] = {numeric[0]: draw.one([0.0], [1, 2.5, -1], [], [1e300])}
+        draw.allowed.append("holds categories, which have no cuts")
     if kind in ("exclude", "several"):
         params["exclude"] = some[:1]
     if kind in ("missing", "several"):

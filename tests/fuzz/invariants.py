@@ -389,8 +389,8 @@ def _class_weighted(case: Case, classes: Any) -> Any:
 
 
 def _demands(model: Any, params: dict[str, Any]) -> Iterator[str]:
-    """What an analyst asked of features (by position) holds."""
-    used = set(model.features_used)
+    """What an analyst asked of features (by position) holds; other learners than stumps take no demands."""
+    used = set(getattr(model, "features_used", ()))
     if used.intersection(params.get("exclude") or ()):
         yield f"features {sorted(used)}, exclude={params['exclude']}."
     if not used.issuperset(params.get("must_include") or ()):
