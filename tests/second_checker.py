@@ -21,6 +21,7 @@ LOSSES = ("logistic", "exponential", "squared_hinge", "smooth_hinge", "squared",
 STUMP = ("feature", "cut", "category", "first", "polarity", "missing_left")
 PRICES = ("l1", "l2", "l0", "max_weight")
 SUMS, OPTIMAL, ARITHMETIC, GUARANTEE, TARGET, WORTHLESS = 1e-9, 1e-4, 1e-12, 1e-9, 1e-6, 1e-15
+REQUIRED = 1e4  # of the size
 ROOM, WIDER, PIVOT, SPARE = 5e-10, 5e-7, 1e-9, 5e-9
 REACH, LARGEST_REACH, EDGE = 5e-15, 1e5, 2e-16
 
@@ -244,8 +245,9 @@ def fit_together(content, faults):
         return
     if stumps:
         fit_stumps(content, wide, need)
+    if wide or depends_on_features(content["problem"]):
+        need(all(columns["charged"]), "columns.charged", "all columns are charged")
     if wide:
-        need(all(columns["charged"]), "columns.charged", "all stumps are charged")
         for key in PRICES:
             same = all(value == content["unseen"][key] for value in columns[key])
             need(same, f"columns.{key}", "all stumps have the prices and the box of `unseen`")
@@ -318,7 +320,9 @@ def fit_stumps(content, wide, need):
             need(not cuts[f], f"dictionary.cuts[{f}]", "a categorical feature has none")
             need(not monotonic[f], f"dictionary.monotonic[{f}]", "must be 0")
     problem = content["problem"]
-    excluded, missing = demanded(problem, "excluded"), demanded(problem, "missing") or [0] * features
+    excluded, missing = demanded(problem, "excluded"), problem.get("missing")
+    missing = [0] * features if missing is None else missing
+    need(all(demanded(problem, "at_most_one_of")), "problem.at_most_one_of", "a group is empty")
     for named in (excluded, demanded(problem, "must_include"), *demanded(problem, "at_most_one_of")):
         need(ascending(named) and all(f < features for f in named), "problem", f"{named}: ascending features")
     enough = len(demanded(problem, "must_include")) <= infinite(problem["max_terms"])
@@ -681,6 +685,9 @@ def claims(content, data, faults):
                     faults.append(f"solution.weights[{k}]: is no whole number of points")
         if not abs(null["objective"] - true) <= data.tolerance:
             faults.append(f"null.objective: {null['objective']!r} is claimed, it is {true!r}")
+        costs = problem["feature_costs"] or []
+        if sum(costs[f] for f in demanded(problem, "must_include") if costs) > REQUIRED * data.size:
+            faults.append("problem.feature_costs: the loss is lost beside those of must_include")
         b = null["intercept"]
         g = null_slope(problem["loss"], data, b)
         nearby = b + math.copysign(1e-12 * (1 + abs(b)), g if g else 1.0)
@@ -995,7 +1002,10 @@ def check_bound(path, bound, content, data, faults):
 
     N, lower, gap = content["null"]["objective"], bound["lower_bound"], bound["gap"]
     least = min(objective, reference, *(leaf["bound"] for leaf in bound["leaves"]))
-    share = 1.0 if N - lower <= data.tolerance else min(1.0, max(0.0, (N - objective) / (N - lower)))
+    if N - lower <= data.tolerance:
+        share = 1.0 if objective <= max(N, lower) + data.tolerance else 0.0
+    else:
+        share = min(1.0, max(0.0, (N - objective) / (N - lower)))
     slack, unit = ARITHMETIC * (abs(objective) + abs(lower)), max(abs(objective), 1e-300)
     for key, true, tolerance in (
         ("lower_bound", least, ARITHMETIC * abs(least)),

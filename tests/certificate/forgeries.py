@@ -57,7 +57,8 @@ def derived(content, size=None):
     for bound in content["bounds"]:
         lower = min(objective, reference, *(leaf["bound"] for leaf in bound["leaves"]))
         possible = null - lower
-        share = 1.0 if possible <= 1e-9 * size else (null - objective) / possible
+        as_good = float(objective <= max(null, lower) + 1e-9 * size)
+        share = as_good if possible <= 1e-9 * size else (null - objective) / possible
         gap = objective - lower
         bound |= {"lower_bound": lower, "gap": gap, "relative_gap": gap / max(abs(objective), 1e-300)}
         bound["guarantee"] = min(1.0, max(0.0, share))

@@ -345,7 +345,7 @@ def certificate_for(
         "l2": [l2] * n,
         "l0": [float(v) for v in l0 * rng.uniform(0.5, 1.0, size=n)],
         "max_weight": [None if box is None else box * float(v) for v in rng.uniform(0.5, 1.0, size=n)],
-        "charged": [bool(v) for v in rng.random(n) < 0.8],
+        "charged": [bool(limited or v < 0.8) for v in rng.random(n)],
     }
     whole = "dictionary" in scopes
     if whole:  # all stumps have the same prices

@@ -207,6 +207,13 @@ def of_another(content, X, y, demands):
     }}  # fmt: skip
 
 
+def not_charged(content):
+    """Limits on features would not count this column."""
+    content |= {"dictionary": None, "unseen": None, "bounds": content["bounds"][-1:]}
+    content["columns"]["charged"][0] = False
+    return content
+
+
 FORGERIES = {
     "excluded dropped": ({"exclude": ["income"]}, lambda c, X, y: plain(c)),
     "another excluded": ({"exclude": ["income"]}, lambda c, X, y: without(c, excluded=[2])),
@@ -228,6 +235,19 @@ FORGERIES = {
     ),
     "features out of order": ({"exclude": ["sex"]}, lambda c, X, y: without(c, excluded=[2, 2])),
     "no such feature": ({"exclude": ["sex"]}, lambda c, X, y: without(c, excluded=[3])),
+    "no sides": ({"missing": "worst"}, lambda c, X, y: without(c, missing=[])),
+    "an empty group": (
+        {"at_most_one_of": [["age", "income"]]},
+        lambda c, X, y: without(c, at_most_one_of=[[0, 1], []]),
+    ),
+    "a column of a group not charged": (
+        {"at_most_one_of": [["age", "income"]]},
+        lambda c, X, y: not_charged(c),
+    ),
+    "costs beside which the loss is lost": (
+        {"must_include": ["sex"], "feature_costs": {"sex": 0.1}},
+        lambda c, X, y: without(c, feature_costs=[0.0, 0.0, 1e17]),
+    ),
     "too few sides": ({"missing": "worst"}, lambda c, X, y: without(c, missing=[-1])),
     "a version that knows nothing of it": ({"exclude": ["sex"]}, lambda c, X, y: c | {"version": 6}),
 }
@@ -258,6 +278,35 @@ def test_a_feature_that_must_be_used_proves_more():
     forged = derived(without(model.certificate_.to_dict(), must_include=[]))
     assert checker.check(forged, X, y)
     assert second_checker.check(forged, X, y)
+
+
+def test_costs_beside_which_the_loss_is_lost_are_refused():
+    X, y = larger()
+    with pytest.raises(ValueError, match="the features of must_include cost 1e"):
+        fitted({"must_include": ["sex"], "feature_costs": {"sex": 1e9}}, X, y, 2, max_weight=None)
+
+
+def test_a_poor_model_has_no_guarantee_where_a_required_feature_costs_more_than_it_gains():
+    """A guarantee of 1 is for models that are as good as the empty one, or as the bound."""
+    X, y = larger(40)
+    demands = {"must_include": ["sex"], "feature_costs": {"sex": 1.0}}
+    model = fitted(demands, X, y, 1, max_weight=None)
+    certificate = model.certificate_
+    assert certificate.lower_bound > certificate.to_dict()["null"]["objective"]
+    content = copy.deepcopy(certificate.to_dict())
+    for bound in content["bounds"]:
+        for leaf in bound["leaves"]:
+            leaf["bound"] -= 0.1
+    weaker = derived(content)
+    assert weaker["bounds"][0]["guarantee"] == 0.0
+    assert not checker.check(weaker, X, y)
+    assert not second_checker.check(weaker, X, y)
+    flattering = copy.deepcopy(weaker)
+    for bound in flattering["bounds"]:
+        bound["guarantee"] = 1.0
+    flattering["digest"] = checker.content_digest(flattering)
+    assert checker.check(flattering, X, y)
+    assert second_checker.check(flattering, X, y)
 
 
 # ---------------------------------------------------------------- everything else that a model does

@@ -50,8 +50,8 @@ def test_stages_of_several_classes_and_of_a_regressor():
 @pytest.mark.long
 def test_a_warm_start_adds_rounds(cancer):
     X, y = cancer
-    cold = model(max_iter=30, criterion="edge", l1=1e-3, tol=0.0).fit(X, y)
-    warm = model(max_iter=10, criterion="edge", l1=1e-3, tol=0.0, warm_start=True).fit(X, y)
+    cold = model(max_iter=30, criterion="edge", l1=1e-3, l2=0.01, tol=0.0).fit(X, y)
+    warm = model(max_iter=10, criterion="edge", l1=1e-3, l2=0.01, tol=0.0, warm_start=True).fit(X, y)
     assert warm.n_iter_ == 10
     first = warm.certificate_.objective
     warm.set_params(max_iter=30).fit(X, y)

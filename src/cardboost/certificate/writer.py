@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardboost.certificate import checker
-from cardboost.certificate.checker.bounds import SOFT_ROUNDING, TOLERANCE
+from cardboost.certificate.checker.bounds import LARGEST_COST, SOFT_ROUNDING, TOLERANCE
 from cardboost.certificate.checker.format import leaf_weights
 from cardboost.problem.bound import Curve, Leaf, guarantee, proof_status
 from cardboost.problem.prices import Prices
@@ -119,6 +119,16 @@ class CertifiedProblem:
         }
         return rules if any(rules.values()) else {}
 
+    def refuse_large_costs(self, null: float) -> None:
+        """Refuse costs of required features beside which the loss would be lost."""
+        costs = 0.0 if self.feature_costs is None else math.fsum(self.feature_costs[list(self.must_include)])
+        if costs > LARGEST_COST * self.size(null):
+            raise ValueError(
+                f"feature_costs: the features of must_include cost {costs:g}, more than 10,000 times the "
+                f"objective of the empty model ({null:g}): the loss would be lost beside it. They are used "
+                "in any case, so give them lower costs, or none."
+            )
+
     def size(self, null: float) -> float:
         """Size of the objective, which tolerances are relative to: that of the empty model.
 
@@ -175,6 +185,7 @@ def write_certificate(
     dict
         JSON content with status and digest.
     """
+    problem.refuse_large_costs(null[1])
     whole = any(proven.scope == "dictionary" for proven in bounds)
     size, tolerance = problem.size(null[1]), problem.tolerance(null[1])
     n_free, constraints = problem.n_free, problem.constraints()

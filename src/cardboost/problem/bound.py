@@ -301,7 +301,8 @@ def guarantee(null: float, objective: float, lower_bound: float, tolerance: floa
     null, objective, lower_bound : float
         Objective of the empty model, of the model, and its lower bound.
     tolerance : float, optional
-        Where the possible improvement is not above it, the guarantee is 1; by default 1e-9 of ``null``.
+        Where the possible improvement is not above it, the guarantee is 1 for a model that is as good as the
+        empty one or the bound, and 0 for any other; by default 1e-9 of ``null``.
 
     Returns
     -------
@@ -309,8 +310,9 @@ def guarantee(null: float, objective: float, lower_bound: float, tolerance: floa
         From 0 to 1.
     """
     possible = null - lower_bound
-    if possible <= (1e-9 * abs(null) if tolerance is None else tolerance):
-        return 1.0
+    tolerance = 1e-9 * abs(null) if tolerance is None else tolerance
+    if possible <= tolerance:
+        return float(objective <= max(null, lower_bound) + tolerance)
     return float(min(1.0, max(0.0, (null - objective) / possible)))
 
 

@@ -25,6 +25,7 @@ from cardboost.certificate.checker.losses import mean_loss, row_weights
 Leaves = Sequence[dict[str, Any]]
 
 TOLERANCE = 1e-9  # of sums over rows, as a share of the size of the objective
+LARGEST_COST = 1e4  # of features that a model must use, as a share of that size: beside more the loss is lost
 SOFT_ROUNDING = 5e-15  # of sums over rows of a soft margin, as a share of the square of its largest margin
 EDGE_ROUNDING = 2e-16  # of an edge, as a share of the sum of its sizes and the root of the number of rows
 LEAST_SIZE = 1e-290  # of the objective, where the empty model has no loss

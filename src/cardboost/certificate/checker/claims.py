@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cardboost.certificate.checker.bounds import (
+    LARGEST_COST,
     Evidence,
     evidence_of,
     leaf_bounds,
@@ -98,6 +99,12 @@ def _null_faults(certificate: dict[str, Any], evidence: Evidence) -> Iterator[st
         if not abs(push) * distance <= evidence.tolerance and not (abs(b) == box and push * b >= 0):
             yield f"null.intercept: {b!r} is not the best in the box, the loss has slope {-push!r}"
     yield from _differ("null.objective", certificate["null"]["objective"], evidence.null, evidence.tolerance)
+    required = evidence.feature_cost(np.array(evidence.problem.get("must_include", []), dtype=np.intp))
+    if not required <= LARGEST_COST * evidence.size:
+        yield (
+            f"problem.feature_costs: those of problem.must_include are {required!r}, beside which the loss "
+            "cannot be checked"
+        )
 
 
 def _push(evidence: Evidence, b: float) -> float:
@@ -212,8 +219,10 @@ def _bound_faults(certificate: dict[str, Any], number: int, evidence: Evidence) 
     smallest = min(objective, evidence.reference, *(leaf["bound"] for leaf in leaves))
     yield from _differ(f"{path}.lower_bound", lower, smallest, ARITHMETIC * abs(smallest))
     gap, possible = objective - lower, null - lower
-    nothing = possible <= evidence.tolerance  # no model could improve on the empty one
-    guarantee = 1.0 if nothing else min(1.0, max(0.0, (null - objective) / possible))
+    if possible <= evidence.tolerance:  # no model could improve on the empty one
+        guarantee = float(objective <= max(null, lower) + evidence.tolerance)
+    else:
+        guarantee = min(1.0, max(0.0, (null - objective) / possible))
     relative = gap / max(abs(objective), 1e-300)
     rounding = ARITHMETIC * (abs(objective) + abs(lower))
     for key, value, size in (("gap", gap, 1.0), ("relative_gap", relative, max(abs(objective), 1e-300))):

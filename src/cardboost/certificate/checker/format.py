@@ -340,6 +340,9 @@ def _constraint_faults(certificate: dict[str, Any]) -> Iterator[str]:
             yield f"problem.{key}: features must be strictly increasing"
         if any(f >= features for f in named):
             yield f"problem.{key}: {max(named)} is outside the {features} features of the data"
+    for i, group in enumerate(problem["at_most_one_of"]):
+        if not group:
+            yield f"problem.at_most_one_of[{i}]: a group needs features"
     if problem["max_terms"] is not None and problem["max_terms"] < len(problem["must_include"]):
         yield "problem.must_include: more features than terms"
     sides = (columns[key] for key in ("feature", "polarity", "missing_left"))
@@ -358,9 +361,13 @@ def _price_faults(certificate: dict[str, Any]) -> Iterator[str]:
         for j, value in enumerate(columns[key]):
             if value != unseen[key]:
                 yield f"columns.{key}[{j}]: {value!r}, but unseen.{key} is {unseen[key]!r}"
-    for j, charged in enumerate(columns["charged"]):
+
+
+def _charge_faults(certificate: dict[str, Any]) -> Iterator[str]:
+    """Every stump of a dictionary is charged, and every column where features are limited."""
+    for j, charged in enumerate(certificate["columns"]["charged"]):
         if not charged:
-            yield f"columns.charged[{j}]: every stump of a dictionary is charged"
+            yield f"columns.charged[{j}]: a dictionary, or limits on features, charge every column"
 
 
 def _weight_faults(weights: Any, size: int, covered: int, path: str) -> Iterator[str]:
@@ -429,6 +436,8 @@ def structure_faults(certificate: Any) -> list[str]:
         unusable += _constraint_faults(certificate)
     if not unusable and certificate["dictionary"] is not None:
         unusable += [*_dictionary_faults(certificate), *_price_faults(certificate)]
+    if not unusable and (certificate["dictionary"] is not None or limits_features(certificate["problem"])):
+        unusable += _charge_faults(certificate)
     return unusable + list(_leaf_faults(certificate))
 
 
