@@ -286,6 +286,12 @@ def test_costs_beside_which_the_loss_is_lost_are_refused():
         fitted({"must_include": ["sex"], "feature_costs": {"sex": 1e9}}, X, y, 2, max_weight=None)
 
 
+def test_a_constant_target_explains_no_required_feature():
+    X, _ = larger()
+    with pytest.raises(ValueError, match="must_include: all targets are equal"):
+        CardBoostRegressor(must_include=["sex"], l2=0.01).fit(X, np.ones(len(X)))
+
+
 def test_a_poor_model_has_no_guarantee_where_a_required_feature_costs_more_than_it_gains():
     """A guarantee of 1 is for models that are as good as the empty one, or as the bound."""
     X, y = larger(40)

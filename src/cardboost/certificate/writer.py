@@ -119,8 +119,10 @@ class CertifiedProblem:
         }
         return rules if any(rules.values()) else {}
 
-    def refuse_large_costs(self, null: float) -> None:
-        """Refuse costs of required features beside which the loss would be lost."""
+    def refuse_lost_losses(self, null: float) -> None:
+        """Refuse required features beside whose costs the loss would be lost, and where there is no loss."""
+        if self.must_include and null == 0.0:
+            raise ValueError("must_include: all targets are equal, and no feature has anything to explain.")
         costs = 0.0 if self.feature_costs is None else math.fsum(self.feature_costs[list(self.must_include)])
         if costs > LARGEST_COST * self.size(null):
             raise ValueError(
@@ -185,7 +187,7 @@ def write_certificate(
     dict
         JSON content with status and digest.
     """
-    problem.refuse_large_costs(null[1])
+    problem.refuse_lost_losses(null[1])
     whole = any(proven.scope == "dictionary" for proven in bounds)
     size, tolerance = problem.size(null[1]), problem.tolerance(null[1])
     n_free, constraints = problem.n_free, problem.constraints()
